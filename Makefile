@@ -1,0 +1,47 @@
+# hwaccel.gpu: everything that a user or a contributor starts. The recipes only name what tests/tools does.
+# Variables: FLEET=path of a fleet file (demo), PYTHON=another Python (3.11 or newer), ARGS=more arguments for pytest.
+SHELL := /bin/sh
+PY := tests/tools/python
+IN := $(PY) tests/tools/environments.py run
+.DEFAULT_GOAL := help
+.PHONY: demo demo-down test test-unit test-live lint bench soak tree docs dist fresh help
+
+demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
+	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))")
+
+demo-down: tree ## Take down what demo set up, every trace of it but the cache
+	@$(IN) demo -- python tests/tools/demo.py down
+	@rm -rf .build
+
+test: tree ## Everything: lint, unit, sanity, live, molecule, demo twice, on every supported core that can be had
+	@$(PY) tests/tools/check.py all
+
+test-unit: tree ## Tests that need no server (seconds)
+	@$(IN) core-2.19 -- python -m pytest tests/unit -m "not slow" $(ARGS)
+
+test-live: tree ## Tests against the sandbox's control plane
+	@$(IN) core-2.19 -- python -m pytest tests/live -m "not slow" $(ARGS)
+
+lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
+	@$(PY) tests/tools/check.py lint
+
+bench: tree ## One table: requests, CPU and wall time beside kubernetes.core in the same run
+	@$(IN) core-2.19 -- python tests/bench/bench.py
+
+soak: tree ## Repetitions, kills, a thousand nodes, a fresh machine: hours
+	@$(PY) tests/tools/check.py soak
+
+tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)
+	@$(PY) tests/tools/tree.py
+
+docs: tree ## Generate the role pages from the argument specs
+	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)/docs/roles"
+
+dist: tree ## Build the collection's tarball into .build/dist
+	@$(IN) demo -- ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
+
+fresh: ## make demo and make test-unit in a new minimal Debian root with only Python and Make (needs root and debootstrap)
+	@tests/tools/fresh_machine
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a module that can wait for long in slices, and says in between how far it is.
+
+A module cannot print while it runs. So it is run for ten seconds at a time, returns where it stands, and is run again from
+there; the lines that it returns are shown, each beginning with the name of the host, which is that of the cluster.
+Shared by all modules that wait (their action files import it); for manifest_set it also reads templates and files.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import typing as t
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _sources
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import INTERNAL, Slices
+
+SLICE = 10.0
+#: A module that is not done but comes back at once must not keep the controller busy with starting it.
+SHORTEST = 1.0
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """The action of manifest_set, node_gate and sandbox."""
+
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        task_vars = dict(task_vars or {})
+        super().run(tmp, task_vars)
+        args = {name: value for name, value in copy.deepcopy(dict(self._task.args)).items() if name not in INTERNAL}
+        if self._task.action.rpartition(".")[2] == "manifest_set":
+            self._read_sources(args, task_vars)
+        if self._task.async_val:
+            # A background job has nobody to show progress to.
+            return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=True)
+        return self._run_slices(args, task_vars)
+
+    def _read_sources(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> None:
+        template, src = args.pop("template", None), args.pop("src", None)
+        if template or src:
+            args["texts"] = _sources.texts(self, task_vars, template, src)
+
+    def _run_slices(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        slices = Slices()
+        resume: dict[str, t.Any] = {}
+        while True:
+            started = time.monotonic()
+            slices.add(self._execute_module(module_args=args | {"wait_slice": SLICE, "wait_resume": resume}, task_vars=task_vars))
+            pending = slices.pending
+            if pending is None:
+                return slices.result()
+            if not self._task.no_log:
+                for line in slices.progress:
+                    display.display(f"{task_vars.get('inventory_hostname', 'localhost')}: {line}")
+            resume = pending
+            time.sleep(max(0.0, SHORTEST - (time.monotonic() - started)))

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How to reach a cluster: the options that every module of the action group `cluster` has."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  kubeconfig:
+    description:
+      - Path to a kubeconfig file, several paths separated by C(:), or the content of one as a dictionary or as YAML text.
+      - Where no connection option is given, E(K8S_AUTH_KUBECONFIG), then E(KUBECONFIG), then C(~/.kube/config) is read,
+        and where none of them is there, the service account of the pod that the module runs in.
+      - Environment variables are those of the machine that the module runs on. An option always wins over its variable,
+        and an empty string is the same as no value, for each of these options.
+    type: raw
+  context:
+    description: Context of the kubeconfig to use. Also E(K8S_AUTH_CONTEXT).
+    type: str
+  host:
+    description: URL of the API server. Also E(K8S_AUTH_HOST).
+    type: str
+  api_key:
+    description: Bearer token. Also E(K8S_AUTH_API_KEY).
+    type: str
+  username:
+    description:
+      - User name for HTTP basic authentication. Also E(K8S_AUTH_USERNAME).
+      - Only servers behind an authenticating proxy take it; Kubernetes itself has dropped it.
+    type: str
+  password:
+    description: Password to O(username). Also E(K8S_AUTH_PASSWORD).
+    type: str
+  client_cert:
+    description: Path to a client certificate in PEM form. Also E(K8S_AUTH_CLIENT_CERT) and E(K8S_AUTH_CERT_FILE).
+    type: path
+    aliases: [cert_file]
+  client_key:
+    description: Path to the key of O(client_cert). Also E(K8S_AUTH_CLIENT_KEY) and E(K8S_AUTH_KEY_FILE).
+    type: path
+    aliases: [key_file]
+  ca_cert:
+    description: Path to the certificates that the server's is checked with. Also E(K8S_AUTH_CA_CERT) and E(K8S_AUTH_SSL_CA_CERT).
+    type: path
+    aliases: [ssl_ca_cert]
+  validate_certs:
+    description: Whether the server's certificate is checked, by default yes. Also E(K8S_AUTH_VALIDATE_CERTS) and E(K8S_AUTH_VERIFY_SSL).
+    type: bool
+    aliases: [verify_ssl]
+  proxy:
+    description:
+      - URL of an HTTP proxy. Also E(K8S_AUTH_PROXY), or C(proxy-url) in the kubeconfig.
+      - E(HTTPS_PROXY) and its like are not read.
+    type: str
+  no_proxy:
+    description: Comma separated hosts, domains and networks that are reached without O(proxy). Also E(K8S_AUTH_NO_PROXY).
+    type: str
+  proxy_headers:
+    description: Headers for the proxy.
+    type: dict
+    suboptions:
+      proxy_basic_auth:
+        description: C(user:password) for the proxy. Also E(K8S_AUTH_PROXY_HEADERS_PROXY_BASIC_AUTH).
+        type: str
+      basic_auth:
+        description: C(user:password) for an C(Authorization) header to the proxy. Also E(K8S_AUTH_PROXY_HEADERS_BASIC_AUTH).
+        type: str
+      user_agent:
+        description: User agent told to the proxy. Also E(K8S_AUTH_PROXY_HEADERS_USER_AGENT).
+        type: str
+  impersonate_user:
+    description: User to act as. Also E(K8S_AUTH_IMPERSONATE_USER).
+    type: str
+  impersonate_groups:
+    description: Groups to act as, together with O(impersonate_user). Also E(K8S_AUTH_IMPERSONATE_GROUPS), comma separated.
+    type: list
+    elements: str
+requirements:
+  - python >= 3.11
+  - urllib3 >= 2.0
+  - PyYAML >= 6.0 (where a kubeconfig is read)
+  - kubernetes >= 29.0 (only for kubeconfigs with an exec plugin or an authentication provider)
+notes:
+  - The module runs on the host of the task, which for a cluster is the controller (connection C(local)) or a bastion.
+  - Connection options are set once for all modules with C(module_defaults) of the group C(hwaccel.gpu.cluster).
+  - No option that holds a secret appears in a result, a message, a log or the arguments of a process.
+"""

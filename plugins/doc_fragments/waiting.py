@@ -1,0 +1,21 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options that the shared action plugin sets on modules that can wait for long."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  wait_slice:
+    description:
+      - Seconds after which the module stops waiting and returns its state instead.
+      - Internal, set by the action plugin of the same name, which runs the module again and again until it is done
+        and prints how far it is in between. Do not set it in a playbook.
+    type: float
+  wait_resume:
+    description: What the slice before returned. Internal, set by the action plugin as O(wait_slice) is.
+    type: dict
+"""

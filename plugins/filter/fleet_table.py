@@ -1,0 +1,69 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: a cluster's summary as a table for people."""
+
+from __future__ import annotations
+
+import typing as t
+
+DOCUMENTATION = r"""
+name: fleet_table
+version_added: 0.1.0
+short_description: A cluster's summary as lines of a table
+description:
+  - Writes one line for each pool with its nodes, kernels, drivers, GPUs expected and seen, and the gates that it has passed.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: A summary, as P(hwaccel.gpu.gate_summary#filter) makes it.
+    type: dict
+    required: true
+  seconds:
+    description: How long the run took.
+    type: float
+  simulated:
+    description: Whether nodes and GPUs are simulated.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Show the fleet
+  ansible.builtin.debug:
+    msg: "{{ hwaccel_summary | hwaccel.gpu.fleet_table }}"
+"""
+
+RETURN = r"""
+_value:
+  description: Lines of the table.
+  type: list
+  elements: str
+"""
+
+_HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark")
+
+
+def fleet_table(summary: dict[str, t.Any], seconds: float | None = None, simulated: bool = False) -> list[str]:
+    """See DOCUMENTATION."""
+    time = "" if seconds is None else f"{float(seconds):.0f} s"
+    rows = [_row(pool, time, simulated) for pool in summary.get("pools") or ()]
+    widths = [max(len(row[column]) for row in [_HEADER, *rows]) for column in range(len(_HEADER))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [_HEADER, *rows]]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _row(pool: dict[str, t.Any], time: str, simulated: bool) -> tuple[str, ...]:
+    return (
+        str(pool.get("pool", "")), str(pool.get("nodes", "")), ", ".join(pool.get("kernels") or ()), ", ".join(pool.get("drivers") or ()),
+        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), time, "simulated" if simulated else "",
+    )
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"fleet_table": fleet_table}

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: objects as one YAML text."""
+
+from __future__ import annotations
+
+import typing as t
+
+import yaml
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import patches as patching
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import load
+
+DOCUMENTATION = r"""
+name: rendered
+version_added: 0.1.0
+short_description: Objects as YAML documents, patches laid over them
+description:
+  - Writes objects as YAML documents with sorted keys, in the order given, so that the same objects are the same text.
+  - Patches are laid over them exactly as M(hwaccel.gpu.manifest_set) does.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: Objects.
+    type: list
+    elements: dict
+    required: true
+  patches:
+    description: As O(hwaccel.gpu.manifest_set#module:patches).
+    type: list
+    elements: dict
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Keep objects for review
+  ansible.builtin.copy:
+    content: "{{ objects | hwaccel.gpu.rendered }}"
+    dest: driver.yaml
+    mode: "0644"
+"""
+
+RETURN = r"""
+_value:
+  description: YAML documents.
+  type: str
+"""
+
+
+class _Plain(yaml.SafeDumper):
+    """Lists indented, texts of several lines as blocks, no aliases."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: t.Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Plain.add_representer(str, _text)
+
+
+def _builtin(value: t.Any) -> t.Any:
+    """Ansible's own kinds of text and mapping as Python's."""
+    if isinstance(value, dict):
+        return {str(key): _builtin(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_builtin(item) for item in value]
+    return str(value) if isinstance(value, str) else value
+
+
+def rendered(objects: list[dict[str, t.Any]], patches: list[dict[str, t.Any]] | None = None) -> str:
+    """See DOCUMENTATION."""
+    manifests, faults = load(_builtin(objects))
+    wanted, more = patching.read(_builtin(patches or []))
+    if not faults and not more:
+        manifests, more = patching.apply_all(manifests, wanted)
+    if faults or more:
+        raise AnsibleFilterError("; ".join(str(fault) for fault in [*faults, *more]))
+    return yaml.dump_all([manifest.body for manifest in manifests], Dumper=_Plain, sort_keys=True, width=160, explicit_start=True, allow_unicode=True)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"rendered": rendered}

@@ -1,0 +1,307 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The client that the engine works with (`_model.client.Client`). Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials as credential_options
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import watch
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.discovery import Discovery
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Reply, Request, Transport
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Event, Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+PAGE_SIZE = 500
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_APPLY = "application/apply-patch+yaml"
+#: A list that expires again and again is not worth a third start from the beginning.
+_LIST_STARTS = 3
+_REVIEW = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+_POD = Resource("", "v1", "Pod", "pods", True)
+
+
+def connect(
+    options: c.Mapping[str, t.Any], *, check_mode: bool = False, hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None
+) -> Client:
+    """A client for module options. hide: told every secret, before the first request is made."""
+    return Client(Transport(credential_options.resolve(options), hide=hide), read_only=check_mode)
+
+
+class Client:
+    """Requests by resource. Threads may share one.
+
+    read_only: a write that is no dry run is a bug and is refused here, before it leaves: check mode rests on more than care.
+    """
+
+    def __init__(self, transport: Transport, *, read_only: bool = False) -> None:
+        self._transport = transport
+        self._discovery = Discovery(transport)
+        self._read_only = read_only
+
+    @property
+    def requests(self) -> int:
+        """How many requests went out, repetitions included."""
+        return self._transport.requests
+
+    @property
+    def where(self) -> str:
+        return self._transport.where
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        group, separator, version = api_version.partition("/")
+        return self._discovery.resource(group if separator else "", version if separator else group, kind)
+
+    def resource_by_group(self, group: str, kind: str) -> Resource:
+        return self._discovery.preferred(group, kind)
+
+    def all_resources(self) -> list[Resource]:
+        return self._discovery.all()
+
+    def forget_discovery(self) -> None:
+        self._discovery.forget()
+
+    def server_version(self) -> dict[str, t.Any]:
+        """What /version says: gitVersion, platform and so on."""
+        return self._transport.call(Request("GET", "/version", "asking the API server for its version", repeat=Repeat.ALWAYS)).body
+
+    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
+        accept = _METADATA if metadata_only else "application/json"
+        what = f"reading {_name(resource, namespace, name)}"
+        return self._transport.call(Request("GET", resource.path(namespace, name), what, accept=accept, repeat=Repeat.ALWAYS)).body
+
+    def pages(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+    ) -> c.Iterator[Page]:
+        request = _list_request(resource, namespace, label_selector, field_selector, metadata_only)
+        seen: set[tuple[str, str]] = set()
+        version = ""
+        for start in range(1, _LIST_STARTS + 1):
+            try:
+                for page in self._walk(request, resource):
+                    # After a restart the first list's version stays the list's: a watch from there tells what changed
+                    # since in the items that were handed out before.
+                    version = version or page.resource_version
+                    items = page.items if start == 1 else [item for item in page.items if _identity(item) not in seen]
+                    seen.update(_identity(item) for item in items)
+                    yield Page(items, version, page.remaining)
+                return
+            except Gone:
+                if start == _LIST_STARTS:
+                    raise
+
+    def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+    ) -> Page:
+        request = _list_request(resource, namespace, label_selector, field_selector, metadata_only)
+        for start in range(1, _LIST_STARTS + 1):
+            items: list[dict[str, t.Any]] = []
+            version = ""
+            try:
+                for page in self._walk(request, resource):
+                    items += page.items
+                    version = page.resource_version
+                return Page(items, version)
+            except Gone:
+                # As a whole, a list is simply made again: what was collected before belongs to a state that is gone.
+                if start == _LIST_STARTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    def apply(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+        self._writable(dry_run, "apply")
+        namespace, name = _place(obj)
+        query = [("fieldManager", field_manager), *([("force", "true")] if force else []), *_dry(dry_run)]
+        what = f"applying {_name(resource, namespace, name)}"
+        return _answer(self._transport.call(_write("PATCH", resource.path(namespace, name), what, query, obj, _APPLY, Repeat.ALWAYS)))
+
+    def create(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+        self._writable(dry_run, "create")
+        namespace, name = _place(obj)
+        what = f"creating {_name(resource, namespace, name or obj['metadata'].get('generateName', ''))}"
+        # Sent again only where a second one cannot become a second object.
+        repeat = Repeat.ALWAYS if dry_run or name else Repeat.UNSENT
+        request = _write("POST", resource.path(namespace), what, [*_manager(field_manager), *_dry(dry_run)], obj, "application/json", repeat)
+        reply = self._transport.send(request)
+        if reply.status == 409 and reply.blind and name and not dry_run:
+            return self._read_back(obj, resource, request, reply)
+        return _answer(self._success(request, reply))
+
+    def replace(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+        self._writable(dry_run, "replace")
+        namespace, name = _place(obj)
+        what = f"replacing {_name(resource, namespace, name)}"
+        guarded = bool((obj.get("metadata") or {}).get("resourceVersion"))
+        request = _write(
+            "PUT", resource.path(namespace, name), what, [*_manager(field_manager), *_dry(dry_run)], obj, "application/json",
+            Repeat.ALWAYS if guarded or dry_run else Repeat.UNSENT,
+        )
+        reply = self._transport.send(request)
+        if reply.status == 409 and reply.blind and guarded and not dry_run:
+            return self._read_back(obj, resource, request, reply)
+        return _answer(self._success(request, reply))
+
+    def patch(
+        self, resource: Resource, name: str, namespace: str, patch: t.Any, *, patch_type: str = "application/merge-patch+json",
+        field_manager: str = "", subresource: str = "", dry_run: bool = False,
+    ) -> Answer:
+        self._writable(dry_run, "patch")
+        what = f"patching {_name(resource, namespace, name)}{'/' + subresource if subresource else ''}"
+        repeat = Repeat.ALWAYS if dry_run or _guarded(patch) else Repeat.UNSENT
+        query = [*_manager(field_manager), *_dry(dry_run)]
+        return _answer(self._transport.call(_write("PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat)))
+
+    def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = "Background", dry_run: bool = False
+    ) -> None:
+        self._writable(dry_run, "delete")
+        body: dict[str, t.Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        if dry_run:
+            # With a body, the server takes its options from there and does not look at the query: without this, a dry run deletes.
+            body["dryRun"] = ["All"]
+        what = f"deleting {_name(resource, namespace, name)}"
+        repeat = Repeat.ALWAYS if uid or dry_run else Repeat.UNSENT
+        request = _write("DELETE", resource.path(namespace, name), what, _dry(dry_run), body, "application/json", repeat)
+        reply = self._transport.send(request)
+        if reply.status == 404 and reply.blind:
+            # The attempt that got no answer has done it.
+            return
+        self._success(request, reply)
+
+    def watch(
+        self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
+        metadata_only: bool = False, deadline: float,
+    ) -> c.Iterator[Event]:
+        accept = _METADATA if metadata_only else "application/json"
+        query = _selectors(label_selector, field_selector)
+        request = Request("GET", resource.path(namespace), f"watching {_name(resource, namespace)}", tuple(query), accept=accept, repeat=Repeat.ALWAYS)
+        return watch.events(self._transport, request, resource_version, deadline)
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        query = [("container", container), ("tailLines", str(tail_lines)), *([("previous", "true")] if previous else [])]
+        what = f"reading the {'previous ' if previous else ''}log of container {container} of Pod {namespace}/{pod}"
+        path = _POD.path(namespace, pod, "log")
+        return self._transport.call(Request("GET", path, what, tuple(query), accept="*/*", repeat=Repeat.ALWAYS)).text
+
+    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+        attributes = {
+            "verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural,
+            "namespace": namespace, "name": name, "subresource": subresource,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        }
+        # Stores nothing, so it may be asked twice, and in check mode.
+        what = f"asking whether we may {verb} {resource.plural}"
+        request = _write("POST", _REVIEW.path(), what, [], body, "application/json", Repeat.ALWAYS)
+        return bool((self._transport.call(request).body.get("status") or {}).get("allowed"))
+
+    def _walk(self, request: Request, resource: Resource) -> c.Iterator[Page]:
+        token = ""
+        while True:
+            query = (*request.query, ("limit", str(PAGE_SIZE)), *((("continue", token),) if token else ()))
+            body = self._transport.call(Request("GET", request.path, request.what, query, accept=request.accept, repeat=Repeat.ALWAYS)).body
+            metadata = body.get("metadata") or {}
+            items = body.get("items") or []
+            for item in items:
+                # The server leaves them out in lists.
+                item.setdefault("apiVersion", resource.api_version)
+                item["kind"] = resource.kind if item.get("kind") in (None, "PartialObjectMetadata") else item["kind"]
+                if item["apiVersion"] == "meta.k8s.io/v1":
+                    item["apiVersion"] = resource.api_version
+            token = metadata.get("continue") or ""
+            yield Page(items, metadata.get("resourceVersion") or "", metadata.get("remainingItemCount"))
+            if not token:
+                return
+
+    def _read_back(self, obj: dict[str, t.Any], resource: Resource, request: Request, reply: Reply) -> Answer:
+        """An earlier attempt got no answer and this one a conflict: ours, if what is there is what we asked for."""
+        namespace, name = _place(obj)
+        try:
+            live = self.get(resource, name, namespace)
+        except NotFound:
+            raise self._transport.error(request, reply) from None
+        ask = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+        meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")}
+        if _within(ask | {"metadata": meta}, live):
+            return Answer(live, reply.warnings())
+        raise self._transport.error(request, reply)
+
+    def _success(self, request: Request, reply: Reply) -> Reply:
+        if not reply.ok:
+            raise self._transport.error(request, reply)
+        return reply
+
+    def _writable(self, dry_run: bool, what: str) -> None:
+        if self._read_only and not dry_run:
+            raise HwaccelError(f"a bug in hwaccel.gpu: {what} without a dry run in check mode", self.where, next_step="report it; nothing was changed")
+
+
+def _list_request(resource: Resource, namespace: str, label_selector: str, field_selector: str, metadata_only: bool) -> Request:
+    accept = _METADATA_LIST if metadata_only else "application/json"
+    query = tuple(_selectors(label_selector, field_selector))
+    return Request("GET", resource.path(namespace), f"listing {_name(resource, namespace)}", query, accept=accept, repeat=Repeat.ALWAYS)
+
+
+def _write(
+    method: str, path: str, what: str, query: list[tuple[str, str]], body: t.Any, content_type: str, repeat: Repeat
+) -> Request:
+    return Request(method, path, what, tuple(query), json.dumps(body, separators=(",", ":")).encode(), content_type, repeat=repeat)
+
+
+def _answer(reply: Reply) -> Answer:
+    return Answer(reply.body, reply.warnings())
+
+
+def _place(obj: dict[str, t.Any]) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def _name(resource: Resource, namespace: str, name: str = "") -> str:
+    if not name:
+        return resource.plural + (f" in namespace {namespace}" if namespace else "")
+    return f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
+
+
+def _dry(dry_run: bool) -> list[tuple[str, str]]:
+    return [("dryRun", "All")] if dry_run else []
+
+
+def _manager(field_manager: str) -> list[tuple[str, str]]:
+    return [("fieldManager", field_manager)] if field_manager else []
+
+
+def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]]:
+    pairs = (("labelSelector", label_selector), ("fieldSelector", field_selector))
+    return [(key, value) for key, value in pairs if value]
+
+
+def _identity(item: dict[str, t.Any]) -> tuple[str, str]:
+    metadata = item.get("metadata") or {}
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+def _guarded(patch: t.Any) -> bool:
+    """A patch that carries a resourceVersion fails the second time instead of being applied twice."""
+    if isinstance(patch, dict):
+        return bool((patch.get("metadata") or {}).get("resourceVersion"))
+    return any(isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion" for step in patch or [])
+
+
+def _within(ask: t.Any, live: t.Any) -> bool:
+    if isinstance(ask, dict):
+        return isinstance(live, dict) and all(_within(value, live.get(key)) for key, value in ask.items())
+    if isinstance(ask, list):
+        return isinstance(live, list) and len(ask) == len(live) and all(_within(*pair) for pair in zip(ask, live, strict=True))
+    return ask == live

@@ -1,0 +1,154 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From options and environment to what is needed to reach one cluster. Private to the collection: it can change in any release.
+
+Names are kubernetes.core's. An option wins over its K8S_AUTH_* variable, which wins over the kubeconfig; an empty string is no value.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import os
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as kubeconfigs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+
+#: Option -> environment variables that can give it, the first one that is set counts.
+ENVIRONMENT: dict[str, tuple[str, ...]] = {
+    "kubeconfig": ("K8S_AUTH_KUBECONFIG",),
+    "context": ("K8S_AUTH_CONTEXT",),
+    "host": ("K8S_AUTH_HOST",),
+    "api_key": ("K8S_AUTH_API_KEY",),
+    "username": ("K8S_AUTH_USERNAME",),
+    "password": ("K8S_AUTH_PASSWORD",),
+    "client_cert": ("K8S_AUTH_CLIENT_CERT", "K8S_AUTH_CERT_FILE"),
+    "client_key": ("K8S_AUTH_CLIENT_KEY", "K8S_AUTH_KEY_FILE"),
+    "ca_cert": ("K8S_AUTH_CA_CERT", "K8S_AUTH_SSL_CA_CERT"),
+    "validate_certs": ("K8S_AUTH_VALIDATE_CERTS", "K8S_AUTH_VERIFY_SSL"),
+    "proxy": ("K8S_AUTH_PROXY",),
+    "no_proxy": ("K8S_AUTH_NO_PROXY",),
+    "impersonate_user": ("K8S_AUTH_IMPERSONATE_USER",),
+    "impersonate_groups": ("K8S_AUTH_IMPERSONATE_GROUPS",),
+}
+_PROXY_HEADERS = ("proxy_basic_auth", "basic_auth", "user_agent")
+#: What says who we are and to whom: never taken from the environment beside a kubeconfig that was given as an option,
+#: or one cluster would be sent the token of another.
+_IDENTITY = ("host", "api_key", "username", "password", "client_cert", "client_key", "ca_cert", "validate_certs", "impersonate_user", "impersonate_groups")
+
+
+def resolve(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None = None) -> Credentials:
+    """Credentials of module options (those that are not ours are ignored), the environment and the kubeconfig that they lead to."""
+    environ = os.environ if environ is None else environ
+    values = _merged(options, environ)
+    credentials = _base(values, environ)
+    return _overlaid(credentials, values)
+
+
+def _set(value: t.Any) -> bool:
+    return value is not None and value != "" and value != [] and value != {}
+
+
+def _merged(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str]) -> dict[str, t.Any]:
+    values = {name: options[name] for name in (*ENVIRONMENT, "proxy_headers") if _set(options.get(name))}
+    given_kubeconfig = "kubeconfig" in values or "context" in values
+    for name, variables in ENVIRONMENT.items():
+        if name in values or (given_kubeconfig and name in _IDENTITY):
+            continue
+        found = next((environ[variable] for variable in variables if environ.get(variable)), "")
+        if found:
+            values[name] = found
+    headers = {name: environ.get(f"K8S_AUTH_PROXY_HEADERS_{name.upper()}", "") for name in _PROXY_HEADERS}
+    headers |= {name: value for name, value in (values.get("proxy_headers") or {}).items() if _set(value)}
+    values["proxy_headers"] = {name: value for name, value in headers.items() if value}
+    values["validate_certs"] = _boolean("validate_certs", values.get("validate_certs"))
+    groups = values.get("impersonate_groups")
+    values["impersonate_groups"] = tuple(groups.split(",") if isinstance(groups, str) else groups or ())
+    return values
+
+
+def _boolean(name: str, value: t.Any) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in ("1", "true", "yes", "on", "y", "t"):
+        return True
+    if text in ("0", "false", "no", "off", "n", "f"):
+        return False
+    raise HwaccelError(f"{name} is neither true nor false", ENVIRONMENT[name][-1], f"its value is {text[:20]!r}", "set it to true or false")
+
+
+def _base(values: dict[str, t.Any], environ: c.Mapping[str, str]) -> Credentials:
+    """What the options build on: nothing, a kubeconfig, or the service account of our pod."""
+    host = values.get("host", "")
+    whole = host and (values.get("api_key") or (values.get("username") and values.get("password")) or (values.get("client_cert") and values.get("client_key")))
+    chosen = values.get("kubeconfig")
+    if whole or (host and not chosen and not values.get("context")):
+        # A host alone is reached without credentials: those of the default kubeconfig belong to another server.
+        return Credentials(host=host, source="the options given")
+    if chosen:
+        return kubeconfigs.load(chosen, values.get("context", ""))
+    default = environ.get("KUBECONFIG") or kubeconfigs.DEFAULT_PATH
+    if values.get("context") or environ.get("KUBECONFIG") or os.path.exists(os.path.expanduser(default)):
+        return kubeconfigs.load(default, values.get("context", ""))
+    found = kubeconfigs.in_cluster(environ)
+    if found:
+        return found
+    raise HwaccelError(
+        "no cluster is given",
+        why=f"there is no option host or kubeconfig, no K8S_AUTH_HOST or K8S_AUTH_KUBECONFIG, no {kubeconfigs.DEFAULT_PATH}, "
+        "and this is no pod with a service account",
+        next_step="set kubeconfig, or host and api_key, for example in hwaccel_connection",
+    )
+
+
+def _overlaid(base: Credentials, values: dict[str, t.Any]) -> Credentials:
+    changes: dict[str, t.Any] = {}
+    identity: dict[str, t.Any] = {}
+    if values.get("api_key"):
+        identity["token"] = values["api_key"].strip().removeprefix("Bearer ").strip()
+    if values.get("username"):
+        identity |= {"username": values["username"], "password": values.get("password", "")}
+    if values.get("client_cert"):
+        identity["client_cert"] = kubeconfigs.read_pem(values["client_cert"], "client_cert")
+        # One file may hold both.
+        identity["client_key"] = kubeconfigs.read_pem(values.get("client_key") or values["client_cert"], "client_key")
+    if identity:
+        # Who was named as an option is who we are: nothing of the kubeconfig's user remains beside it.
+        changes |= {"token": "", "username": "", "password": "", "client_cert": "", "client_key": "", "refresh": None} | identity
+    if values.get("ca_cert"):
+        changes["ca"] = kubeconfigs.read_pem(values["ca_cert"], "ca_cert")
+    if values["validate_certs"] is not None:
+        changes["verify"] = values["validate_certs"]
+    for name in ("proxy", "no_proxy", "impersonate_user", "impersonate_groups", "proxy_headers"):
+        if values.get(name):
+            changes[name] = values[name]
+    changes["host"] = _url(values.get("host") or base.host, base.source)
+    refresh = changes.get("refresh", base.refresh)
+    result = _printable(dataclasses.replace(base, **changes))
+    if refresh is not None:
+        return dataclasses.replace(result, refresh=lambda: _overlaid(refresh(), values))
+    return result
+
+
+def _printable(found: Credentials) -> Credentials:
+    """Raises where a value cannot be sent in a header: the HTTP library would say so with the value in its message."""
+    sent = {"token": found.token, "user name": found.username, "impersonated user": found.impersonate_user, "group": "".join(found.impersonate_groups)}
+    for name, value in sent.items():
+        if any(ord(character) < 32 or ord(character) > 255 for character in value):
+            why = "it has a line break, or a character that HTTP headers cannot carry"
+            raise HwaccelError(f"the {name} cannot be sent", found.source, why, "check how it was copied")
+    return found
+
+
+def _url(host: str, source: str) -> str:
+    host = host.strip().rstrip("/")
+    if "://" not in host:
+        host = "https://" + host
+    scheme, _separator, rest = host.partition("://")
+    if scheme not in ("https", "http") or not rest or any(character.isspace() for character in rest):
+        raise HwaccelError(f"{host!r} is no URL of an API server", source, "", "give it as https://name:port")
+    return host

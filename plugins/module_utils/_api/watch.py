@@ -1,0 +1,117 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watches: events of one kind until a deadline, over as many connections as that takes.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import math
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import errors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Policy
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request, Transport
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Event
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Overloaded, Unreachable
+
+#: Without an event or bookmark for so long, the connection is taken for dead: a half-open one never says so.
+SILENCE = 60.0
+#: The longest that the server is asked to keep one watch open.
+_LONGEST = 300
+#: A server that was given less time than this to answer has not shown that it is gone: it may be busy.
+_FAIR = 5.0
+
+
+def events(
+    transport: Transport, request: Request, resource_version: str, deadline: float, *, silence: float = SILENCE,
+    clock: c.Callable[[], float] = time.monotonic, sleep: c.Callable[[float], None] = time.sleep,
+) -> c.Iterator[Event]:
+    """request: the LIST's request, without what makes it a watch. Raises Gone where the caller must list again."""
+    version, quick_ends, connected = resource_version, 0, False
+    while (left := deadline - clock()) > 0:
+        began, heard = clock(), False
+        query = (
+            *request.query, ("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", version),
+            ("timeoutSeconds", str(max(1, min(_LONGEST, math.ceil(left))))),
+        )
+        # Tried for as long as the caller would have watched: a server that restarts comes back.
+        try:
+            response = transport.stream(dataclasses.replace(request, query=query), max(0.05, min(silence, left)), Policy(attempts=10**6, patience=left))
+        except (Unreachable, Overloaded):
+            if connected or left < _FAIR:
+                # It was there when the watch began, or had no time to answer: that it is gone is said by whoever asks next.
+                return
+            raise
+        connected = True
+        try:
+            for event in _lines(transport, request, response, deadline, silence, clock):
+                heard = True
+                version = (event.object.get("metadata") or {}).get("resourceVersion") or version
+                yield event
+        finally:
+            # Not given back to the pool: the rest of the stream is unread.
+            response.close()
+        # A server that ends every watch at once must not be asked a thousand times a second.
+        quick_ends = 0 if heard or clock() - began > 1 else quick_ends + 1
+        if quick_ends and (left := deadline - clock()) > 0:
+            sleep(min(left, 0.1 * 2 ** min(quick_ends, 6)))
+
+
+def _lines(
+    transport: Transport, request: Request, response: t.Any, deadline: float, silence: float, clock: c.Callable[[], float]
+) -> c.Iterator[Event]:
+    """Events of one connection; returns when it ends, breaks, falls silent or the deadline has passed."""
+    exceptions = transport.urllib3.exceptions
+    rest = b""
+    chunks = response.read_chunked(decode_content=True) if _chunked(response) else response.stream(65536, decode_content=True)
+    while True:
+        _limit(response, max(0.05, min(silence, deadline - clock())))
+        try:
+            chunk = next(chunks, None)
+        except (exceptions.HTTPError, OSError):
+            return
+        if chunk is None:
+            return
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line.strip():
+                event = _event(request, transport.where, line)
+                if event is None:
+                    return
+                yield event
+        if clock() >= deadline:
+            return
+
+
+def _event(request: Request, where: str, line: bytes) -> Event | None:
+    """None where the line is damaged: the connection is then given up, and the watch goes on from the last good one."""
+    try:
+        parsed = json.loads(line)
+        kind, obj = parsed["type"], parsed["object"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if kind == "ERROR":
+        status = int(obj.get("code") or 500)
+        if status in (429, 500, 503, 504):
+            return None
+        raise errors.from_status(status, obj, "", request.what, where + request.path)
+    return Event(kind, obj)
+
+
+def _chunked(response: t.Any) -> bool:
+    return bool(getattr(response, "chunked", False)) and hasattr(response, "read_chunked")
+
+
+def _limit(response: t.Any, seconds: float) -> None:
+    """Bounds the next read, so that a silent server cannot hold us past the deadline."""
+    connection = getattr(response, "_connection", None) or getattr(response, "connection", None)
+    sock = getattr(connection, "sock", None)
+    if sock is not None:
+        sock.settimeout(seconds)

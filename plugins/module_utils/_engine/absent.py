@@ -1,0 +1,291 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Removing a set: backwards through the waves, each gone before the next, so that controllers outlive what they must clean up.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contents import foreign_contents
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.observe import Wanted, observe
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, Row, SetFailed, SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all, map_or_raise
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import delete, release
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import is_ours, try_delete
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import Entry, Record
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordChanged, RecordStore
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults, NotFound, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+#: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
+_GRACE_SECONDS = 15.0
+
+
+def ensure_absent(client: Client, options: SetOptions, holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]) -> Report:
+    """Delete what the record names and give up what was adopted. What it does is found anew in each slice: nothing has to be remembered."""
+    run = _Removal(client, options, holder, clock, resume)
+    for _race in range(8):
+        try:
+            return run.once()
+        except RecordChanged:
+            continue
+    raise HwaccelError(f"the record of the set {options.name} never stands still", why="other runs write it all the time", next_step="run one at a time")
+
+
+class _Removal:
+    """One removal, from the record to the last trace of it."""
+
+    def __init__(self, client: Client, options: SetOptions, holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]) -> None:
+        self._client = client
+        self._options = options
+        self._holder = holder
+        self._clock = clock
+        self._since = float(resume.get("since") or clock.now())
+        self._report = summary.from_pending(resume)
+        self._resume = resume
+        self._store = RecordStore(client, options, clock)
+        self._held: hold.Held | None = None
+
+    def once(self) -> Report:
+        record = self._store.read(holds_secret=False)
+        if not record.stored:
+            return self._closing()
+        self._report.record = {"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(record.members)}
+        scene = self._scene(record)
+        todo = self._steps(scene, record)
+        if self._options.check_mode:
+            return self._planned(scene, todo)
+        other = hold.blocking(record, self._holder, self._clock.now())
+        if other is not None:
+            return self._blocked(record, other)
+        self._held = None
+        return self._remove(record, scene, todo)
+
+    def _scene(self, record: Record) -> Scene:
+        wanted = []
+        for entry, resource in self._resources(record):
+            wanted.append(Wanted(entry.key, resource, bool(entry.uid)))
+        live = observe(self._client, wanted, (record.id,), self._options.threads)
+        return Scene(self._client, self._options, record, (record.id,), live)
+
+    def _resources(self, record: Record) -> list[tuple[Entry, Resource]]:
+        found = []
+        for entry in record.members.values():
+            try:
+                found.append((entry, self._client.resource_by_group(entry.key.group, entry.key.kind)))
+            except UnknownKind:
+                continue
+        return found
+
+    def _steps(self, scene: Scene, record: Record) -> list[Step]:
+        todo = []
+        for entry, resource in self._resources(record):
+            if not is_ours(scene, entry):
+                continue
+            live = scene.live[entry.key]
+            action = steps.RELEASED if entry.adopted else steps.DELETED
+            reason = "it was adopted, so only our fields are given up" if entry.adopted else ""
+            write = not live["metadata"].get("deletionTimestamp")
+            todo.append(Step(entry.key, resource, action, entry=entry, uid=live["metadata"]["uid"], live=live, before=live, write=write, reason=reason))
+        return todo
+
+    def _planned(self, scene: Scene, todo: list[Step]) -> Report:
+        """Check mode: dry-run deletes tell missing rights and webhooks that refuse."""
+        members = {step.key for step in todo}
+
+        def check(step: Step) -> Step:
+            if (step.key.group, step.key.kind) in waves.CONTAINERS and not step.adopted and step.action == steps.DELETED:
+                left = foreign_contents(self._client, step, members, lasting=True)
+                if left:
+                    return dataclasses.replace(step, action=steps.KEPT, write=False, reason=_holds(left))
+            return try_delete(scene, step) if step.action == steps.DELETED and step.write else step
+
+        checked = map_or_raise(check, todo, self._options.threads)
+        lacking = sorted({right for step in checked for right in step.rights})
+        summary.add_steps(self._report, checked, diff=self._options.diff)
+        self._report.missing_rights = rights.as_dicts(lacking)
+        faults = rights.faults(lacking) + [fault for step in checked for fault in step.faults]
+        # The record itself goes as well.
+        self._report.changed = self._report.changed or not members
+        if faults:
+            self._report.changed, self._report.diff, self._report.failure = False, [], ManyFaults(faults)
+        return self._report
+
+    def _remove(self, record: Record, scene: Scene, todo: list[Step]) -> Report:
+        self._held = hold.Held(self._store, record, self._holder, self._clock)
+        left = dict(record.members) if todo else {}
+        kept: dict[ObjectKey, Entry] = {}
+        taken = False
+        for _wave, group in waves.in_waves(todo, lambda step: (step.key.group, step.key.kind), backwards=True):
+            going = self._without_kept(group, kept, {step.key for step in todo})
+            if any(step.write for step in going):
+                if not taken:
+                    self._held.take(left)
+                    taken = True
+                faults = self._delete_wave(scene, going)
+                if faults:
+                    self._held.release(left)
+                    self._report.failure = SetFailed(faults, f"{sum(row.action == steps.DELETED for row in self._report.rows.values())} are deleted")
+                    return self._report
+            lagging = self._await_gone(going)
+            if lagging:
+                if taken:
+                    self._held.release(left)
+                return self._not_gone(lagging)
+            for step in going:
+                left.pop(step.key, None)
+        return self._finish_record(record, kept, taken)
+
+    def _without_kept(self, group: list[Step], kept: dict[ObjectKey, Entry], members: set[ObjectKey]) -> list[Step]:
+        """A Namespace or CRD that holds anything of others stays, and its record with it."""
+        going = []
+        for step in group:
+            is_container = (step.key.group, step.key.kind) in waves.CONTAINERS and step.action == steps.DELETED and step.write
+            left = self._contents_after_grace(step, members) if is_container else []
+            if left and step.entry is not None:
+                kept[step.key] = step.entry
+                self._report.rows[step.key] = Row(step.key, steps.KEPT, None, _holds(left))
+            else:
+                going.append(step)
+        return going
+
+    def _contents_after_grace(self, step: Step, members: set[ObjectKey]) -> list[str]:
+        end = self._clock.monotonic() + _GRACE_SECONDS
+        while True:
+            left = foreign_contents(self._client, step, members)
+            passing = foreign_contents(self._client, step, members, lasting=True) if left else []
+            if not left or passing or self._clock.monotonic() >= end:
+                return passing or left
+            self._clock.sleep(0.5)
+
+    def _delete_wave(self, scene: Scene, group: list[Step]) -> list[Fault]:
+        faults: list[Fault] = []
+
+        def remove(step: Step) -> None:
+            if step.action == steps.RELEASED:
+                release(self._client, step, scene.options.manager)
+            elif step.write:
+                # In the foreground a workload is gone only when its pods are: RBAC and config maps outlive them.
+                delete(self._client, step, "Foreground" if (step.key.group, step.key.kind) in waves.WORKLOADS else "Background")
+
+        for step, result in zip(group, map_all(remove, group, self._options.threads), strict=True):
+            if isinstance(result, HwaccelError):
+                faults += result.faults
+                continue
+            if step.write:
+                self._report.changed = True
+                if self._options.diff:
+                    self._report.diff.append(differences.entry(step.key.short, step.before, {}))
+            self._report.rows[step.key] = Row(step.key, step.action, None, step.reason)
+        return faults
+
+    def _await_gone(self, group: list[Step]) -> list[tuple[Step, str]]:
+        """Those that are still there when time is up or the slice is over, with what holds them."""
+        pending = [step for step in group if step.action == steps.DELETED]
+        if not self._options.wait and pending and all((step.key.group, step.key.kind) not in waves.CONTAINERS for step in pending):
+            # Even without waiting, custom resources must go before the controllers that free them.
+            pending = [step for step in pending if waves.wave_of(step.key.group, step.key.kind) == waves.WAVE_CUSTOM]
+        elif not self._options.wait:
+            return []
+        pause = _FIRST_PAUSE
+        until = self._since + self._options.wait_timeout
+        while True:
+            answers = zip(pending, map_or_raise(lambda step: _still(self._client, step), pending, self._options.threads), strict=True)
+            lagging = [(step, reason) for step, reason in answers if reason]
+            if not lagging or self._clock.now() >= until or self._clock.slice_over(pause):
+                return lagging
+            pending = [step for step, _reason in lagging]
+            if self._held is not None and self._held.record.hold is not None:
+                self._held.keep()
+            self._clock.sleep(pause)
+            pause = min(pause * 1.6, _LONGEST_PAUSE)
+
+    def _not_gone(self, lagging: list[tuple[Step, str]]) -> Report:
+        told = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:20])
+        for step, reason in lagging:
+            self._report.rows[step.key] = Row(step.key, steps.DELETED, None, reason)
+        if self._clock.now() >= self._since + self._options.wait_timeout:
+            self._report.failure = HwaccelError(
+                f"{len(lagging)} objects are still being deleted after {self._options.wait_timeout:g} s", why=told,
+                next_step="see that the controllers behind these finalizers run, and run again",
+            )
+            return self._report
+        self._report.progress.append(f"{len(lagging)} being deleted, {told}")
+        self._report.pending = summary.to_pending(self._report, "absent", self._since)
+        return self._report
+
+    def _finish_record(self, record: Record, kept: dict[ObjectKey, Entry], taken: bool) -> Report:
+        if self._held is None:
+            raise AssertionError("the record is finished before it was read")
+        if kept:
+            if taken or kept != dict(record.members):
+                self._held.release(kept)
+            self._report.record["members"] = len(kept)
+            return self._report
+        self._store.delete(self._held.record)
+        self._report.changed = True
+        self._report.record = {}
+        return self._closing()
+
+    def _closing(self) -> Report:
+        """The namespace of the records goes with the last one of them."""
+        if self._options.check_mode:
+            return self._report
+        closing = bool(self._resume.get("closing")) or self._store.drop_namespace()
+        if closing and self._options.wait:
+            self._report.changed = True
+            end = self._clock.now() + 30.0
+            while not self._store.namespace_gone() and self._clock.now() < end:
+                if self._clock.slice_over(0.3):
+                    self._report.progress.append("the namespace of the records is being deleted")
+                    self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"closing": True}
+                    return self._report
+                self._clock.sleep(0.3)
+        return self._report
+
+    def _blocked(self, record: Record, other: hold.Hold) -> Report:
+        now = self._clock.now()
+        since = float(self._resume.get("locked_since") or now)
+        if now - since >= self._options.lock_timeout:
+            step = "wait for it to end, or see why it hangs; a dead one loses its hold by itself"
+            self._report.failure = HwaccelError(hold.told(other, now), self._store.where(record), "one run at a time writes a set", step)
+            return self._report
+        self._resume = {**self._resume, "locked_since": since}
+        if self._clock.slice_over(1.0):
+            self._report.progress = [f"waiting: {hold.told(other, now)}"]
+            self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"locked_since": since}
+            return self._report
+        self._clock.sleep(1.0)
+        return self.once()
+
+
+def _still(client: Client, step: Step) -> str:
+    """Why an object is still there, "" where it is gone or somebody made another one."""
+    try:
+        live = client.get(step.resource, step.key.name, step.key.namespace, metadata_only=True)
+    except NotFound:
+        return ""
+    metadata = live["metadata"]
+    if metadata["uid"] != step.uid:
+        return ""
+    finalizers = metadata.get("finalizers") or []
+    return f"waits for {', '.join(finalizers)}" if finalizers else "it is being deleted"
+
+
+def _holds(left: list[str]) -> str:
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return f"it holds what is not ours: {', '.join(left[:3])}{more}"

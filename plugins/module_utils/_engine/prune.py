@@ -1,0 +1,91 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Deleting and releasing what a plan marks so. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_order
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Fault, HwaccelError, Invalid, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
+
+_TRIES = 10
+
+
+def prune(scene: Scene, held: Held, prunes: c.Sequence[Step]) -> tuple[set[ObjectKey], list[Fault]]:
+    """Members that are gone or given up, and what went wrong. Backwards through the waves, as they once came."""
+    done: set[ObjectKey] = set()
+    faults: list[Fault] = []
+    for _wave, group in prune_order([step for step in prunes if step.write]):
+        held.keep()
+        for step, result in zip(group, map_all(lambda step: remove(scene, step), group, scene.options.threads), strict=True):
+            if isinstance(result, HwaccelError):
+                faults += result.faults
+            else:
+                done.add(step.key)
+    return done, faults
+
+
+def remove(scene: Scene, step: Step) -> None:
+    """Delete one object, or give up what we own of an adopted one. What is gone, or was made anew by somebody, is no longer ours."""
+    if step.action == steps.RELEASED:
+        release(scene.client, step, scene.options.manager)
+        return
+    delete(scene.client, step, "Background")
+
+
+def delete(client: Client, step: Step, propagation: str) -> None:
+    try:
+        client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=propagation)
+    except (NotFound, Conflict):
+        return
+
+
+def release(client: Client, step: Step, manager: str) -> None:
+    """Give up every field: an apply of nothing takes away what only we own.
+
+    Where the object could not live without one of these fields, it keeps their values and only our name in the books goes.
+    """
+    metadata: dict[str, t.Any] = {"name": step.key.name, "uid": step.uid}
+    if step.key.namespace:
+        metadata["namespace"] = step.key.namespace
+    body = {"apiVersion": step.resource.api_version, "kind": step.key.kind, "metadata": metadata}
+    try:
+        client.apply(body, step.resource, field_manager=manager, dry_run=True)
+        client.apply(body, step.resource, field_manager=manager)
+    except (NotFound, Conflict):
+        return
+    except Invalid:
+        _forget_manager(client, step, manager)
+
+
+def _forget_manager(client: Client, step: Step, manager: str) -> None:
+    for tries_left in reversed(range(_TRIES)):
+        live = client.get(step.resource, step.key.name, step.key.namespace, metadata_only=True)
+        entries = live["metadata"].get("managedFields") or []
+        kept = [entry for entry in entries if entry.get("manager") != manager]
+        patch: dict[str, t.Any] = {
+            "metadata": {
+                "resourceVersion": live["metadata"]["resourceVersion"],
+                # An empty list would be taken for "leave it to the server"; one empty entry clears the books.
+                "managedFields": kept or [{}],
+                "labels": {PART_OF: None},
+            }
+        }
+        try:
+            client.patch(step.resource, step.key.name, step.key.namespace, patch)
+            return
+        except Conflict:
+            # A controller wrote its status in between.
+            if not tries_left:
+                raise

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Members that are no longer asked for. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import math
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import causes, steps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF, Entry
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets, waves
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict, Fault, Forbidden, HwaccelError, Invalid, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+
+def is_ours(scene: Scene, entry: Entry) -> bool:
+    """Whether the living object under a recorded name is the one that we made."""
+    live = scene.live.get(entry.key)
+    if live is None:
+        return False
+    if entry.uid:
+        return bool(entry.uid == live["metadata"]["uid"])
+    # Recorded by a run that was killed before it could learn the uid.
+    bearer = (live["metadata"].get("labels") or {}).get(PART_OF, "")
+    return bearer in scene.set_ids and bool(fieldsets.of_object(live, scene.options.manager))
+
+
+def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
+    """What becomes of one member that is no longer asked for; None where there is nothing of ours any more."""
+    if not is_ours(scene, entry):
+        return None
+    live = scene.live[entry.key]
+    step = Step(entry.key, resource, steps.KEPT, entry=entry, uid=live["metadata"]["uid"], live=live, before=live)
+    if not scene.options.prune:
+        return _replace(step, reason="it is no longer asked for, and prune is off")
+    if (entry.key.group, entry.key.kind) in waves.CONTAINERS:
+        return _replace(step, reason=f"a {entry.key.kind} is never pruned; state: absent removes it")
+    if live["metadata"].get("deletionTimestamp"):
+        return _replace(step, action=steps.DELETED, reason="it is being deleted already")
+    if entry.adopted:
+        return _replace(step, action=steps.RELEASED, write=True, reason="it was adopted, so only our fields are given up")
+    return try_delete(scene, _replace(step, action=steps.DELETED, write=True))
+
+
+def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int) -> Fault | None:
+    """A list that came out empty by mistake must not empty a cluster."""
+    if not pruned:
+        return None
+    step = "check the definition; raise max_prune where this is meant, or use state: absent to remove the whole set"
+    if not remaining:
+        return Fault(f"all {recorded} members of the set would be deleted", "max_prune", "pruning never removes all of a set", step)
+    limit = prune_limit(recorded, max_prune)
+    if pruned > limit:
+        return Fault(f"{pruned} of {recorded} members would be deleted", "max_prune", f"{max_prune} allows {limit}", step)
+    return None
+
+
+def prune_limit(recorded: int, max_prune: str) -> int:
+    """How many members may go: a number, or a share of the recorded ones (at least one: a set of four must be able to lose one)."""
+    text = str(max_prune).strip()
+    try:
+        if text.endswith("%"):
+            share = float(text[:-1])
+            if not 0 <= share <= 100 or not math.isfinite(share):
+                raise ValueError
+            return max(1, math.floor(recorded * share / 100)) if share else 0
+        number = int(text)
+        if number < 0:
+            raise ValueError
+        return number
+    except ValueError:
+        raise HwaccelError(f"max_prune {text!r:.40} is not usable", "max_prune", "it is neither a number nor a percentage", "give e.g. 3 or 20%") from None
+
+
+def prune_order(planned: c.Sequence[Step]) -> list[tuple[int, list[Step]]]:
+    return waves.in_waves(planned, lambda step: (step.key.group, step.key.kind), backwards=True)
+
+
+def try_delete(scene: Scene, step: Step) -> Step:
+    """The step after a dry run of its delete: missing rights and webhooks that refuse are told before the first write."""
+    try:
+        scene.client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, dry_run=True)
+    except (NotFound, Conflict):
+        return step
+    except (Forbidden, Invalid, ApiError) as error:
+        if causes.lacks_dry_run(error):
+            return _replace(step, unvalidated="a webhook does not support dry runs")
+        right = causes.missing_right(error)
+        if right:
+            return _replace(step, rights=((right["verb"], right["resource"], right["group"], right["namespace"]),))
+        return _replace(step, faults=tuple(error.faults))
+    return step
+
+
+def _replace(step: Step, **changes: object) -> Step:
+    return dataclasses.replace(step, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,239 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of a set: an ApplySet parent (KEP-3659) that knows each member's uid, ask and owned fields. Pure.
+
+Names, labels, annotations and the format are API: a cluster's records outlive every release.
+Private to the collection: the functions can change in any release.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections.abc as c
+import dataclasses
+import datetime
+import hashlib
+import json
+import typing as t
+import zlib
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
+
+PART_OF = "applyset.kubernetes.io/part-of"
+ID = "applyset.kubernetes.io/id"
+TOOLING = "applyset.kubernetes.io/tooling"
+GROUP_KINDS = "applyset.kubernetes.io/contains-group-kinds"
+NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+TOOLING_VALUE = "hwaccel.gpu/v1"
+
+RECORD_OF = "hwaccel.gpu/record-of"
+HELD_BY = "hwaccel.gpu/held-by"
+HELD_SINCE = "hwaccel.gpu/held-since"
+HELD_UNTIL = "hwaccel.gpu/held-until"
+PARTS = "hwaccel.gpu/parts"
+
+FORMAT = "1"
+#: An object may have 1 MiB and some; base64 and metadata are counted in.
+PART_LIMIT = 900 * 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One member. uid and ask are empty until it has been applied once; fields is what we owned after that."""
+
+    key: ObjectKey
+    uid: str = ""
+    ask: str = ""
+    fields: fieldsets.FieldSet = fieldsets.EMPTY
+    adopted: bool = False
+    #: Managers that fields were reclaimed from by the last write: twice the same one is a fight.
+    fought: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Hold:
+    """The lease on the set: part of the record, so that taking it and writing the union of members is one atomic write."""
+
+    holder: str
+    since: float
+    until: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What is known of a set. resource_version is empty as long as nothing is stored."""
+
+    kind: str
+    namespace: str
+    name: str
+    members: c.Mapping[ObjectKey, Entry] = dataclasses.field(default_factory=dict)
+    hold: Hold | None = None
+    resource_version: str = ""
+    uid: str = ""
+    parts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return applyset_id(self.name, self.namespace, self.kind)
+
+    @property
+    def stored(self) -> bool:
+        return bool(self.resource_version)
+
+
+def applyset_id(name: str, namespace: str, kind: str, group: str = "") -> str:
+    raw = hashlib.sha256(".".join((name, namespace, kind, group)).encode()).digest()
+    return f"applyset-{base64.urlsafe_b64encode(raw).decode().rstrip('=')}-v1"
+
+
+def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
+    """The parent, and the objects that hold the members which do not fit into it.
+
+    Parts are named after their content and are written before the parent, which names them: a kill in between leaves the old state whole.
+    """
+    chunks = [_encode(entries) for entries in _chunks(list(record.members.values()))] or [_encode([])]
+    parts = [_part(record, set_name, chunk) for chunk in chunks[1:]]
+    namespaces = sorted({entry.key.namespace for entry in record.members.values()} - {"", record.namespace})
+    kinds = sorted({f"{key.kind}.{key.group}" if key.group else key.kind for key in record.members})
+    annotations = {TOOLING: TOOLING_VALUE, GROUP_KINDS: ",".join(kinds), NAMESPACES: ",".join(namespaces)}
+    if parts:
+        annotations[PARTS] = ",".join(part["metadata"]["name"] for part in parts)
+    if record.hold:
+        annotations |= {HELD_BY: record.hold.holder, HELD_SINCE: _stamp(record.hold.since), HELD_UNTIL: _stamp(record.hold.until)}
+    metadata: dict[str, t.Any] = {
+        "name": record.name,
+        "namespace": record.namespace,
+        "labels": {ID: record.id, RECORD_OF: set_name, "app.kubernetes.io/managed-by": "hwaccel.gpu"},
+        "annotations": annotations,
+    }
+    if record.resource_version:
+        metadata |= {"resourceVersion": record.resource_version, "uid": record.uid}
+    return _payload(record.kind, metadata, chunks[0]), parts
+
+
+def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) -> Record:
+    """What `to_objects` wrote. Raises HwaccelError where the object is not one of ours or cannot be read."""
+    metadata = parent["metadata"]
+    annotations = metadata.get("annotations") or {}
+    where = f"{parent['kind']} {metadata.get('namespace')}/{metadata['name']}"
+    if annotations.get(TOOLING) != TOOLING_VALUE:
+        raise HwaccelError(
+            "the object at the place of the set's record is not ours", where, f"its {TOOLING} is {annotations.get(TOOLING, 'missing')!r}",
+            "give the set another name, or another record_namespace",
+        )
+    members: dict[ObjectKey, Entry] = {}
+    try:
+        for obj in (parent, *parts):
+            members |= {entry.key: entry for entry in _decode(obj)}
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise HwaccelError(
+            "the record of the set cannot be read", where, f"{type(error).__name__}: {error}",
+            "restore it, or delete it: the next run finds its members by their label and writes it again",
+        ) from None
+    named = annotations.get(PARTS)
+    return Record(
+        kind=parent["kind"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        members=members,
+        hold=_hold(annotations),
+        resource_version=metadata["resourceVersion"],
+        uid=metadata.get("uid") or "",
+        parts=tuple(named.split(",")) if named else (),
+    )
+
+
+def part_names(parent: dict[str, t.Any]) -> list[str]:
+    named = ((parent.get("metadata") or {}).get("annotations") or {}).get(PARTS)
+    return named.split(",") if named else []
+
+
+def _chunks(entries: list[Entry]) -> c.Iterator[list[Entry]]:
+    """Members in portions that stay below the limit; as one portion in all but enormous sets."""
+    if not entries or _size(_encode(entries)) <= PART_LIMIT:
+        yield entries
+        return
+    if len(entries) == 1:
+        raise HwaccelError(f"{entries[0].key} alone is too large for the set's record", why="it has too many fields", next_step="split the object")
+    middle = len(entries) // 2
+    yield from _chunks(entries[:middle])
+    yield from _chunks(entries[middle:])
+
+
+def _size(chunk: dict[str, str]) -> int:
+    # A Secret's data is base64 once more.
+    return sum(len(value) for value in chunk.values()) * 4 // 3 + 4096
+
+
+def _encode(entries: c.Sequence[Entry]) -> dict[str, str]:
+    """Members as lines that a human can read, their field sets compressed beside them in the same order."""
+    lines = []
+    for entry in entries:
+        line: dict[str, t.Any] = {"group": entry.key.group, "kind": entry.key.kind, "namespace": entry.key.namespace, "name": entry.key.name}
+        line |= {"uid": entry.uid, "ask": entry.ask}
+        line |= {"adopted": True} if entry.adopted else {}
+        line |= {"fought": list(entry.fought)} if entry.fought else {}
+        lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False))
+    fields = canonical([fieldsets.unparse(entry.fields) for entry in entries])
+    return {"format": FORMAT, "members": "\n".join(lines), "fields": base64.b64encode(zlib.compress(fields.encode(), 6)).decode()}
+
+
+def _decode(obj: dict[str, t.Any]) -> list[Entry]:
+    data = obj.get("data") or {}
+    if obj["kind"] == "Secret":
+        data = {key: base64.b64decode(value).decode() for key, value in data.items()}
+    if data["format"] != FORMAT:
+        raise ValueError(f"its format is {data['format']!r:.20}, this release reads {FORMAT}")
+    lines = [json.loads(line) for line in data["members"].split("\n") if line]
+    fields = json.loads(zlib.decompress(base64.b64decode(data["fields"])))
+    if len(lines) != len(fields):
+        raise ValueError("members and fields do not agree")
+    return [
+        Entry(
+            key=ObjectKey(line["group"], line["kind"], line["namespace"], line["name"]),
+            uid=line["uid"],
+            ask=line["ask"],
+            fields=fieldsets.parse(tree),
+            adopted=bool(line.get("adopted")),
+            fought=tuple(line.get("fought") or ()),
+        )
+        for line, tree in zip(lines, fields, strict=True)
+    ]
+
+
+def _part(record: Record, set_name: str, chunk: dict[str, str]) -> dict[str, t.Any]:
+    metadata = {
+        "name": f"{record.name}.{digest(chunk)[:16]}",
+        "namespace": record.namespace,
+        "labels": {RECORD_OF: set_name, "app.kubernetes.io/managed-by": "hwaccel.gpu"},
+    }
+    return _payload(record.kind, metadata, chunk)
+
+
+def _payload(kind: str, metadata: dict[str, t.Any], chunk: dict[str, str]) -> dict[str, t.Any]:
+    body: dict[str, t.Any] = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+    if kind == "Secret":
+        return body | {"type": "Opaque", "data": {key: base64.b64encode(value.encode()).decode() for key, value in chunk.items()}}
+    return body | {"data": chunk}
+
+
+def _stamp(moment: float) -> str:
+    return datetime.datetime.fromtimestamp(moment, tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _moment(text: str) -> float:
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC).timestamp()
+
+
+def _hold(annotations: c.Mapping[str, str]) -> Hold | None:
+    if not annotations.get(HELD_BY):
+        return None
+    try:
+        return Hold(annotations[HELD_BY], _moment(annotations[HELD_SINCE]), _moment(annotations[HELD_UNTIL]))
+    except (KeyError, ValueError):
+        # A hold that nobody can read would hold for ever.
+        return None

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which rights a plan lacks, told before anything is written. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_or_raise
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+#: verb, resource, group, namespace
+Right = tuple[str, str, str, str]
+
+#: Applying an object that is not there needs both.
+_APPLY_VERBS = ("patch", "create")
+
+
+def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right]:
+    """What dry runs were refused, and what access reviews say where there could be no dry run."""
+    found = {right for step in steps for right in step.rights}
+    unasked = sorted({(step.resource, step.key.namespace) for step in steps if step.write and step.unvalidated and not step.rights})
+    questions = [(verb, resource, namespace) for resource, namespace in unasked for verb in _APPLY_VERBS]
+    answers = map_or_raise(lambda question: allowed(client, *question), questions, threads)
+    found |= {(verb, resource.plural, resource.group, namespace) for (verb, resource, namespace), yes in zip(questions, answers, strict=True) if not yes}
+    return sorted(found)
+
+
+def record_rights(client: Client, resource: Resource, namespace: str, *, stored: bool) -> list[Right]:
+    """What writing the record needs. A real run finds out by its first write; check mode, which has none, asks."""
+    verbs = ("update",) if stored else ("create", "update")
+    return [(verb, resource.plural, resource.group, namespace) for verb in verbs if not allowed(client, verb, resource, namespace)]
+
+
+def allowed(client: Client, verb: str, resource: Resource, namespace: str) -> bool:
+    return client.allowed(verb, resource, namespace)
+
+
+def faults(rights: c.Sequence[Right]) -> list[Fault]:
+    """One fault for each verb and resource, however many objects need it."""
+    result = []
+    for verb, resource, group, namespace in rights:
+        full = f"{resource}.{group}" if group else resource
+        where = f"in namespace {namespace}" if namespace else "cluster-wide"
+        result.append(Fault(f"the right to {verb} {full} is missing", where, "RBAC refuses it", "bind a Role or ClusterRole that has it"))
+    return result
+
+
+def as_dicts(rights: c.Sequence[Right]) -> list[dict[str, str]]:
+    return [{"verb": verb, "resource": resource, "group": group, "namespace": namespace} for verb, resource, group, namespace in rights]

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking the server by a dry run what an apply would do. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import causes
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.causes import FieldConflict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.foreign import is_rightful
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import Entry
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.resolve import Member
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict, Fault, Forbidden, Invalid, NotFound, WebhookDenied
+
+#: Kinds that are recreated without being asked: they hold nothing that a new one would not have.
+_RECREATED = frozenset(("RoleBinding", "ClusterRoleBinding", "Job"))
+_PROPAGATION = {"recreate": "Background", "orphan": "Orphan"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """after: the object as it would be; None where the server could not tell."""
+
+    body: dict[str, t.Any]
+    after: dict[str, t.Any] | None = None
+    force: bool = False
+    propagation: str = ""
+    unvalidated: str = ""
+    reason: str = ""
+    conflicts: tuple[FieldConflict, ...] = ()
+    warnings: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    rights: tuple[tuple[str, str, str, str], ...] = ()
+
+
+def attempt(
+    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], *,
+    force: bool = False, again: bool = False,
+) -> Trial:
+    """A dry run without force; where only fields that were ours are in the way, one with it."""
+    try:
+        answer = client.apply(body, member.resource, field_manager=options.manager, force=force, dry_run=True)
+    except Conflict as error:
+        found = causes.field_conflicts(error)
+        if not found or again:
+            return Trial(body, faults=(_fault(member, error),))
+        return _contested(client, options, member, body, entry, coming, found)
+    except (WebhookDenied, Invalid, Forbidden, NotFound) as error:
+        return _refused(options, member, body, error, coming, force)
+    return Trial(body, after=answer.object, force=force, warnings=answer.warnings)
+
+
+def _contested(
+    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], found: list[FieldConflict]
+) -> Trial:
+    """Sort the fields that others own: theirs by right, ours by the record, or in dispute."""
+    ours = {fieldsets.text(path): path for path in entry.fields} if entry else {}
+    rightful = [item for item in found if is_rightful(member.key.kind, item.manager, item.subresource, item.path)]
+    disputed = tuple(item for item in found if item not in rightful and item.path not in ours)
+    if disputed and not options.force_conflicts:
+        return Trial(body, conflicts=disputed, faults=tuple(_conflict_fault(member, item) for item in disputed))
+    if rightful:
+        body = _without(body, rightful)
+    force = len(rightful) < len(found)
+    trial = attempt(client, options, member, body, entry, coming, force=force, again=True)
+    told = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
+    return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, told))))
+
+
+def _without(body: dict[str, t.Any], fields: list[FieldConflict]) -> dict[str, t.Any]:
+    body = copy.deepcopy(body)
+    for item in fields:
+        path = tuple(f"f:{name}" for name in item.path.split("."))
+        fieldsets.without_path(body, path)
+    return body
+
+
+def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool) -> Trial:
+    """An error of the dry run: one that the real run will not have, one that a policy answers, or a fault."""
+    if causes.lacks_dry_run(error):
+        return Trial(body, force=force, unvalidated="a webhook does not support dry runs")
+    text = str(error)
+    missing = next((name for name in sorted(coming) if f'"{name}"' in text or f" {name} " in text), "")
+    if isinstance(error, (Forbidden, NotFound)) and missing and ("not found" in text or "no PriorityClass" in text):
+        return Trial(body, force=force, unvalidated=f"it needs {missing}, which is only planned")
+    if options.check_mode and isinstance(error, NotFound) and f'namespaces "{member.key.namespace}" not found' in text:
+        # Another set of the same playbook may be about to make it: a plan of the whole cannot know.
+        return Trial(body, unvalidated=f"namespace {member.key.namespace} does not exist; the run fails where nothing makes it before")
+    field = causes.immutable_field(error) if isinstance(error, Invalid) else ""
+    if field:
+        policy = policy_for(options, member)
+        if policy in _PROPAGATION:
+            return Trial(body, propagation=_PROPAGATION[policy], reason=f"{field} cannot be changed on the living object")
+        step = f"revert it, or set on_immutable for {member.key.kind} to recreate or orphan"
+        return Trial(body, faults=(Fault(f"{field} of {member.key.short} cannot be changed", member.origin, error.faults[0].why, step),))
+    right = causes.missing_right(error) if isinstance(error, Forbidden) else None
+    if right:
+        return Trial(body, rights=((right["verb"], right["resource"], right["group"], right["namespace"]),))
+    return Trial(body, faults=(_fault(member, error),))
+
+
+def policy_for(options: SetOptions, member: Member) -> str:
+    """fail, recreate or orphan, for a kind."""
+    key = member.key
+    asked = options.on_immutable.get(f"{key.kind}.{key.group}") or options.on_immutable.get(key.kind) or options.on_immutable.get("*")
+    return asked or ("recreate" if key.kind in _RECREATED else "fail")
+
+
+def _fault(member: Member, error: ApiError) -> Fault:
+    first = error.faults[0]
+    return Fault(first.what, member.origin, first.why, first.next_step)
+
+
+def _conflict_fault(member: Member, item: FieldConflict) -> Fault:
+    owner = item.manager + (f" (through {item.subresource})" if item.subresource else "")
+    step = "leave the field out, or run with force_conflicts: true to take it"
+    return Fault(f"{item.path} of {member.key.short} belongs to {owner}", member.origin, "it has another value there, and was never ours", step)

@@ -1,0 +1,293 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The chain on a node, judged from plain facts: which link it has reached, and what holds it there.
+
+hardware seen → driver → toolkit → cuda → plugin → schedulable. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources, trouble
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
+
+PASSED, WAITING, FAILED, UNKNOWN = "passed", "waiting", "failed", "unknown"
+HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = "hardware seen", "driver", "toolkit", "cuda", "plugin", "schedulable"
+#: Gates in the order in which a run passes them.
+GATES = ("features", "driver", "devices")
+
+#: Seconds that something suspicious may last before it counts as a failure.
+GRACE = 120.0
+#: The kubelet reports a registered plugin's devices within five seconds (measured on a real node); what is missing then stays missing.
+SETTLE = 20.0
+
+_STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
+
+Pods = c.Mapping[str, PodFacts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """link: the one that is passed, or that holds the node up. grace: seconds after which waiting becomes failed, 0 for no such limit.
+
+    pod and container: whose log tells why ("" for none).
+    """
+
+    state: str
+    link: str
+    reason: str = ""
+    next_step: str = ""
+    grace: float = 0.0
+    pod: PodFacts | None = None
+    container: str = ""
+    brief: str = ""
+    #: What waits is the observer, not the node: at the end nothing is known of the node.
+    observer: bool = False
+
+    @property
+    def words(self) -> str:
+        """For a line about many nodes: "driver: compiling or loading"."""
+        return f"{self.link}: {self.brief or self.reason}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What the gate expects of one node. expected: {} where nobody knows."""
+
+    gpu_declared: bool = False
+    expected: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    #: The driver is the host's own business (declared, or seen on the node).
+    host_driver: bool = False
+    #: Another deployment brings it, perhaps without a validator.
+    existing: bool = False
+
+
+def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    """The node's verdict at one gate."""
+    if gate == "features":
+        return features(node, pods, wanted)
+    if not node.ready:
+        return _not_ready(node)
+    return driver(node, pods, wanted) if gate == "driver" else devices(node, pods, wanted)
+
+
+def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    """NFD has looked at the node as it is now: its kernel label is nodeInfo's kernel, and declared GPUs are seen."""
+    lacking = _features_lacking(node, wanted)
+    if not lacking:
+        return Verdict(PASSED, HARDWARE)
+    if not node.ready:
+        return _not_ready(node)
+    worker = pods.get(parts.NFD_WORKER)
+    if worker is None:
+        return Verdict(WAITING, HARDWARE, f"{lacking}, and no NFD worker runs there", _MISSING_NEXT, GRACE)
+    if found := trouble.of_pod(worker):
+        return _troubled(HARDWARE, found, worker)
+    if not worker.ready:
+        return Verdict(WAITING, HARDWARE, "the NFD worker starts", "see its log", pod=worker)
+    if wanted.gpu_declared and not node.gpu_present and node.nfd_kernel == node.kernel:
+        next_step = (
+            "correct the pool's declaration, look for the GPU on the machine (power, seating, passthrough), "
+            "or see that NFD labels PCI devices by vendor (deviceLabelFields, labelWhiteList) and mounts the host's /sys"
+        )
+        return Verdict(WAITING, HARDWARE, lacking, next_step, GRACE, worker, _first(worker))
+    # The worker does its part; what does not come is nfd-master's.
+    return Verdict(WAITING, HARDWARE, lacking, "see that nfd-master runs, and its log", pod=worker, brief="no label of NFD yet", observer=True)
+
+
+_MISSING_NEXT = "see the DaemonSet's node selector, tolerations and events"
+
+
+def _features_lacking(node: NodeFacts, wanted: Wanted) -> str:
+    if label_value(node.kernel) == node.kernel:
+        if not node.nfd_kernel:
+            return "NFD has not labelled the node"
+        if node.nfd_kernel != node.kernel:
+            return f"NFD's label still says kernel {node.nfd_kernel}, the node runs {node.kernel}"
+    elif not node.nfd_seen:
+        # A kernel that is no legal label value never gets that label; any other of NFD's shows that it has looked.
+        return "NFD has not labelled the node"
+    if wanted.gpu_declared and not node.gpu_present:
+        return "the pool declares GPUs, and NFD sees none on the PCI bus"
+    return ""
+
+
+def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    """The node's validator pod: driver, toolkit and cuda steps done, and its readiness probe still proves them."""
+    validator = pods.get(parts.VALIDATOR)
+    if validator is None or validator.deleting:
+        return _without_validator(node, pods, wanted)
+    for name, link in _STEPS:
+        step = validator.init(name)
+        if step is not None and not step.succeeded:
+            return _unfinished(link, step, validator, pods, wanted)
+    if validator.ready:
+        return Verdict(PASSED, CUDA)
+    if found := trouble.of_pod(validator):
+        return _troubled(CUDA, found, validator)
+    held = _below(DRIVER, pods, wanted)
+    if held is not None:
+        return held
+    main = _first(validator)
+    if any(container.state == "running" for container in validator.containers):
+        reason = "the steps are done, but the readiness probe does not confirm driver and devices now"
+        return Verdict(WAITING, DRIVER, reason, "see the driver pod of this node", GRACE, validator, main)
+    return Verdict(WAITING, CUDA, "the validator starts", "", pod=validator)
+
+
+def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    """Allocatable is what is expected: the scheduler can give out every GPU, and none that should not be there."""
+    seen = resources.observed(node)
+    plugin = pods.get(parts.PLUGIN)
+    if node.mig_state in ("pending", "rebooting"):
+        return Verdict(WAITING, PLUGIN, f"the MIG manager changes the GPUs ({node.mig_state})", "see the MIG manager's log", brief="MIG is changed")
+    lacking = resources.missing(wanted.expected, seen) if wanted.expected else {}
+    if wanted.expected or resources.total(seen):
+        extra = {name: count for name, count in resources.surplus(wanted.expected, seen).items() if wanted.expected and count}
+        if not lacking and not extra:
+            return _unproven(seen, pods) or Verdict(PASSED, SCHEDULABLE)
+    else:
+        extra = {}
+    if plugin is None:
+        return _without_plugin(node, pods, seen, wanted)
+    if found := trouble.of_pod(plugin):
+        return _troubled(PLUGIN, found, plugin)
+    if not plugin.ready:
+        return _plugin_waits(plugin, pods)
+    numbers = f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected" if wanted.expected else "no GPU is schedulable"
+    if extra and not lacking:
+        next_step = "correct the pool's declared count, or the device plugin's configuration"
+    else:
+        next_step = "see the plugin's log for an unhealthy GPU, and nvidia-smi on the node; correct the declared count if it is wrong"
+    return Verdict(WAITING, SCHEDULABLE, numbers, next_step, SETTLE, plugin, _plugin_container(plugin))
+
+
+def _unproven(seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
+    """GPUs are given out, and what belongs to them is not in order: the proof, or the labels that say which GPUs they are."""
+    validator, discovery = pods.get(parts.VALIDATOR), pods.get(parts.DISCOVERY)
+    if validator is not None and not validator.ready:
+        reason = f"{resources.describe(seen)} schedulable without a proof: this node's validator has not passed"
+        next_step = "see that the device plugin waits for the proof in an init container, and the validator's log"
+        return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))
+    if discovery is not None and (found := trouble.of_pod(discovery)):
+        return _troubled(PLUGIN, found, discovery)
+    return None
+
+
+def _not_ready(node: NodeFacts) -> Verdict:
+    return Verdict(WAITING, HARDWARE, f"the node is not Ready: {node.not_ready}", "repair the kubelet of this node", brief="node not Ready")
+
+
+def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    if wanted.existing and resources.total(resources.observed(node)):
+        # Other deployers have no validator; their plugin registers what the driver has told it.
+        return Verdict(PASSED, PLUGIN)
+    held = pods.get(parts.DRIVER)
+    if held is not None and (found := trouble.of_pod(held)):
+        return _troubled(DRIVER, found, held)
+    return Verdict(WAITING, DRIVER, "no validator pod is on the node", _MISSING_NEXT, GRACE)
+
+
+def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
+    """The step names the link, but the cause is often the pod that it waits for."""
+    found = trouble.of_pod(validator)
+    # Without a sandbox no step has begun: its RuntimeClass is the toolkit's work.
+    held = _below(link if validator.sandbox else CUDA, pods, wanted)
+    # A step that crashes while what it checks is not there yet says nothing of its own: after a reboot it starts before the driver does.
+    own = found is not None and found.state == "failed" and not found.container
+    if held is not None and (not own or held.state == FAILED):
+        return held
+    if found is not None:
+        return _troubled(link, found, validator)
+    if step.state == "running":
+        doing = {DRIVER: "the validator checks the driver", TOOLKIT: "the validator checks the toolkit", CUDA: "the proof runs on every GPU"}[link]
+        return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
+    return Verdict(WAITING, link, f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})", "", pod=validator)
+
+
+def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
+    """What the step at `link` waits for, unless that is well."""
+    if not wanted.host_driver and (held := _driver_holds(pods.get(parts.DRIVER))) is not None:
+        return held
+    if link == DRIVER:
+        return None
+    toolkit = pods.get(parts.TOOLKIT)
+    # A toolkit on the host (K3s, DGX OS) has no pod: then the validator's own step says what is wrong.
+    if toolkit is None or toolkit.ready:
+        return None
+    if found := trouble.of_pod(toolkit):
+        return _troubled(TOOLKIT, found, toolkit)
+    for container in toolkit.inits:
+        if container.state == "running":
+            # The driver container says that all is well, and from another container the driver is not to be seen.
+            reason = f"the toolkit waits in {container.name}: the driver's files are not to be seen from it"
+            next_step = "see its log, and the mount propagation of /run/nvidia: Bidirectional in the driver container, and / shared on the host"
+            return Verdict(WAITING, TOOLKIT, reason, next_step, pod=toolkit, container=container.name)
+    return Verdict(WAITING, TOOLKIT, "the toolkit configures the container runtime", "see its log", pod=toolkit, container=_first(toolkit))
+
+
+def _driver_holds(pod: PodFacts | None) -> Verdict | None:
+    if pod is None or pod.deleting:
+        next_step = "see which kernels have a driver DaemonSet: no image may exist for this one"
+        return Verdict(WAITING, DRIVER, "no driver pod is on the node", next_step, GRACE)
+    if pod.ready:
+        return None
+    if found := trouble.of_pod(pod):
+        return _troubled(DRIVER, found, pod)
+    for container in pod.inits:
+        if container.state == "running":
+            return Verdict(WAITING, DRIVER, "the driver manager makes room for the driver", "see its log", pod=pod, container=container.name)
+    main = next((container for container in pod.containers if container.state == "running"), None)
+    if main is None:
+        waits = next((container.reason for container in (*pod.inits, *pod.containers) if container.state == "waiting" and container.reason), pod.phase)
+        return Verdict(WAITING, DRIVER, f"the driver pod starts ({waits or 'no status yet'})", "", pod=pod)
+    again = f", run {main.restarts + 1}" if main.restarts else ""
+    doing = "compiling or loading" if not main.started else "loaded once, its probe fails now"
+    return Verdict(WAITING, DRIVER, f"the driver is {doing}{again}", "see the driver's log", pod=pod, container=main.name, brief=doing)
+
+
+def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
+    """An init container of the plugin waits for the proof: the validator pod says how far that is."""
+    waiting = next((container for container in plugin.inits if not container.succeeded), None)
+    validator = pods.get(parts.VALIDATOR)
+    if waiting is not None and waiting.state == "running" and validator is not None and not validator.ready:
+        reason = f"the plugin waits in {waiting.name}: this node's validator has not passed"
+        return Verdict(WAITING, CUDA, reason, "pass the driver gate first", GRACE, validator, _unfinished_step(validator))
+    if waiting is not None and waiting.state == "running":
+        reason = f"the plugin waits in {waiting.name}"
+        next_step = "see its log, and that it has the mounts of those that write what it waits for"
+        return Verdict(WAITING, PLUGIN, reason, next_step, pod=plugin, container=waiting.name)
+    return Verdict(WAITING, PLUGIN, "the device plugin starts", "see its log", pod=plugin, container=waiting.name if waiting is not None else _first(plugin))
+
+
+def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], wanted: Wanted) -> Verdict:
+    numbers = f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected; " if wanted.expected else ""
+    if resources.total(seen):
+        # Somebody's plugin serves the node out of this namespace's sight.
+        next_step = "correct the pool's declared count, or see the plugin that serves this node"
+        return Verdict(WAITING, SCHEDULABLE, f"{numbers}no device plugin pod of this namespace is on the node", next_step, GRACE)
+    return Verdict(WAITING, PLUGIN, f"{numbers}no device plugin pod is on the node", _MISSING_NEXT, GRACE)
+
+
+def _troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:
+    state = FAILED if found.state == "failed" else WAITING
+    return Verdict(state, link, found.reason, found.next_step, 0.0 if state == FAILED else GRACE, pod, found.container, found.brief)
+
+
+def _first(pod: PodFacts) -> str:
+    return pod.containers[0].name if pod.containers else ""
+
+
+def _plugin_container(pod: PodFacts) -> str:
+    """The plugin itself, not the configuration manager beside it."""
+    return next((container.name for container in pod.containers if "plugin" in container.name), _first(pod))
+
+
+def _unfinished_step(pod: PodFacts) -> str:
+    return next((container.name for container in pod.inits if not container.succeeded), _first(pod))

@@ -1,0 +1,55 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to do next, from lines that drivers, toolkits and CUDA leave in their logs.
+
+Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module, of modprobe and of CUDA's runtime.
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    (r"Key was rejected by service|Required key not available|module verification failed",
+     "Secure Boot refuses the unsigned module: use a signed (precompiled) driver image, enrol its key, or switch Secure Boot off"),
+    (r"nouveau", "blacklist nouveau on the host and reboot the node"),
+    (r"Could not (?:resolve|find) Linux kernel|Unable to locate package linux-|No package kernel-(?:headers|devel)|match for argument: kernel",
+     "the repositories have no headers for this kernel: boot a kernel that they have, give the repository (driver_build), or use a precompiled image"),
+    (r"Could not resolve host|Temporary failure (?:in name resolution|resolving)|Failed to fetch http|Cannot download|Connection timed out",
+     "the node does not reach the package repositories: set proxy and repositories (driver_build), or use a precompiled image"),
+    (r"is in use|Could not unload NVIDIA driver kernel modules|rmmod: ERROR",
+     "the old module is in use: stop what uses GPUs on the node (jobs, monitoring, a display), or reboot it"),
+    (r"RmInitAdapter failed|rm_init_adapter failed|fallen off the bus|Xid.*: (?:79|119|120)\b|could not insert 'nvidia': No such device",
+     "the GPU does not answer the driver: power-cycle the machine; if it stays, replace the GPU or see its firmware"),
+    (r"Exec format error|Invalid module format|disagrees about version of symbol|version magic",
+     "the module is for another kernel: choose the image for the kernel that runs (see the driver table), or build in place"),
+    (r"API mismatch|version mismatch", "kernel module and libraries have different versions: remove the older driver from the host, and reboot the node"),
+    (r"system not yet initialized|error code 802|fabric ?manager",
+     "NVSwitch is not initialised: see that the fabric manager of the driver's version runs on the node"),
+    (r"MountVolume\.SetUp failed", "create what the message names (ConfigMap, Secret, path of that type), or correct the pod's volume"),
+    (r"violates PodSecurity", "give the namespace the Pod Security level that its pods need, or leave its label to the role"),
+    (r"is forbidden: User|forbidden: User", "give the pod's service account the right that the log names"),
+    (r"no space left on device", "free disk space on the node"),
+)
+_COMPILED = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in _HINTS)
+
+
+def next_step(log: str) -> str:
+    """The first hint that fits, "" for an unknown log."""
+    return next((hint for pattern, hint in _COMPILED if pattern.search(log)), "")
+
+
+_TELLING = re.compile(r"error|fatal|fail|cannot|could not|unable|forbidden|denied|refused|not found|no such|not permitted|invalid|unknown|panic", re.IGNORECASE)
+_LONGEST_LINE = 300
+
+
+def telling(log: str) -> str:
+    """The line that a person would quote: the last that a hint fits, else the last that speaks of a failure, else the last."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for fits in (next_step, _TELLING.search, bool):
+        for line in reversed(lines):
+            if fits(line):
+                return line[-_LONGEST_LINE:]
+    return ""

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels, annotations and taints by name: other people's as they define them, ours under `hwaccel.gpu/`.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+#: Where NVIDIA's components put their labels and extended resources.
+VENDOR = "nvidia.com/"
+#: Prefix of what this collection writes on objects.
+OURS = "hwaccel.gpu/"
+NFD = "feature.node.kubernetes.io/"
+
+#: NFD's three forms of "there is an NVIDIA device on the PCI bus", by `deviceLabelFields` (vendor, or class and vendor: 3D controller, VGA controller).
+PCI_LABELS = (NFD + "pci-10de.present", NFD + "pci-0302_10de.present", NFD + "pci-0300_10de.present")
+CPU_VENDOR_LABEL = NFD + "cpu-model.vendor_id"
+TEGRA_CPU_VENDOR = "NVIDIA"
+KERNEL_LABEL = NFD + "kernel-version.full"
+OS_ID_LABEL = NFD + "system-os_release.ID"
+OS_VERSION_LABEL = NFD + "system-os_release.VERSION_ID"
+OSTREE_LABEL = NFD + "system-os_release.OSTREE_VERSION"
+
+GPU_PRESENT_LABEL = VENDOR + "gpu.present"
+GPU_PRODUCT_LABEL = VENDOR + "gpu.product"
+GPU_COUNT_LABEL = VENDOR + "gpu.count"
+GPU_MEMORY_LABEL = VENDOR + "gpu.memory"
+GPU_REPLICAS_LABEL = VENDOR + "gpu.replicas"
+GPU_SHARING_LABEL = VENDOR + "gpu.sharing-strategy"
+MIG_CAPABLE_LABEL = VENDOR + "mig.capable"
+MIG_STRATEGY_LABEL = VENDOR + "mig.strategy"
+MIG_CONFIG_STATE_LABEL = VENDOR + "mig.config.state"
+PLUGIN_CONFIG_LABEL = VENDOR + "device-plugin.config"
+#: GPU feature discovery since v0.15, and the parts that older ones write.
+DRIVER_VERSION_LABEL = VENDOR + "cuda.driver-version.full"
+OLD_DRIVER_VERSION_LABELS = (VENDOR + "cuda.driver.major", VENDOR + "cuda.driver.minor", VENDOR + "cuda.driver.rev")
+
+#: The GPU Operator's switches, respected whoever set them.
+OPERANDS_LABEL = VENDOR + "gpu.deploy.operands"
+DEPLOY_DRIVER_LABEL = VENDOR + "gpu.deploy.driver"
+PRE_INSTALLED = "pre-installed"
+#: Version of a driver that the host brought (written by our NodeFeatureRule, or by whoever knows).
+HOST_DRIVER_LABEL = OURS + "host-driver"
+#: Which driver version a node is to have, where two live side by side.
+DRIVER_VERSION_WANTED_LABEL = OURS + "driver-version"
+
+QUARANTINE = OURS + "quarantine"
+#: Annotation: why and by which gate, for people.
+QUARANTINE_REASON = OURS + "quarantine-reason"
+#: Annotation: the last proof that a pod computed on every GPU of the node (JSON, see `proof`).
+PROOF = OURS + "proof"

@@ -1,0 +1,215 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver role's objects: who brings the driver to each pool, and what is to run there. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass, read_fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROVIDERS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"
+#: Providers whose pools get toolkit and validator.
+_PROVEN = ("hwaccel", "host")
+#: Kubernetes from which on admission policies are stable (1.30) and tokens name their node (1.32).
+_GUARD_FROM = (1, 32)
+
+
+def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+    """Objects of the set `driver`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
+    fleet, faults = read_fleet(settings.get("pools"), facts)
+    made = Plan(faults=faults)
+    made.faults += platforms.identity_faults(fleet, settings)
+    providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
+    overall = _overall(providers, fleet, settings)
+    if overall in _PROVEN:
+        try:
+            objects = _objects(manifests, settings, fleet, providers, made)
+        except placement.TooManyTerms as error:
+            made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
+        else:
+            stamp(objects)
+            made.objects = finish(objects, Sources.of(settings), "driver")
+    if not fleet.gpus:
+        made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
+    made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
+    return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
+
+
+def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+    """Declared for the pool, else for the role, else what is there."""
+    told = fleet.pool(name).driver.provider or text(settings.get("provider"))
+    host = sorted({one.host_driver for one in fleet.gpus if one.pool == name and one.host_driver})
+    foreign = fleet.found("cluster_policy", "driver")
+    if told and told not in PROVIDERS:
+        made.faults.append(Fault(f"driver provider {told!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}"))
+        return "none"
+    if told == "hwaccel" and foreign:
+        next_step = "set provider existing, or remove the other one first"
+        made.faults.append(Fault(f"pool {name}: another driver deployment is in the cluster", foreign[0], "two would fight for the same nodes", next_step))
+    if told == "hwaccel" and host:
+        why = f"driver {host[0]} is installed on the host"
+        made.faults.append(Fault(f"pool {name}: a container may not replace the host's driver", "", why, "set provider host, or remove that driver"))
+    if told:
+        made.notes.append(f"pool {name}: driver by {told} (declared)")
+        return told
+    if foreign:
+        made.notes.append(f"pool {name}: driver by existing (found {foreign[0]})")
+        return "existing"
+    bare = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
+    found = "host" if host and not bare else "hwaccel"
+    # The API shows a host's driver only once somebody has met it.
+    why = f"found driver {host[0]} on the host" if found == "host" else "no other is seen; declare provider host where the machines bring their own"
+    made.notes.append(f"pool {name}: driver by {found} ({why})")
+    return found
+
+
+def _overall(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> str:
+    """What the role does at all: hwaccel where one pool wants it, then host, then existing, then none."""
+    for candidate in PROVIDERS[:2]:
+        if candidate in providers.values():
+            return candidate
+    if not providers:
+        return text(settings.get("provider")) or ("existing" if fleet.found("cluster_policy", "driver") else "hwaccel")
+    return "existing" if "existing" in providers.values() else "none"
+
+
+def _objects(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+) -> list[Manifest]:
+    ours = not providers or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
+    platform = platforms.of(fleet.distribution)
+    kept = [
+        one for one in manifests
+        if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
+        and not (one["kind"] == "RuntimeClass" and platform.brings_runtime_class)
+        and not (one["apiVersion"].startswith("admissionregistration") and fleet.version < _GUARD_FROM)
+    ]
+    if ours:
+        kept += _drivers(manifests, settings, fleet, providers, made)
+    clients = _client_terms(fleet, providers)
+    kept += _toolkits(manifests, settings, fleet, providers, clients, made)
+    validator = take(manifests, "DaemonSet", VALIDATOR)
+    placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
+    kept.append(validator)
+    return kept + platforms.extra_objects(platform, kept)
+
+
+def _brings(name: str, provider: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> bool:
+    """Whether a pool has DaemonSets of the driver.
+
+    Also where the host's driver was not declared but met by a driver manager: its mark on the node keeps them away, and with it gone they are
+    needed. So what the first run made is asked for by the next one as well.
+    """
+    if provider != "host" or fleet.pool(name).driver.provider or text(settings.get("provider")):
+        return provider == "hwaccel"
+    return any(one.pool == name and one.host_driver == names.PRE_INSTALLED for one in fleet.gpus)
+
+
+def _of_driver_container(manifest: Manifest) -> bool:
+    name = manifest["metadata"]["name"]
+    return name.startswith((DRIVER, "hwaccel-gpu-driver"))
+
+
+def _drivers(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+) -> list[Manifest]:
+    options = Options(
+        repository=text(settings.get("repository")), module_type=text(settings.get("kernel_module_type")),
+        validator_image=text(settings.get("validator_image")),
+        precompiled=tuple(listed(settings.get("precompiled_images"))), builds=tuple(listed(settings.get("build_images"))), build=settings.get("build") or {},
+    )
+    maker = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+    found: list[Manifest] = []
+    for name, provider in providers.items():
+        if provider == "host" and _brings(name, provider, fleet, settings):
+            met = [one for one in fleet.gpus if one.pool == name and one.host_driver == names.PRE_INSTALLED]
+            # A maker of its own: no word of images that no node is to get.
+            quiet = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+            found += [one for wanted in _wanted(name, fleet, settings) for one in quiet.of(wanted, met)]
+            continue
+        classes = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
+        lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
+        made.notes += [f"pool {name}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging]
+        classes += lagging
+        if provider == "hwaccel":
+            for wanted in _wanted(name, fleet, settings):
+                found += maker.of(wanted, classes)
+        if provider == "hwaccel" and not classes:
+            made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it has joined")
+    made.notes += sorted(set(maker.notes))
+    seen = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
+    if maker.without and len(set(maker.without)) >= len({(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}):
+        next_step = "boot a kernel that has one, add your own to driver_precompiled_images, or set provider host"
+        made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(sorted(set(maker.without))[:3]), next_step))
+    made.notes += [f"will fail at the driver gate: {sentence}" for sentence in sorted(set(maker.without))]
+    return found
+
+
+def _as_labelled(one: NodeClass) -> NodeClass:
+    """The class that a rebooted node belonged to before, as long as its label says so: its driver pod is still there."""
+    return dataclasses.replace(one, kernel=one.labelled)
+
+
+def _wanted(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Wanted]:
+    driver = fleet.pool(name).driver
+    version = driver.version or text(settings.get("version")) or DEFAULT_VERSION
+    source = driver.source or text(settings.get("source"))
+    beside = tuple(sorted({text(one) for one in listed((settings.get("extra_versions") or {}).get(name))} - {version, ""}))
+    return [Wanted(name, version, source, beside), *(Wanted(name, other, source, default=False) for other in beside)]
+
+
+def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placement.Term]:
+    """Nodes of all pools that get toolkit and validator."""
+    terms = placement.both(placement.gpu_present(foreign_nfd=bool(fleet.found("nfd"))), [(placement.OPERANDS,)])
+    left_out = [name for name, provider in providers.items() if provider not in _PROVEN]
+    if not left_out:
+        return terms
+    if all(fleet.pool(name).selector or fleet.pool(name).nodes for name in left_out):
+        return placement.both(terms, placement.outside(fleet.pool(name) for name in left_out))
+    kept = [term for name, provider in providers.items() if provider in _PROVEN for term in placement.of_pool(name, fleet.pools)]
+    return placement.both(terms, kept)
+
+
+def _toolkits(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str],
+    clients: c.Sequence[placement.Term], made: Plan,
+) -> list[Manifest]:
+    """One toolkit for each container runtime: it writes that runtime's configuration."""
+    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
+    runtimes = sorted({one.runtime for one in proven}) or ["containerd"]
+    found: list[Manifest] = []
+    for runtime in runtimes:
+        if runtime not in platforms.RUNTIMES:
+            made.faults.append(_runtime_fault(runtime, proven))
+            continue
+        toolkit = take(manifests, "DaemonSet", TOOLKIT)
+        platforms.set_runtime(toolkit, runtime, platforms.of(fleet.distribution), text(settings.get("runtime_socket")))
+        terms = placement.both(clients, [(placement.switch("container-toolkit"),)])
+        if len(runtimes) > 1:
+            toolkit["metadata"]["name"] += f"-{runtime}"
+            for labels in (toolkit["spec"]["selector"]["matchLabels"], toolkit["spec"]["template"]["metadata"]["labels"]):
+                labels[names.OURS + "runtime"] = runtime
+            pools = sorted({one.pool for one in proven if one.runtime == runtime})
+            terms = placement.both(terms, [term for pool in pools for term in placement.of_pool(pool, fleet.pools)])
+            if mixed := [pool for pool in pools if len({one.runtime for one in proven if one.pool == pool}) > 1]:
+                made.faults.append(Fault(f"pool {mixed[0]} has nodes with several container runtimes", "pools", "", "declare one pool for each runtime"))
+        placement.place(toolkit, terms)
+        set_env(toolkit["spec"]["template"]["spec"]["containers"][0], {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()})
+        found.append(toolkit)
+    return found
+
+
+def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:
+    pools = ", ".join(sorted({one.pool for one in classes if one.runtime == runtime}))
+    return Fault(f"container runtime {runtime} is not supported", f"pools {pools}", "", f"use one of {', '.join(platforms.RUNTIMES)}, or provider none")

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The feature_discovery role's objects: NFD, or only the namespaces where another's NFD is there. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp, text
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+PROVIDERS = ("hwaccel", "existing")
+
+
+def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+    """Objects of the set `feature-discovery`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
+    fleet, faults = read_fleet(settings.get("pools"), facts)
+    made = Plan(faults=faults)
+    made.faults += platforms.identity_faults(fleet, settings)
+    provider = _provider(fleet, settings, made)
+    kept = [one for one in manifests if provider == "hwaccel" or one["kind"] == "Namespace"]
+    if provider == "hwaccel":
+        kept += platforms.extra_objects(platforms.of(fleet.distribution), kept)
+        stamp(kept)
+        undeclared = not any(pool.gpu for pool in fleet.pools)
+        if undeclared and not fleet.gpus:
+            made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
+    made.objects = finish(kept, Sources.of(settings), "feature-discovery")
+    return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "")
+
+
+def _provider(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+    told, foreign = text(settings.get("provider")), fleet.found("nfd")
+    if told and told not in PROVIDERS:
+        made.faults.append(Fault(f"feature_discovery_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}"))
+        return "existing"
+    if told == "hwaccel" and foreign:
+        next_step = "set feature_discovery_provider: existing, or remove the other one first"
+        made.faults.append(Fault("another Node Feature Discovery is in the cluster", foreign[0], "two would overwrite each other's labels", next_step))
+    found = told or ("existing" if foreign else "hwaccel")
+    why = "declared" if told else f"found {foreign[0]}" if foreign else "no other is there"
+    made.notes.append(f"feature discovery by {found} ({why})")
+    return found

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The part of a fleet that the filters read: classes of nodes, pools and what was found, from `node_info` or from declarations only.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.osnames import os_of_image
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import DEFAULT, Pool, parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+
+_ARCHITECTURES = ("amd64", "arm64")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class NodeClass:
+    """Nodes that are the same for everything that a driver depends on. assumed: GPUs are declared and not seen yet.
+
+    labelled: the kernel by NFD's label, which lags after a reboot; driver pods are where the label is.
+    """
+
+    pool: str
+    kernel: str
+    os_id: str
+    os_version: str
+    architecture: str
+    runtime: str = "containerd"
+    host_driver: str = ""
+    assumed: bool = False
+    nodes: int = 0
+    labelled: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked."""
+
+    pools: tuple[Pool, ...]
+    gpus: tuple[NodeClass, ...]
+    seen: bool
+    distribution: str = "kubernetes"
+    version: tuple[int, int] = (1, 36)
+    existing: c.Mapping[str, c.Sequence[c.Mapping[str, t.Any]]] = dataclasses.field(default_factory=dict)
+    cluster_uid: str = ""
+
+    def found(self, *components: str) -> list[str]:
+        """Foreign components as "DaemonSet kube-system/nvidia-device-plugin"."""
+        rows = [row for component in components for row in self.existing.get(component) or ()]
+        return [f"{row.get('kind', '')} {row.get('namespace') or ''}{'/' if row.get('namespace') else ''}{row.get('name', '')}".strip() for row in rows]
+
+    def namespace_of(self, *components: str) -> str:
+        """Where the pods of a foreign component are, "" for nowhere."""
+        rows = [row for component in components for row in self.existing.get(component) or () if row.get("namespace")]
+        daemon_sets = [row for row in rows if row.get("kind") == "DaemonSet"]
+        return str((daemon_sets or rows or [{}])[0].get("namespace") or "")
+
+    @property
+    def pool_names(self) -> list[str]:
+        """Pools with GPUs: declared ones in their order, then found ones."""
+        declared = [pool.name for pool in self.pools if pool.gpu is not None or any(one.pool == pool.name for one in self.gpus)]
+        return declared + sorted({one.pool for one in self.gpus} - set(declared))
+
+    def pool(self, name: str) -> Pool:
+        return next((pool for pool in self.pools if pool.name == name), Pool(name, declared=False))
+
+
+def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fleet, list[Fault]]:
+    """declared: `hwaccel_pools`; facts: what node_info returned, nothing where no cluster was asked."""
+    faults: list[Fault] = []
+    pools: tuple[Pool, ...] = ()
+    machines: dict[str, list[t.Any]] = {}
+    try:
+        plain, machines = _without_machines(declared)
+        pools = parse_pools(plain)
+    except ManyFaults as many:
+        faults.extend(many.faults)
+    if facts and facts.get("classes") is not None:
+        platform = facts.get("platform") or {}
+        declared_names = {pool.name for pool in pools}
+        gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if row.get("gpu_present") or row.get("gpu_assumed")}))
+        return Fleet(
+            pools, gpus, True, str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
+            facts.get("existing") or {}, str(facts.get("cluster_uid") or ""),
+        ), faults
+    assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _declared_classes(pool.name, machines.get(pool.name, ()), faults)}))
+    return Fleet(pools, assumed, False), faults
+
+
+def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, list[t.Any]]]:
+    """`machines` of a pool says what its nodes run: read only where no cluster can be asked."""
+    if not isinstance(declared, (list, tuple)):
+        return declared, {}
+    plain, machines = [], {}
+    for entry in declared:
+        if isinstance(entry, dict) and "machines" in entry:
+            machines[str(entry.get("name"))] = entry["machines"] if isinstance(entry["machines"], list) else [entry["machines"]]
+            entry = {key: value for key, value in entry.items() if key != "machines"}
+        plain.append(entry)
+    return plain, machines
+
+
+def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass:
+    """All that no declaration holds is one pool: two would both be "outside of the others", and each bring its driver to the other's nodes."""
+    pool = str(row.get("pool") or DEFAULT)
+    return NodeClass(
+        pool=pool if pool in declared else DEFAULT, kernel=str(row.get("kernel") or ""), os_id=str(row.get("os_id") or ""),
+        os_version=str(row.get("os_version") or ""), architecture=str(row.get("architecture") or ""), runtime=str(row.get("runtime") or "containerd"),
+        host_driver=str(row.get("host_driver") or ""), assumed=bool(row.get("gpu_assumed")) and not row.get("gpu_present"),
+        nodes=int(row.get("count") or 0), labelled=str(row.get("nfd_kernel") or ""),
+    )
+
+
+def _declared_classes(pool: str, machines: c.Iterable[t.Any], faults: list[Fault]) -> c.Iterator[NodeClass]:
+    for number, machine in enumerate(machines):
+        where = f"pools {pool} machines[{number}]"
+        if not isinstance(machine, dict) or not machine.get("kernel") or not machine.get("os_image"):
+            faults.append(Fault("a machine lacks kernel or os_image", where, "", "give kernel and os_image as the node's nodeInfo will have them"))
+            continue
+        os_id, os_version = os_of_image(str(machine["os_image"]))
+        architecture = str(machine.get("architecture") or "amd64")
+        if not os_id or architecture not in _ARCHITECTURES:
+            next_step = "write os_image as /etc/os-release's PRETTY_NAME, architecture as amd64 or arm64"
+            faults.append(Fault("a machine's operating system or architecture is unknown", where, "", next_step))
+            continue
+        yield NodeClass(pool, str(machine["kernel"]), os_id, os_version, architecture, str(machine.get("runtime") or "containerd"), "", True)
+
+
+def _version(told: t.Any) -> tuple[int, int]:
+    """(1, 36) of "v1.36.4+k3s1"; a version that cannot be read counts as new."""
+    parts = str(told or "").removeprefix("v").split(".")
+    try:
+        return int(parts[0]), int(parts[1])
+    except (IndexError, ValueError):
+        return 1, 99

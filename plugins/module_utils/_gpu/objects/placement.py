@@ -1,0 +1,127 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes a DaemonSet takes: pools, GPUs and switches as node selector terms.
+
+A term holds requirements that must all be met, one term of several is enough. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import itertools
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, DEFAULT, Pool
+
+Requirement = dict[str, t.Any]
+Term = tuple[Requirement, ...]
+
+HOSTNAME = "kubernetes.io/hostname"
+ARCHITECTURE = "kubernetes.io/arch"
+#: Values of a switch that keep a component away; a missing label lets it run.
+PAUSED = ("false", "paused-for-driver-upgrade", "paused-for-mig-change")
+#: More terms than this in one affinity are a sign of selectors that should be simpler.
+MOST_TERMS = 64
+
+
+class TooManyTerms(ValueError):
+    """The pools' selectors multiply into an affinity that nobody can read."""
+
+
+def need(key: str, operator: str, *values: str) -> Requirement:
+    return {"key": key, "operator": operator, **({"values": sorted(values)} if values else {})}
+
+
+def switch(component: str, *more: str) -> Requirement:
+    """The GPU Operator's switch of one component; more: further values that keep it away."""
+    return need(f"{names.VENDOR}gpu.deploy.{component}", "NotIn", *PAUSED, *more)
+
+
+OPERANDS = need(names.OPERANDS_LABEL, "NotIn", "false")
+
+
+def gpu_present(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
+    """Terms for "has a GPU". Our own NFD writes one form of the PCI label, another's may write any; integrated: Tegra, on no PCI bus."""
+    labels = names.PCI_LABELS if foreign_nfd else names.PCI_LABELS[:1]
+    terms: list[Term] = [(need(label, "In", "true"),) for label in labels]
+    if integrated:
+        terms.append((need(names.CPU_VENDOR_LABEL, "In", names.TEGRA_CPU_VENDOR),))
+    return terms
+
+
+def pool_terms(pool: Pool) -> list[Term]:
+    """Terms for "is in this declared pool"."""
+    terms: list[Term] = []
+    if pool.selector:
+        terms.append(tuple(_requirement(one) for one in selectors.parse(pool.selector)))
+    if pool.nodes:
+        terms.append((need(HOSTNAME, "In", *pool.nodes),))
+    return terms or [()]
+
+
+def outside(pools: c.Iterable[Pool]) -> list[Term]:
+    """Terms for "is in none of these pools"."""
+    terms: list[Term] = [()]
+    for pool in pools:
+        if not pool.selector and not pool.nodes:
+            continue
+        for term in pool_terms(pool):
+            terms = both(terms, [(_negated(requirement),) for requirement in term])
+    return terms
+
+
+def of_pool(name: str, pools: c.Sequence[Pool]) -> list[Term]:
+    """Terms for a pool by name: a declared one by its selector, the pool of the rest as outside all others."""
+    declared = next((pool for pool in pools if pool.name == name), None)
+    if declared is not None and (declared.selector or declared.nodes):
+        return pool_terms(declared)
+    return outside(pool for pool in pools if pool.name not in (DEFAULT, CPU))
+
+
+def both(one: c.Sequence[Term], other: c.Sequence[Term]) -> list[Term]:
+    """Terms that hold where one of each holds."""
+    joined = [_merged(left + right) for left, right in itertools.product(one, other)]
+    if len(joined) > MOST_TERMS:
+        raise TooManyTerms(f"{len(joined)} combinations")
+    return joined
+
+
+def affinity(terms: c.Sequence[Term]) -> dict[str, t.Any]:
+    """`nodeAffinity` of terms; none where they ask for nothing."""
+    stated = [{"matchExpressions": list(term)} for term in terms if term]
+    if len(stated) < len(terms):
+        return {}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": stated}}
+
+
+def place(manifest: dict[str, t.Any], terms: c.Sequence[Term]) -> None:
+    """Lay the terms over a workload's node affinity; its pod affinities stay."""
+    spec = manifest["spec"]["template"]["spec"]
+    wanted = affinity(terms)
+    if wanted:
+        spec.setdefault("affinity", {})["nodeAffinity"] = wanted
+
+
+def nfd_value(kernel: str) -> str:
+    """A kernel's name as NFD writes it into a label: what is not legal becomes "_", and "-_." at both ends are cut off."""
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
+
+
+def _requirement(one: selectors.Requirement) -> Requirement:
+    return need(one.key, one.operator, *one.values)
+
+
+def _negated(requirement: Requirement) -> Requirement:
+    opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[requirement["operator"]]
+    return {**requirement, "operator": opposite}
+
+
+def _merged(term: Term) -> Term:
+    """Without repetitions, in a fixed order."""
+    seen: dict[str, Requirement] = {}
+    for requirement in term:
+        seen.setdefault(repr(sorted(requirement.items(), key=str)), requirement)
+    return tuple(sorted(seen.values(), key=lambda one: (one["key"], one["operator"], one.get("values", []))))

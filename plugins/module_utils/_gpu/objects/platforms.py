@@ -1,0 +1,103 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What differs between Kubernetes distributions and container runtimes, as data. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import posixpath
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, set_env, text
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+
+@dataclasses.dataclass(frozen=True)
+class Platform:
+    """socket: of containerd; brings_runtime_class: it has a RuntimeClass `nvidia` of its own; scc: pods need SecurityContextConstraints."""
+
+    socket: str = "/run/containerd/containerd.sock"
+    brings_runtime_class: bool = False
+    scc: bool = False
+
+
+_KUBERNETES = Platform()
+_RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
+PLATFORMS: dict[str, Platform] = {
+    "kubernetes": _KUBERNETES, "openshift": Platform(scc=True), "k3s": _RANCHER,
+    # RKE2 has K3s' containerd, and no RuntimeClass objects of its own.
+    "rke2": Platform(socket=_RANCHER.socket),
+}
+
+#: Runtime to folder of its configuration, file there, folder of drop-ins, drop-in.
+RUNTIMES: dict[str, tuple[str, str, str, str]] = {
+    "containerd": ("/etc/containerd", "config.toml", "/etc/containerd/conf.d", "99-nvidia.toml"),
+    "cri-o": ("/etc/crio", "config.toml", "/etc/crio/crio.conf.d", "99-nvidia.conf"),
+}
+_CONTAINERD_ONLY = ("CONTAINERD_RUNTIME_CLASS", "CONTAINERD_CONFIG", "CONTAINERD_SOCKET", "RUNTIME_SOCKET")
+
+
+def of(distribution: str) -> Platform:
+    return PLATFORMS.get(distribution, _KUBERNETES)
+
+
+def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str = "") -> None:
+    """Make a toolkit DaemonSet write this runtime's configuration. socket: where it is not at the platform's place."""
+    spec = toolkit["spec"]["template"]["spec"]
+    main = spec["containers"][0]
+    folder, name, drop_ins, drop_in = RUNTIMES[runtime]
+    config = f"/runtime/config-dir/{name}"
+    set_env(main, {
+        "RUNTIME": "crio" if runtime == "cri-o" else runtime, "RUNTIME_CONFIG": config,
+        "RUNTIME_DROP_IN_CONFIG": f"/runtime/config-dir.d/{drop_in}", "RUNTIME_DROP_IN_CONFIG_HOST_PATH": f"{drop_ins}/{drop_in}",
+    })
+    paths = {"runtime-config": folder, "runtime-drop-in": drop_ins}
+    if runtime == "cri-o":
+        main["env"] = [entry for entry in main["env"] if entry["name"] not in _CONTAINERD_ONLY] + [{"name": "CRIO_CONFIG", "value": config}]
+        for holder, field in ((main, "volumeMounts"), (spec, "volumes")):
+            holder[field] = [entry for entry in holder[field] if entry["name"] != "runtime-socket"]
+    else:
+        at = socket or platform.socket
+        inside = f"/runtime/sock-dir/{posixpath.basename(at)}"
+        set_env(main, {"RUNTIME_SOCKET": inside, "CONTAINERD_SOCKET": inside, "CONTAINERD_CONFIG": config})
+        paths["runtime-socket"] = posixpath.dirname(at)
+    for volume in spec["volumes"]:
+        if volume["name"] in paths:
+            volume["hostPath"]["path"] = paths[volume["name"]]
+
+
+def extra_objects(platform: Platform, manifests: c.Iterable[Manifest]) -> list[Manifest]:
+    """On OpenShift: leave to use a SecurityContextConstraints, for each ServiceAccount that runs pods, in the pods' namespace."""
+    if not platform.scc:
+        return []
+    wanted: dict[tuple[str, str], bool] = {}
+    for manifest in manifests:
+        if manifest["kind"] in ("DaemonSet", "Deployment"):
+            spec = manifest["spec"]["template"]["spec"]
+            key = (manifest["metadata"]["namespace"], spec["serviceAccountName"])
+            host = any("hostPath" in volume for volume in spec.get("volumes", ()))
+            wanted[key] = wanted.get(key, False) or host
+    return [made for (namespace, account), host in sorted(wanted.items()) for made in _scc_rights(namespace, account, "privileged" if host else "nonroot-v2")]
+
+
+def _scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
+    metadata = {"name": f"{account}-scc", "namespace": namespace}
+    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"], "resourceNames": [scc], "verbs": ["use"]}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": dict(metadata), "rules": [rule]}
+    return [role, {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": dict(metadata),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }]
+
+
+def identity_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
+    """The cluster is not the one that the inventory means."""
+    wanted = text(settings.get("cluster_uid"))
+    if not wanted or not fleet.cluster_uid or wanted == fleet.cluster_uid:
+        return []
+    why = f"the uid of kube-system is {fleet.cluster_uid}, hwaccel_cluster_uid says {wanted}"
+    return [Fault("this is another cluster than the inventory means", "", why, "correct the connection, or hwaccel_cluster_uid")]

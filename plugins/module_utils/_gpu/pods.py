@@ -1,0 +1,188 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods reduced to what a gate reads of them: their part in the chain, and where each container stands.
+
+Read from container statuses, never from the column that kubectl prints (after a reboot that says `Unknown`).
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import sys
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+
+VALIDATOR, DRIVER, TOOLKIT, PLUGIN, NFD_WORKER, NFD_MASTER, OTHER = "validator", "driver", "toolkit", "plugin", "nfd-worker", "nfd-master", "other"
+#: GPU feature discovery, which labels nodes with what their GPUs are.
+DISCOVERY = "gpu-feature-discovery"
+
+#: Steps of the validator, in order, by the names that the GPU Operator gives its init containers.
+DRIVER_STEP, TOOLKIT_STEP, CUDA_STEP = "driver-validation", "toolkit-validation", "cuda-validation"
+#: Repository basename to part: whatever mirror, tag or digest an image has.
+_BY_IMAGE = {
+    "driver": DRIVER, "vgpu-guest-driver": DRIVER, "container-toolkit": TOOLKIT, "k8s-device-plugin": PLUGIN, "nvidia-device-plugin": PLUGIN,
+}
+_LONGEST_MESSAGE = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class ContainerFacts:
+    """state: waiting, running or terminated ("" where the kubelet has said nothing yet)."""
+
+    name: str
+    state: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    restarts: int = 0
+    ready: bool = False
+    #: Its startup probe has passed, or it has none.
+    started: bool = False
+    #: How the run before ended, where there was one.
+    last_exit: int | None = None
+    last_reason: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state == "terminated" and self.exit_code == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PodFacts:
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    role: str
+    created: str = ""
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    ready: bool = False
+    deleting: bool = False
+    #: Why the scheduler has no place for it, "" where it has one.
+    unschedulable: str = ""
+    #: False where the kubelet says that the sandbox (network, runtime handler) does not exist.
+    sandbox: bool = True
+    inits: tuple[ContainerFacts, ...] = ()
+    containers: tuple[ContainerFacts, ...] = ()
+    #: Image of the first container: the version that runs.
+    image: str = ""
+    owner: str = ""
+    #: The driver that our label says it is: a precompiled image's tag names the branch only.
+    driver_version: str = ""
+
+    def init(self, name: str) -> ContainerFacts | None:
+        return next((container for container in self.inits if container.name == name), None)
+
+    @property
+    def preference(self) -> tuple[bool, str]:
+        """Of two pods with the same part on one node, the greater counts: one that stays before one that leaves, then the younger."""
+        return not self.deleting, self.created
+
+
+def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
+    """The facts of one Pod; odd or missing fields give empty facts, never an error."""
+    metadata, spec, status = _map(pod.get("metadata")), _map(pod.get("spec")), _map(pod.get("status"))
+    conditions = {str(item.get("type")): item for item in _dicts(status.get("conditions"))}
+    scheduled = conditions.get("PodScheduled", {})
+    containers = _dicts(spec.get("containers"))
+    owners = _dicts(metadata.get("ownerReferences"))
+    return PodFacts(
+        namespace=_same(metadata.get("namespace")), name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
+        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=role_of(pod), created=str(metadata.get("creationTimestamp") or ""),
+        phase=_same(status.get("phase")), reason=_same(status.get("reason")), message=_short(status.get("message")),
+        ready=conditions.get("Ready", {}).get("status") == "True", deleting=bool(metadata.get("deletionTimestamp")),
+        unschedulable=_short(scheduled.get("message") or scheduled.get("reason")) if scheduled.get("status") == "False" else "",
+        sandbox=conditions.get("PodReadyToStartContainers", {}).get("status") != "False",
+        inits=_statuses(spec.get("initContainers"), status.get("initContainerStatuses")),
+        containers=_statuses(spec.get("containers"), status.get("containerStatuses")),
+        image=_same(containers[0].get("image")) if containers else "", owner=_same(owners[0].get("name")) if owners else "",
+        driver_version=_same(_map(metadata.get("labels")).get(names.DRIVER_VERSION_WANTED_LABEL)),
+    )
+
+
+def role_of(pod: c.Mapping[str, t.Any]) -> str:
+    """The pod's part in the chain, from its containers: another deployer's DaemonSets are read as well as ours."""
+    spec = _map(pod.get("spec"))
+    for container in _dicts(spec.get("containers")):
+        base = image_base(str(container.get("image") or ""))
+        words = " ".join(str(word) for field in ("command", "args") for word in container.get(field) or ())
+        if base.startswith("node-feature-discovery"):
+            if "nfd-worker" in words:
+                return NFD_WORKER
+            if "nfd-master" in words:
+                return NFD_MASTER
+        part = _BY_IMAGE.get(base, OTHER)
+        # GPU feature discovery ships in the device plugin's image.
+        if part == PLUGIN and ("gpu-feature-discovery" in words or "feature-discovery" in str(container.get("name"))):
+            part = DISCOVERY
+        if part != OTHER:
+            return part
+    # Not before the images: NVIDIA's toolkit pod validates the driver in an init container of the same name.
+    steps = {item.get("name") for item in _dicts(spec.get("initContainers"))}
+    return VALIDATOR if steps & {DRIVER_STEP, CUDA_STEP} else OTHER
+
+
+def image_base(image: str) -> str:
+    """"driver" of "registry:5000/mirror/nvidia/driver:580-x@sha256:…"."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def image_tag(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def _statuses(specs: t.Any, statuses: t.Any) -> tuple[ContainerFacts, ...]:
+    """In the order of the spec, because the kubelet's statuses can be incomplete."""
+    by_name = {str(item.get("name")): item for item in _dicts(statuses)}
+    return tuple(_container(str(item.get("name") or ""), by_name.get(str(item.get("name")), {})) for item in _dicts(specs))
+
+
+def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
+    state = _map(status.get("state"))
+    kind = next((kind for kind in ("running", "terminated", "waiting") if kind in state), "")
+    detail = _map(state.get(kind))
+    last = _map(_map(status.get("lastState")).get("terminated"))
+    # While it is backing off, the kubelet says no more than that; why it could not start stands with the run before.
+    message = last.get("message") if detail.get("reason") == "CrashLoopBackOff" else detail.get("message")
+    return ContainerFacts(
+        name=_same(name), state=kind, reason=_same(detail.get("reason")), message=_short(message), exit_code=_number(detail.get("exitCode")),
+        restarts=_number(status.get("restartCount")), ready=status.get("ready") is True, started=status.get("started") is True,
+        last_exit=_number(last.get("exitCode")) if last else None, last_reason=_same(last.get("reason")),
+    )
+
+
+def _wanted_node(spec: c.Mapping[str, t.Any]) -> str:
+    """The node for which the DaemonSet controller made a pod that the scheduler has not placed yet."""
+    affinity = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution"))
+    for term in _dicts(affinity.get("nodeSelectorTerms")):
+        for field in _dicts(term.get("matchFields")):
+            if field.get("key") == "metadata.name" and field.get("values"):
+                return str(field["values"][0])
+    return ""
+
+
+def _map(value: t.Any) -> dict[str, t.Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: t.Any) -> list[dict[str, t.Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _number(value: t.Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _short(value: t.Any) -> str:
+    return " ".join(str(value or "").split())[:_LONGEST_MESSAGE]
+
+
+def _same(value: t.Any) -> str:
+    """One string object for what repeats across a fleet."""
+    return sys.intern(str(value)) if value else ""

@@ -1,0 +1,140 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which GPU resources a node should have, and which it has. The only place that knows resource names.
+
+Gates, validation and messages take the names from here, so that MIG, shared GPUs and DRA need no second place.
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+
+#: Whole GPUs (and, with MIG strategy `single`, the slices in their stead).
+WHOLE = "nvidia.com/gpu"
+#: MIG slices by profile, strategy `mixed`.
+MIG_PREFIX = "nvidia.com/mig-"
+SHARED_SUFFIX = ".shared"
+#: DRA: the driver whose ResourceSlices are GPUs; counted under its device class.
+DRA_DRIVER = "gpu.nvidia.com"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharing:
+    """How the device plugin multiplies one resource. renamed: its name with replicas, the same where it is not renamed."""
+
+    resource: str
+    replicas: int
+    renamed: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PluginConfig:
+    """The parts of a device plugin configuration file (version v1) that change what a node offers."""
+
+    mig_strategy: str = "none"
+    sharing: tuple[Sharing, ...] = ()
+
+
+def parse_plugin_config(config: c.Mapping[str, t.Any] | None) -> PluginConfig:
+    """From the configuration file as data; unknown parts are the plugin's business."""
+    config = config or {}
+    flags = config.get("flags") or {}
+    shared = config.get("sharing") or {}
+    method = shared.get("timeSlicing") or shared.get("mps") or {}
+    by_default = bool(method.get("renameByDefault"))
+    found = []
+    for entry in method.get("resources") or ():
+        resource, replicas = str(entry.get("name") or ""), int(entry.get("replicas") or 0)
+        if resource and replicas > 1:
+            found.append(Sharing(resource, replicas, str(entry.get("rename") or (resource + SHARED_SUFFIX if by_default else resource))))
+    return PluginConfig(str(flags.get("migStrategy") or "none"), tuple(found))
+
+
+def is_gpu_resource(name: str) -> bool:
+    base = name.removesuffix(SHARED_SUFFIX)
+    return base == WHOLE or base.startswith(MIG_PREFIX)
+
+
+def gpu_resources(quantities: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> tuple[tuple[str, int], ...]:
+    """The GPU entries of a node's allocatable, sorted; renamed: further names that a plugin configuration gives."""
+    return tuple(sorted((name, _count(value)) for name, value in quantities.items() if is_gpu_resource(name) or name in renamed))
+
+
+def expected(node: NodeFacts, pool: Pool | None = None, config: PluginConfig | None = None) -> dict[str, int]:
+    """{resource: count}. Declared counts win over what GPU feature discovery counted, because a GPU that fell off the bus is not counted there.
+
+    Empty where neither is known; then nobody can say what is missing.
+    """
+    declared = pool.gpu.count if pool is not None and pool.gpu is not None else 0
+    if node.gpu.mig_strategy == "mixed" and node.gpu.mig_devices:
+        base = {MIG_PREFIX + profile: count for profile, count in node.gpu.mig_devices}
+    elif "-MIG-" in node.gpu.product:
+        # Strategy single: the slices stand under the name of whole GPUs, so the declared number of cards says nothing.
+        base = {WHOLE: node.gpu.count} if node.gpu.count else {}
+    else:
+        count = 1 if node.tegra else declared or node.gpu.count
+        base = {WHOLE: count} if count else {}
+    return _shared(base, node, config)
+
+
+def observed(node: NodeFacts, slices: c.Iterable[c.Mapping[str, t.Any]] = ()) -> dict[str, int]:
+    """{resource: count} as schedulable now: allocatable (capacity keeps the old number for five minutes), and devices of DRA's ResourceSlices."""
+    seen = dict(node.allocatable)
+    for item in slices:
+        spec = item.get("spec") or {}
+        if spec.get("driver") == DRA_DRIVER and spec.get("nodeName") == node.name:
+            seen[DRA_DRIVER] = seen.get(DRA_DRIVER, 0) + len(spec.get("devices") or ())
+    return seen
+
+
+def missing(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str, int]:
+    """{resource: how many fewer than wanted}."""
+    return {name: count - seen.get(name, 0) for name, count in wanted.items() if seen.get(name, 0) < count}
+
+
+def surplus(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str, int]:
+    """{resource: how many more than wanted}: the declaration, or the plugin's configuration, is not what the node has."""
+    return {name: count - wanted.get(name, 0) for name, count in seen.items() if count > wanted.get(name, 0)}
+
+
+def describe(counts: c.Mapping[str, int]) -> str:
+    """"8 nvidia.com/gpu", "none"."""
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def total(counts: c.Mapping[str, int]) -> int:
+    return sum(counts.values())
+
+
+def _shared(base: dict[str, int], node: NodeFacts, config: PluginConfig | None) -> dict[str, int]:
+    if config is not None:
+        methods = {sharing.resource: sharing for sharing in config.sharing}
+        return {
+            methods[name].renamed if name in methods else name: count * (methods[name].replicas if name in methods else 1) for name, count in base.items()
+        }
+    if node.gpu.replicas > 1:
+        # The configuration is not at hand: labels give the factor; the plugin renamed where only the shared name is offered.
+        offered = {name for name, _count in node.allocatable}
+        return {
+            name + SHARED_SUFFIX if name + SHARED_SUFFIX in offered and name not in offered else name: count * node.gpu.replicas
+            for name, count in base.items()
+        }
+    return base
+
+
+def _count(value: t.Any) -> int:
+    """Extended resources are whole numbers, but a quantity may be written "1k"."""
+    text = str(value)
+    factor = {"k": 1000, "M": 1000_000}.get(text[-1:], 1)
+    try:
+        return int(text[:-1] if factor > 1 else text) * factor
+    except ValueError:
+        return 0

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one container's or pod's state means for a gate: nothing yet, a suspicion, or a failure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
+
+#: So many runs of one container have crashed: no accident any more. (A driver's first build can fail on a slow mirror, and NVIDIA's validator steps crash
+#: once or twice while the step before is not finished.)
+CRASHES = 3
+#: A registry's answers that no waiting mends.
+_FINAL_PULL = re.compile(
+    r"not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no match for platform|x509|invalid reference|repository name", re.IGNORECASE
+)
+_PULL = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")
+_AT_ONCE = ("InvalidImageName", "ErrImageNeverPull")
+_CREATE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trouble:
+    """state: "failed", or "stuck" (a failure unless it goes away within a grace time). brief: a few words, for a line about many nodes.
+
+    container: whose log tells more, "" for none.
+    """
+
+    state: str
+    brief: str
+    reason: str
+    next_step: str
+    container: str = ""
+
+
+def of_pod(pod: PodFacts) -> Trouble | None:
+    """The first thing wrong with a pod, in the order in which the kubelet works."""
+    if pod.unschedulable:
+        next_step = "let the DaemonSet tolerate the node's taints, or free the resource that it names"
+        return Trouble("stuck", "no place for the pod", f"pod {pod.name} has no place: {pod.unschedulable}", next_step)
+    if pod.phase == "Failed" and not pod.deleting:
+        why = ": ".join(part for part in (pod.reason, pod.message) if part) or "it ended"
+        next_step = "see the kubelet's reason; the DaemonSet makes a new pod"
+        return Trouble("stuck", f"pod failed ({pod.reason})", f"pod {pod.name} failed: {why}", next_step, _loudest(pod))
+    for container in (*pod.inits, *pod.containers):
+        if found := of_container(container, pod):
+            return found
+    if _creating(pod) and not pod.sandbox:
+        next_step = "see the pod's events: mostly a RuntimeClass whose handler the container runtime does not know yet"
+        return Trouble("stuck", "the pod's sandbox is not created", f"pod {pod.name}: its sandbox is not created", next_step)
+    return None
+
+
+def of_container(container: ContainerFacts, pod: PodFacts) -> Trouble | None:
+    reason, what = container.reason, f"container {container.name} of pod {pod.name}"
+    message = f": {container.message}" if container.message else ""
+    if container.state == "waiting":
+        if reason in _AT_ONCE:
+            return Trouble("failed", reason, f"{what}: {reason}{message}", "correct the image's name")
+        if reason in _PULL:
+            state = "failed" if _FINAL_PULL.search(container.message) else "stuck"
+            next_step = "check the image's name, the pull secret and that the node reaches the registry"
+            # In the back-off the kubelet puts its own words before the registry's.
+            why = container.message.rpartition("ErrImagePull: ")[2] or reason
+            return Trouble(state, "the image cannot be pulled", f"{what}: the image cannot be pulled: {why}", next_step)
+        if reason in _CREATE:
+            return Trouble("stuck", reason, f"{what}: {reason}{message}", "create what the message names (ConfigMap, Secret, path, runtime handler)")
+        if reason == "CrashLoopBackOff":
+            return _crashing(container, what)
+    if container.state == "terminated" and container.exit_code:
+        return _crashing(container, what)
+    # Running again after crashes is no trouble yet: this run may be the one that works.
+    return None
+
+
+def _crashing(container: ContainerFacts, what: str) -> Trouble:
+    """restarts counts the runs after the first, and the last one has ended too."""
+    runs = container.restarts + 1
+    code = container.exit_code if container.state == "terminated" else container.last_exit
+    why = container.reason if container.state == "terminated" else container.last_reason
+    detail = f" ({why})" if why and why != "Error" else ""
+    if container.message and container.state != "running":
+        detail += f": {container.message}"
+    ended = f"exit code {code}" if code is not None else "it ended"
+    state = "failed" if runs >= CRASHES else "stuck"
+    times = _times(runs)
+    return Trouble(state, f"{container.name} crashed {times}", f"{what} crashed {times}, last with {ended}{detail}", "read its log", container.name)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _creating(pod: PodFacts) -> bool:
+    return pod.phase == "Pending" and bool(pod.node)
+
+
+def _loudest(pod: PodFacts) -> str:
+    return next((container.name for container in (*pod.inits, *pod.containers) if container.state == "terminated" and container.exit_code), "")

@@ -1,0 +1,115 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one exception family of the collection. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong, told so that its reader can act.
+
+    what: what failed ("applying DaemonSet hwaccel-gpu/driver"); where: the file, server or field;
+    why: the cause as far as it is known; next_step: what the reader does now.
+    """
+
+    what: str
+    where: str = ""
+    why: str = ""
+    next_step: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.what + (f" ({self.where})" if self.where else "")]
+        if self.why:
+            parts.append(self.why)
+        if self.next_step:
+            parts.append(f"Next: {self.next_step}")
+        return ": ".join(parts[:2]) + (f". {parts[2]}" if len(parts) > 2 else "") if self.why else ". ".join(parts)
+
+
+class HwaccelError(Exception):
+    """Base of every error that the collection raises on purpose; `_module` turns it into a failed task.
+
+    faults: every fault found, so that one run tells all of them.
+    """
+
+    def __init__(self, what: str, where: str = "", why: str = "", next_step: str = "") -> None:
+        self.faults: tuple[Fault, ...] = (Fault(what, where, why, next_step),)
+        super().__init__(str(self.faults[0]))
+
+
+class ManyFaults(HwaccelError):
+    """Several independent faults found before anything was touched."""
+
+    def __init__(self, faults: list[Fault] | tuple[Fault, ...]) -> None:
+        super().__init__(f"{len(faults)} faults found, nothing was changed")
+        self.faults = tuple(faults)
+        self.args = ("\n".join(f"- {fault}" for fault in faults),)
+
+
+class ApiError(HwaccelError):
+    """The API server, or the way to it, said no. status: HTTP status, 0 where there was no answer."""
+
+    status = 0
+
+    def __init__(self, what: str, where: str = "", why: str = "", next_step: str = "", *, body: dict | None = None) -> None:
+        super().__init__(what, where, why, next_step)
+        #: The server's Status object (meta/v1), {} where it sent none.
+        self.body: dict = body or {}
+
+
+class Unreachable(ApiError):
+    """No answer: name, route, TLS handshake, dropped connection or time-out, after all safe repetitions."""
+
+
+class CertificateRejected(Unreachable):
+    """The server's certificate, or ours, was not accepted."""
+
+
+class Unauthorized(ApiError):
+    status = 401
+
+
+class Forbidden(ApiError):
+    """RBAC or admission said no; why names the verb and the resource that is missing."""
+
+    status = 403
+
+
+class WebhookDenied(ApiError):
+    """An admission webhook refused, or could not be called; why names the webhook."""
+
+
+class NotFound(ApiError):
+    status = 404
+
+
+class UnknownKind(NotFound):
+    """Discovery knows no such apiVersion and kind."""
+
+
+class Conflict(ApiError):
+    """409: another writer was first, or fields belong to another manager (body.details.causes has them)."""
+
+    status = 409
+
+
+class Gone(ApiError):
+    """410: the resourceVersion or continue token has expired."""
+
+    status = 410
+
+
+class Invalid(ApiError):
+    """400 or 422: the object does not fit its schema, or an immutable field would change."""
+
+    status = 422
+
+
+class Overloaded(ApiError):
+    """429 or 5xx after all repetitions."""
+
+    status = 503

@@ -1,0 +1,157 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Owned fields as server-side apply writes them (`fieldsV1`), as plain sets of paths.
+
+A path is a tuple of fieldsV1 keys: `f:<name>` a field, `k:{...}` a list element by its keys, `v:<value>` an element of a set,
+`i:<n>` one by its index. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import json
+import typing as t
+
+Path = tuple[str, ...]
+FieldSet = frozenset[Path]
+
+EMPTY: FieldSet = frozenset()
+
+
+def parse(fields: c.Mapping[str, t.Any] | None) -> FieldSet:
+    """The members of a fieldsV1 tree: a node with nothing below it, and each node marked with `.`."""
+    members: list[Path] = []
+    pending: list[tuple[Path, c.Mapping[str, t.Any]]] = [((), fields or {})]
+    while pending:
+        path, node = pending.pop()
+        for key, below in node.items():
+            if key == ".":
+                if path:
+                    members.append(path)
+            elif below:
+                pending.append(((*path, key), below))
+            else:
+                members.append((*path, key))
+    return frozenset(members)
+
+
+def unparse(members: FieldSet) -> dict[str, t.Any]:
+    """The fieldsV1 tree of a set; `parse` of it gives the set back."""
+    root: dict[str, t.Any] = {}
+    for path in sorted(members):
+        node = root
+        for depth, key in enumerate(path):
+            if depth and not node and path[:depth] in members:
+                node["."] = {}
+            node = node.setdefault(key, {})
+    return root
+
+
+def union(sets: c.Iterable[FieldSet]) -> FieldSet:
+    return EMPTY.union(*sets)
+
+
+def contains(members: FieldSet, path: Path) -> bool:
+    """Whether a path, or one that it is part of as a whole (an atomic list or map), is in the set."""
+    return any(path[:length] in members for length in range(1, len(path) + 1))
+
+
+def covers(members: FieldSet, path: Path) -> bool:
+    """Whether the set has the path, something above it, or something below it."""
+    return contains(members, path) or any(member[: len(path)] == path for member in members)
+
+
+def minus(left: FieldSet, right: FieldSet) -> FieldSet:
+    return left - right
+
+
+def topmost(members: c.Iterable[Path]) -> list[Path]:
+    """Without the paths that lie below another one: an added container is told once, not with each of its fields."""
+    kept: list[Path] = []
+    seen: set[Path] = set()
+    for path in sorted(members, key=lambda path: (len(path), path)):
+        if not any(path[:length] in seen for length in range(1, len(path))):
+            seen.add(path)
+            kept.append(path)
+    return sorted(kept)
+
+
+def text(path: Path) -> str:
+    """A path as the API server writes it in conflicts, without the leading dot: `spec.containers[name="a"].image`."""
+    return "".join(_element_text(element) for element in path).removeprefix(".")
+
+
+def _element_text(element: str) -> str:
+    kind, _separator, rest = element.partition(":")
+    if kind == "f":
+        return f".{rest}"
+    if kind == "k":
+        try:
+            keys = json.loads(rest)
+            return "[" + ",".join(f"{name}={_value_text(keys[name])}" for name in sorted(keys)) + "]"
+        except (ValueError, AttributeError, TypeError):
+            return f"[{rest}]"
+    if kind == "v":
+        try:
+            return f"[={_value_text(json.loads(rest))}]"
+        except ValueError:
+            return f"[={rest}]"
+    return f"[{rest}]"
+
+
+def _value_text(value: t.Any) -> str:
+    if value is None:
+        return "null"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def of_object(obj: c.Mapping[str, t.Any], manager: str, *, operation: str = "Apply") -> FieldSet:
+    """What one manager owns of a live object, over all of its entries (another subresource makes another entry)."""
+    entries = (obj.get("metadata") or {}).get("managedFields") or ()
+    return union(
+        parse(entry.get("fieldsV1")) for entry in entries if entry.get("manager") == manager and entry.get("operation") == operation
+    )
+
+
+def managers_of(obj: c.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """managedFields entries, oldest first."""
+    entries = (obj.get("metadata") or {}).get("managedFields") or ()
+    return sorted(entries, key=lambda entry: entry.get("time") or "")
+
+
+def value_at(obj: t.Any, path: Path) -> t.Any:
+    """The value that a path leads to, None where there is none."""
+    for element in path:
+        obj = _step(obj, element)
+        if obj is None:
+            return None
+    return obj
+
+
+def _step(value: t.Any, element: str) -> t.Any:
+    kind, _separator, rest = element.partition(":")
+    if kind == "f":
+        return value.get(rest) if isinstance(value, dict) else None
+    if not isinstance(value, list):
+        return None
+    try:
+        if kind == "k":
+            keys = json.loads(rest)
+            return next((item for item in value if isinstance(item, dict) and all(item.get(name) == keys[name] for name in keys)), None)
+        if kind == "v":
+            wanted = json.loads(rest)
+            return wanted if wanted in value else None
+        return value[int(rest)]
+    except (ValueError, IndexError, AttributeError, TypeError):
+        return None
+
+
+def without_path(obj: dict[str, t.Any], path: Path) -> bool:
+    """Takes one field out of an object, in place. False where it was not there or is no plain field."""
+    parent = value_at(obj, path[:-1])
+    kind, _separator, name = path[-1].partition(":")
+    if kind != "f" or not isinstance(parent, dict) or name not in parent:
+        return False
+    del parent[name]
+    return True

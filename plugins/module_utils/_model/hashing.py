@@ -1,0 +1,20 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Canonical JSON and hashes of it. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import typing as t
+
+
+def canonical(value: t.Any) -> str:
+    """One text per value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: t.Any) -> str:
+    """128 bits of SHA-256 over the canonical JSON: enough to tell two asks apart, short enough for thousands in one record."""
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,130 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fleet's summary, read page by page: thousands of nodes become a few rows. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import ClassSum, NodeFacts, reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing
+
+#: Kinds of every Kubernetes: not worth a discovery.
+NODE = Resource("", "v1", "Node", "nodes", False)
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
+
+
+@dataclasses.dataclass
+class _PoolSum:
+    pool: Pool
+    nodes: int = 0
+    ready: int = 0
+    #: (product, count, memory_mib) as nodes tell it.
+    gpus: collections.Counter[tuple[str, int, int]] = dataclasses.field(default_factory=collections.Counter)
+
+    def add(self, facts: NodeFacts) -> None:
+        self.nodes += 1
+        self.ready += facts.ready
+        if facts.gpu.count:
+            self.gpus[(facts.gpu.product, facts.gpu.count, facts.gpu.memory_mib)] += 1
+
+    def row(self) -> dict[str, t.Any]:
+        gpu: dict[str, t.Any] | None = None
+        if self.pool.gpu is not None:
+            gpu = dataclasses.asdict(self.pool.gpu)
+        elif self.gpus:
+            # Where nodes differ, what most of them have; ties by name, so that two runs say the same.
+            product, count, memory = min(self.gpus, key=lambda entry: (-self.gpus[entry], entry))
+            gpu = {"product": product, "count": count, "memory_mib": memory}
+        return {"name": self.pool.name, "declared": self.pool.declared, "nodes": self.nodes, "ready": self.ready, "gpu": gpu}
+
+
+def summary(
+    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, warn: c.Callable[[str], None] = lambda text: None
+) -> dict[str, t.Any]:
+    """What `node_info` returns. Raises ManyFaults where declared pools are wrong or overlap."""
+    assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
+    sums = {pool.name: _PoolSum(pool) for pool in assigner.pools}
+    classes = ClassSum()
+    found: list[dict[str, t.Any]] = []
+    for page in client.pages(NODE, label_selector=label_selector):
+        while page.items:
+            # Dropped one by one: a page of fat nodes is many times what is kept of it.
+            node = page.items.pop()
+            facts = reduce_node(node)
+            pool = assigner.pool_of(facts, (node.get("metadata") or {}).get("labels") or {})
+            sums.setdefault(pool.name, _PoolSum(pool)).add(facts)
+            classes.add(facts, pool.name, assumed=pool_rules.assumed(facts, pool))
+            if rows:
+                found.append(_row(facts, pool))
+    _check(assigner, whole=not label_selector, warn=warn)
+    result: dict[str, t.Any] = {
+        "cluster_uid": cluster_uid(client),
+        "platform": platform(client),
+        "pools": [sums[name].row() for name in _order(assigner.pools, sums)],
+        "classes": classes.rows(),
+        "existing": fleet_existing.components(client),
+    }
+    if rows:
+        result["nodes"] = sorted(found, key=lambda row: row["name"])
+    return result
+
+
+def cluster_uid(client: Client) -> str:
+    """The uid of kube-system: what a cluster is known by for as long as it lives."""
+    return str(client.get(NAMESPACE, "kube-system", metadata_only=True)["metadata"]["uid"])
+
+
+def platform(client: Client) -> dict[str, str]:
+    version = str(client.server_version().get("gitVersion") or "")
+    for mark, distribution in (("+k3s", "k3s"), ("+rke2", "rke2")):
+        if mark in version:
+            return {"distribution": distribution, "version": version}
+    try:
+        client.resource_by_group("config.openshift.io", "ClusterVersion")
+    except UnknownKind:
+        return {"distribution": "kubernetes", "version": version}
+    return {"distribution": "openshift", "version": version}
+
+
+def query(expression: str, data: dict[str, t.Any], jmespath: t.Any) -> t.Any:
+    """The value of a JMESPath expression. jmespath: the package."""
+    try:
+        return jmespath.search(expression, data)
+    except jmespath.exceptions.JMESPathError as error:
+        why = " ".join(str(error).split())[:300]
+        raise HwaccelError("the query cannot be evaluated", "query", why, "correct the JMESPath expression") from None
+
+
+def _check(assigner: pool_rules.Assigner, *, whole: bool, warn: c.Callable[[str], None]) -> None:
+    """Overlapping pools are an error; a node that has not joined yet may still do so."""
+    wrong = assigner.faults(complete=False)
+    if wrong:
+        raise ManyFaults(wrong)
+    for fault in assigner.faults(complete=whole):
+        warn(str(fault))
+
+
+def _order(declared: c.Iterable[Pool], sums: c.Mapping[str, _PoolSum]) -> list[str]:
+    named = [pool.name for pool in declared]
+    return named + sorted(name for name in sums if name not in named)
+
+
+def _row(facts: NodeFacts, pool: Pool) -> dict[str, t.Any]:
+    return {
+        "name": facts.name, "pool": pool.name, "ready": facts.ready, "not_ready": facts.not_ready, "unschedulable": facts.unschedulable,
+        "quarantined": facts.quarantined, "kernel": facts.kernel, "os_id": facts.os_id, "os_version": facts.os_version, "os_image": facts.os_image,
+        "architecture": facts.architecture, "runtime": facts.runtime, "runtime_version": facts.runtime_version, "gpu_present": facts.gpu_present,
+        "gpu_assumed": pool_rules.assumed(facts, pool),
+        "gpu": {"product": facts.gpu.product, "count": facts.gpu.count, "memory_mib": facts.gpu.memory_mib} if facts.gpu.count else None,
+        "host_driver": facts.host_driver, "driver_version": facts.driver_version, "allocatable": dict(facts.allocatable),
+    }

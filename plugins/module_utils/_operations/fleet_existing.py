@@ -1,0 +1,87 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator.
+
+Recognised by what an image is called, under any registry and tag, because names of objects are anybody's choice.
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+_WORKLOADS = (Resource("apps", "v1", "DaemonSet", "daemonsets", True), Resource("apps", "v1", "Deployment", "deployments", True))
+#: Our objects are told by who manages their fields, not by a label, which anybody can copy.
+_OURS = "hwaccel.gpu/"
+_NFD = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
+_PLUGIN = re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$")
+#: Programs that live in the device plugin's image and are none.
+_NOT_PLUGIN = re.compile(r"gpu-feature-discovery|config-manager|mps-control-daemon")
+_DRIVER = re.compile(r"^(nvidia-(gpu-)?driver|cos-nvidia-installer|nvidia-driver-installer|gpu-driver-installer|nvidia-gpu-driver-container)")
+
+
+def components(client: Client) -> dict[str, list[dict[str, str]]]:
+    """{nfd, device_plugin, driver, cluster_policy}: each a list of {kind, namespace, name, image}, ours left out."""
+    found: dict[str, list[dict[str, str]]] = {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": []}
+    for resource in _WORKLOADS:
+        for page in client.pages(resource):
+            for obj in page.items:
+                for component, image in _components_of(obj).items():
+                    found[component].append(_entry(resource.kind, obj, image))
+    found["cluster_policy"] = list(_cluster_policies(client))
+    return {component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"])) for component, entries in found.items()}
+
+
+def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
+    """Component -> image, of one workload."""
+    metadata = obj.get("metadata") or {}
+    if any(str(entry.get("manager", "")).startswith(_OURS) for entry in metadata.get("managedFields") or []):
+        return {}
+    found: dict[str, str] = {}
+    pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+    for container in pod.get("containers") or []:
+        component = _component(container, str(metadata.get("name") or ""))
+        if component:
+            found.setdefault(component, str(container.get("image") or ""))
+    return found
+
+
+def _component(container: dict[str, t.Any], owner: str) -> str:
+    image = str(container.get("image") or "")
+    base = basename(image)
+    words = " ".join([str(container.get("name") or ""), *map(str, (container.get("command") or [])[:3])])
+    if _NFD.search(base):
+        return "nfd"
+    if _PLUGIN.search(base):
+        return "" if _NOT_PLUGIN.search(words) else "device_plugin"
+    # "driver" alone is what half of all storage drivers are called.
+    if _DRIVER.search(base) or (base == "driver" and "nvidia" in f"{image} {owner} {words}".lower()):
+        return "driver"
+    return ""
+
+
+def basename(image: str) -> str:
+    """The last part of an image's repository: registry, tag and digest are everybody's own."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def _cluster_policies(client: Client) -> c.Iterator[dict[str, str]]:
+    try:
+        resource = client.resource_by_group("nvidia.com", "ClusterPolicy")
+    except UnknownKind:
+        return
+    for page in client.pages(resource, metadata_only=True):
+        for obj in page.items:
+            yield _entry("ClusterPolicy", obj, "")
+
+
+def _entry(kind: str, obj: dict[str, t.Any], image: str) -> dict[str, str]:
+    metadata = obj.get("metadata") or {}
+    return {"kind": kind, "namespace": str(metadata.get("namespace") or ""), "name": str(metadata.get("name") or ""), "image": image}

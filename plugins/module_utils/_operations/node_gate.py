@@ -1,0 +1,268 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One gate over a fleet: judge every node, wait while some may still pass, then say which failed and keep those apart.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
+
+#: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
+BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0}
+#: And for each node more, because registries and the API server serve a large fleet one after the other.
+SECONDS_PER_NODE = 0.3
+#: The kubelet repeats what failed after at most five minutes: so long, a failure from before this run is only the last try's result.
+STALE = 330.0
+#: One look at the events of pods and of nodes.
+_CYCLE = 4.0
+#: And where only the DaemonSets' own state is waited for.
+_SHORT_CYCLE = 1.0
+_LINE_EVERY = 5.0
+_SAME_LINE_EVERY = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    gate: str
+    pools: tuple[Pool, ...] = ()
+    namespace: str = "hwaccel-gpu"
+    pod_selector: str = ""
+    max_failed: t.Any = 0
+    quarantine: bool = True
+    exclude: frozenset[str] = frozenset()
+    #: None: by gate and size of the fleet.
+    wait_timeout: float | None = None
+    sample: int = 20
+    plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Result:
+    """pending: the gate has not finished, and this is what the next slice needs."""
+
+    changed: bool = False
+    values: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    progress: list[str] = dataclasses.field(default_factory=list)
+    pending: dict[str, t.Any] | None = None
+    failure: HwaccelError | None = None
+
+
+@dataclasses.dataclass
+class Gate:
+    """One run of one gate, over all its slices."""
+
+    settings: Settings
+    client: Client
+    fleet: Fleet
+    #: time.time(): slices are processes of their own.
+    started: float
+    verdicts: dict[str, Verdict] = dataclasses.field(default_factory=dict)
+    #: Nodes that may not stay as they are: what was seen, and since when.
+    stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
+    #: What DaemonSets have not done yet, and since when that has not changed.
+    rollout: tuple[list[str], float] = dataclasses.field(default_factory=lambda: ([], 0.0))
+    line: str = ""
+    line_at: float = 0.0
+    broken: ApiError | None = None
+    _waiting: set[str] = dataclasses.field(default_factory=set)
+
+    @property
+    def timeout(self) -> float:
+        if self.settings.wait_timeout is not None:
+            return self.settings.wait_timeout
+        return BASE_TIMEOUT[self.settings.gate] + SECONDS_PER_NODE * len(self.verdicts)
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.started + self.timeout - time.time())
+
+    def judge(self) -> None:
+        """New verdicts for nodes whose facts are new, then what has lasted too long."""
+        self.judge_changed()
+        now = time.time()
+        for name in sorted(self._waiting):
+            verdict = self.verdicts[name]
+            if verdict.grace:
+                self._age(name, verdict, now)
+            else:
+                self.stuck.pop(name, None)
+
+    def judge_changed(self) -> None:
+        """Costs what changed, and not what the fleet has: called after every event."""
+        for name in self.fleet.take_changed():
+            if name in self.fleet.nodes and self._is_target(name):
+                self._set(name, self._fresh(chain.judge(self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name), self.wanted(name))))
+            else:
+                self.verdicts.pop(name, None)
+                self.stuck.pop(name, None)
+                self._waiting.discard(name)
+
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def _set(self, name: str, verdict: Verdict) -> None:
+        self.verdicts[name] = verdict
+        if verdict.state == chain.WAITING:
+            self._waiting.add(name)
+        else:
+            self._waiting.discard(name)
+            self.stuck.pop(name, None)
+
+    def unfinished(self) -> bool:
+        """DaemonSets still go on. One that stands still for too long is not waited for: the nodes' own verdicts count."""
+        settings, now = self.settings, time.time()
+        found = rollouts.unfinished(self.client, settings.gate, settings.namespace, settings.pod_selector, self.fleet.pods_by_owner())
+        if found != self.rollout[0]:
+            self.rollout = (found, now)
+        return bool(found) and now - self.rollout[1] < chain.GRACE
+
+    def settle(self, state: str, prefix: str) -> None:
+        """Whatever still waits ends as `state`; what only the observer can be blamed for is not known."""
+        for name in sorted(self._waiting):
+            verdict = self.verdicts[name]
+            self._set(name, dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else state, reason=prefix + verdict.reason))
+
+    def wanted(self, name: str) -> Wanted:
+        node, pool = self.fleet.nodes[name], self.fleet.pool(name)
+        config = self.settings.plugin_configs.get(node.plugin_config or pool.plugin_config or "default")
+        return Wanted(
+            gpu_declared=pool.gpu is not None, expected=resources.expected(node, pool, config),
+            host_driver=pool.driver.provider in ("host", "existing") or bool(node.host_driver), existing=pool.driver.provider == "existing",
+        )
+
+    def progress(self) -> list[str]:
+        """At most one line, where it says something new or the last one is long ago."""
+        line, now = report.progress_line(self.settings.gate, self.verdicts, self.left), time.time()
+        text = line.partition(";")[0]
+        if now - self.line_at < (_SAME_LINE_EVERY if text == self.line else _LINE_EVERY):
+            return []
+        self.line, self.line_at = text, now
+        return [line]
+
+    def pack(self) -> dict[str, t.Any]:
+        kept = ("started", "stuck", "rollout", "line", "line_at")
+        return {"fleet": self.fleet.pack(), **{name: getattr(self, name) for name in kept}}
+
+    def _is_target(self, name: str) -> bool:
+        if name in self.settings.exclude:
+            return False
+        node, pool = self.fleet.nodes[name], self.fleet.pool(name)
+        if pool.driver.provider == "none" and self.settings.gate != "features":
+            return False
+        # A node that has the gate's pod is judged even while NFD's labels are away.
+        return is_candidate(node, pool) or (node.managed and ROLE_OF_GATE[self.settings.gate] in self.fleet.pods_of(name))
+
+    def _fresh(self, verdict: Verdict) -> Verdict:
+        """A pod found failed when the run began may have been repaired since its last try: it gets one more."""
+        if verdict.state == chain.FAILED and verdict.pod is not None and verdict.pod.uid not in self.fleet.fresh:
+            return dataclasses.replace(verdict, state=chain.WAITING, grace=STALE)
+        return verdict
+
+    def _age(self, name: str, verdict: Verdict, now: float) -> None:
+        seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
+        known, since = self.stuck.get(name, ("", now))
+        if known != seen:
+            since = now
+        self.stuck[name] = (seen, since)
+        if now - since >= verdict.grace:
+            self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
+
+
+def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Result:
+    """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the slice before.
+
+    In check mode the gate looks once, waits for nothing, fails never and writes nothing.
+    """
+    marks.limit_of(settings.max_failed, 0)
+    gate = _begin(settings, client, resume or {})
+    gate.judge()
+    if check_mode:
+        return _report(gate, check_mode=True)
+    lines = gate.progress()
+    try:
+        while gate.left > 0 and (gate.waiting() or gate.unfinished()):
+            now = time.monotonic()
+            if deadline is not None and deadline - now < 0.1:
+                return Result(pending=gate.pack(), progress=lines)
+            seconds = min(_CYCLE if gate.waiting() else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
+            gate.fleet.watch(client, seconds, lambda: _judged(gate))
+            gate.judge()
+            lines += gate.progress()
+    except ApiError as error:
+        gate.judge_changed()
+        gate.broken = error
+    result = _report(gate)
+    result.progress = lines + [line for line in result.progress if line not in lines]
+    return result
+
+
+def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
+    renamed = {sharing.renamed for config in settings.plugin_configs.values() for sharing in config.sharing}
+    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed))
+    if not resume:
+        fleet.read(client)
+        return Gate(settings, client, fleet, time.time())
+    fleet.unpack(resume["fleet"])
+    stuck = {name: (seen, since) for name, (seen, since) in resume["stuck"].items()}
+    rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
+    return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, line=resume["line"], line_at=resume["line_at"])
+
+
+def _judged(gate: Gate) -> bool:
+    """After an event: nothing waits any more, so that the gate may end."""
+    gate.judge_changed()
+    return not gate.waiting()
+
+
+def _report(gate: Gate, *, check_mode: bool = False) -> Result:
+    """The end: verdicts settled, failed nodes marked, passed ones freed, everything told."""
+    if gate.broken is not None:
+        gate.settle(chain.UNKNOWN, "the gate could not look any further: ")
+    elif not check_mode:
+        gate.settle(chain.FAILED, f"still so after {gate.timeout:.0f} s: ")
+    states = {name: verdict.state for name, verdict in gate.verdicts.items()}
+    plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
+    result = Result()
+    quarantined, released = _mark(gate, plan, check_mode)
+    result.changed = bool(quarantined or released)
+    client = None if gate.broken is not None or check_mode else gate.client
+    result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released}
+    if not check_mode:
+        result.warnings += [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0]]
+    if not gate.verdicts:
+        result.warnings.append(f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one")
+    if not check_mode:
+        result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]
+        result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken)
+    return result
+
+
+def _mark(gate: Gate, plan: marks.Plan, check_mode: bool) -> tuple[list[str], list[str]]:
+    """Names of nodes whose marks changed, or would change."""
+    settings, nodes = gate.settings, gate.fleet.nodes
+    if not settings.quarantine or gate.broken is not None:
+        return [], []
+    if check_mode:
+        return [name for name in plan.quarantine if marks.gate_of(nodes[name]) != settings.gate], list(plan.release)
+    node = gate.client.resource("v1", "Node")
+    reasons = {name: f"{settings.gate}: {gate.verdicts[name].link}: {gate.verdicts[name].reason}" for name in plan.quarantine}
+    marked = [name for name in plan.quarantine if marks.quarantine(gate.client, node, name, settings.gate, reasons[name])]
+    return marked, [name for name in plan.release if marks.release(gate.client, node, name)]

@@ -1,0 +1,228 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a gate sees of the cluster: nodes and pods reduced as they are read, kept current by watches, and packed between slices.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import collections.abc as c
+import dataclasses
+import json
+import operator
+import time
+import typing as t
+import zlib
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuFacts, NodeFacts, reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client, Event
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+#: The part whose pods `pod_selector` names, by gate.
+ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN}
+_VERSION = 1
+
+
+class Fleet:
+    """Facts by node. `changed` names the nodes whose facts are newer than the last `take_changed`."""
+
+    def __init__(self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = ()) -> None:
+        self.nodes: dict[str, NodeFacts] = {}
+        self.pool_names: dict[str, str] = {}
+        #: Pods whose state came by a watch: what they say happened during this run.
+        self.fresh: set[str] = set()
+        self._pods: dict[str, dict[str, PodFacts]] = {}
+        self._changed: set[str] = set()
+        self._versions: dict[str, str] = {}
+        self._assigner = Assigner(pools)
+        self._pools = {pool.name: pool for pool in self._assigner.pools}
+        self._role = ROLE_OF_GATE[gate]
+        self._selector = selectors.parse(pod_selector) if pod_selector else None
+        self._namespace = namespace
+        self._renamed = tuple(renamed)
+
+    def pool(self, node: str) -> Pool:
+        name = self.pool_names[node]
+        return self._pools.get(name) or Pool(name, declared=False)
+
+    def pods_of(self, node: str) -> dict[str, PodFacts]:
+        """One pod for each part of the chain."""
+        chosen: dict[str, PodFacts] = {}
+        for pod in self._pods.get(node, {}).values():
+            held = chosen.get(pod.role)
+            if held is None or pod.preference > held.preference:
+                chosen[pod.role] = pod
+        return chosen
+
+    def pods_by_owner(self) -> dict[str, int]:
+        """How many pods of each DaemonSet are known."""
+        return dict(collections.Counter(pod.owner for pods in self._pods.values() for pod in pods.values() if not pod.deleting))
+
+    def take_changed(self) -> set[str]:
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def read(self, client: Client) -> None:
+        """Everything once, page by page. Raises ManyFaults where the declared pools do not fit the cluster."""
+        self._read_nodes(client, client.resource("v1", "Node"))
+        self._read_pods(client, client.resource("v1", "Pod"))
+        faults = self._assigner.faults()
+        if faults:
+            raise ManyFaults(faults)
+
+    def watch(self, client: Client, seconds: float, done: c.Callable[[], bool]) -> None:
+        """Events of pods for most of the time, then of nodes for the rest; ends early when `done` says so after an event."""
+        short = min(0.5, seconds / 4)
+        ends = time.monotonic() + seconds
+        # Where NFD or the device plugin report, nodes change; where drivers load, pods do.
+        first, second = ("pods", "nodes") if self._role == parts.VALIDATOR else ("nodes", "pods")
+        if not self._follow(client, first, ends - short, done):
+            self._follow(client, second, ends, done)
+
+    def _follow(self, client: Client, what: str, deadline: float, done: c.Callable[[], bool]) -> bool:
+        resource = client.resource("v1", "Node" if what == "nodes" else "Pod")
+        namespace = "" if what == "nodes" else self._namespace
+        try:
+            for event in client.watch(resource, namespace, resource_version=self._versions[what], deadline=deadline):
+                self._versions[what] = event.object["metadata"]["resourceVersion"]
+                if event.type == "BOOKMARK":
+                    continue
+                self._take(what, event)
+                if done():
+                    return True
+        except Gone:
+            if what == "nodes":
+                self._read_nodes(client, resource)
+            else:
+                self._read_pods(client, resource)
+        return False
+
+    def _take(self, what: str, event: Event) -> None:
+        gone = event.type == "DELETED"
+        if what == "nodes":
+            if gone:
+                self._drop_node(event.object["metadata"]["name"])
+            else:
+                self._keep_node(event.object)
+            return
+        pod = self._pod(event.object)
+        if pod.role == parts.OTHER:
+            return
+        self.fresh.add(pod.uid)
+        if gone:
+            self._pods.get(pod.node, {}).pop(pod.uid, None)
+            self._changed.add(pod.node)
+        else:
+            self._keep_pod(pod)
+
+    def _read_nodes(self, client: Client, resource: Resource) -> None:
+        seen: set[str] = set()
+        for page in client.pages(resource):
+            for node in page.items:
+                seen.add(self._keep_node(node))
+            self._versions["nodes"] = page.resource_version
+        for name in set(self.nodes) - seen:
+            self._drop_node(name)
+
+    def _read_pods(self, client: Client, resource: Resource) -> None:
+        self._changed.update(self._pods)
+        self._pods = {}
+        for page in client.pages(resource, self._namespace):
+            for pod in page.items:
+                self._keep_pod(self._pod(pod))
+            self._versions["pods"] = page.resource_version
+
+    def _keep_node(self, node: dict[str, t.Any]) -> str:
+        facts = reduce_node(node, self._renamed)
+        self._changed.add(facts.name)
+        self.nodes[facts.name] = facts
+        self.pool_names[facts.name] = self._assigner.pool_of(facts, node["metadata"].get("labels") or {}).name
+        return facts.name
+
+    def _drop_node(self, name: str) -> None:
+        self.nodes.pop(name, None)
+        self.pool_names.pop(name, None)
+        self._changed.add(name)
+
+    def _pod(self, pod: dict[str, t.Any]) -> PodFacts:
+        facts = reduce_pod(pod)
+        if self._selector is None:
+            return facts
+        if selectors.matches(self._selector, pod["metadata"].get("labels") or {}):
+            return dataclasses.replace(facts, role=self._role)
+        return dataclasses.replace(facts, role=parts.OTHER) if facts.role == self._role else facts
+
+    def _keep_pod(self, pod: PodFacts) -> None:
+        # Pods that no gate asks about (jobs, exporters) would only fill the memory.
+        if pod.role != parts.OTHER and pod.node:
+            self._pods.setdefault(pod.node, {})[pod.uid] = pod
+            self._changed.add(pod.node)
+
+    def pack(self) -> str:
+        """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
+        state = [
+            _VERSION, self._versions, sorted(self.fresh), self.pool_names,
+            [_node_row(node) for node in self.nodes.values()], [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
+        ]
+        return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)).decode()
+
+    def unpack(self, text: str) -> None:
+        """The state that `pack` wrote; everything counts as changed."""
+        _version, self._versions, fresh, self.pool_names, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
+        self.fresh = set(fresh)
+        for row in nodes:
+            node = _node(row)
+            self.nodes[node.name] = node
+            self._changed.add(node.name)
+        for row in pods:
+            self._keep_pod(_pod(row))
+
+
+def is_candidate(facts: NodeFacts, pool: Pool) -> bool:
+    """The node has GPUs as far as anybody says: itself, its pool, or our own mark on it."""
+    return facts.managed and (facts.gpu_present or pool.gpu is not None or facts.quarantined)
+
+
+def _names(kind: type[t.Any]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+#: All values of a dataclass at once; recursion over the fields costs four times as much for a large fleet.
+_OF_NODE, _OF_GPU = operator.attrgetter(*_names(NodeFacts)), operator.attrgetter(*_names(GpuFacts))
+_OF_POD, _OF_CONTAINER = operator.attrgetter(*_names(PodFacts)), operator.attrgetter(*_names(ContainerFacts))
+_GPU, _ALLOCATABLE, _TAINTS = (_names(NodeFacts).index(name) for name in ("gpu", "allocatable", "taints"))
+_INITS, _CONTAINERS = (_names(PodFacts).index(name) for name in ("inits", "containers"))
+
+
+def _node_row(node: NodeFacts) -> list[t.Any]:
+    row = list(_OF_NODE(node))
+    row[_GPU] = _OF_GPU(node.gpu)
+    return row
+
+
+def _pod_row(pod: PodFacts) -> list[t.Any]:
+    row = list(_OF_POD(pod))
+    row[_INITS], row[_CONTAINERS] = [_OF_CONTAINER(one) for one in pod.inits], [_OF_CONTAINER(one) for one in pod.containers]
+    return row
+
+
+def _node(row: list[t.Any]) -> NodeFacts:
+    """JSON has made lists of tuples; facts are compared and hashed, so they become tuples again."""
+    *plain, slices = row[_GPU]
+    row[_GPU] = GpuFacts(*[*plain, tuple(map(tuple, slices))])
+    row[_ALLOCATABLE], row[_TAINTS] = tuple(map(tuple, row[_ALLOCATABLE])), tuple(map(tuple, row[_TAINTS]))
+    return NodeFacts(*row)
+
+
+def _pod(row: list[t.Any]) -> PodFacts:
+    row[_INITS], row[_CONTAINERS] = (tuple(ContainerFacts(*one) for one in row[at]) for at in (_INITS, _CONTAINERS))
+    return PodFacts(*row)

@@ -1,0 +1,242 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a gate tells: progress lines, counts, faults with log tails, and the table of pools.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, pods, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
+
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
+
+STATES = (chain.PASSED, chain.WAITING, chain.FAILED, chain.UNKNOWN)
+_NAMED = 3
+_TAIL_LINES = 20
+_LONGEST_TAIL = 4000
+#: Credentials in a URL, as proxies and package mirrors have them in driver logs.
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
+
+Verdicts = c.Mapping[str, Verdict]
+
+
+def counts(verdicts: Verdicts) -> dict[str, int]:
+    found = collections.Counter(verdict.state for verdict in verdicts.values())
+    return {state: found[state] for state in STATES}
+
+
+def progress_line(gate: str, verdicts: Verdicts, left: float) -> str:
+    """"driver: 12 of 16 passed, 3 waiting (driver: compiling or loading), 1 failed: training-3; at most 25 min more"."""
+    return f"{summary(gate, verdicts)}; at most {_duration(left)} more" if counts(verdicts)[chain.WAITING] else summary(gate, verdicts)
+
+
+def summary(gate: str, verdicts: Verdicts) -> str:
+    numbers = counts(verdicts)
+    parts = [f"{gate}: {numbers[chain.PASSED]} of {len(verdicts)} passed"]
+    if numbers[chain.WAITING]:
+        reasons = collections.Counter(verdict.words for verdict in verdicts.values() if verdict.state == chain.WAITING)
+        common = reasons.most_common(2)
+        told = ", ".join(reason if len(reasons) == 1 else f"{count} {reason}" for reason, count in common)
+        parts.append(f"{numbers[chain.WAITING]} waiting ({told}{', …' if len(reasons) > len(common) else ''})")
+    for state in (chain.FAILED, chain.UNKNOWN):
+        if numbers[state]:
+            parts.append(f"{numbers[state]} {state}: {some(name for name, verdict in verdicts.items() if verdict.state == state)}")
+    return ", ".join(parts)
+
+
+def last_line(gate: str, verdicts: Verdicts, plan: Plan) -> str:
+    failed = counts(verdicts)[chain.FAILED]
+    borne = "" if not failed else f" ({plan.limit} may fail)"
+    return summary(gate, verdicts) + borne
+
+
+def some(names: c.Iterable[str]) -> str:
+    listed = sorted(names)
+    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
+
+
+def values(gate: Gate, plan: Plan, client: Client | None) -> dict[str, t.Any]:
+    """client: None where nothing further is asked of the cluster."""
+    verdicts = gate.verdicts
+    failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
+    return {
+        "gate": gate.settings.gate, "nodes": counts(verdicts), "failed_nodes": failed, "max_failed_nodes": plan.limit, "within_limit": plan.within,
+        "faults": faults(gate, client), "pools": pool_rows(gate),
+    }
+
+
+def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
+    """Every node that has not passed, failed ones first, at most `sample`; only these cost requests."""
+    order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
+    chosen = sorted((order[verdict.state], name) for name, verdict in gate.verdicts.items() if verdict.state in order)[: gate.settings.sample]
+    rows = []
+    observer: tuple[str, str] | None = None
+    for _rank, name in chosen:
+        verdict = gate.verdicts[name]
+        told = _reason(verdict, gate, client) if client is not None else verdict.reason
+        tail = log_tail(client, verdict) if client is not None and verdict.state == chain.FAILED else ""
+        if client is not None and verdict.observer and verdict.state == chain.UNKNOWN:
+            # Of all such nodes the cause is one and the same.
+            observer = observer or node_gate_nfd.master(client)
+            told, tail = f"{told}; {observer[0]}", observer[1]
+        rows.append({
+            "node": name, "pool": gate.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
+            "pod": verdict.pod.name if verdict.pod else "", "container": verdict.container, "log_tail": tail,
+            "next_step": hints.next_step(tail) or hints.next_step(told) or verdict.next_step,
+        })
+    return rows
+
+
+def log_tail(client: Client, verdict: Verdict) -> str:
+    """The last lines of the container that tells why, and of its run before, where it was restarted."""
+    pod, container = verdict.pod, verdict.container
+    if pod is None or not container:
+        return ""
+    facts = next((item for item in (*pod.inits, *pod.containers) if item.name == container), None)
+    texts = []
+    for previous in (True, False) if facts is not None and facts.restarts else (False,):
+        try:
+            text = client.logs(pod.namespace, pod.name, container, previous=previous, tail_lines=_TAIL_LINES).strip()
+        except HwaccelError as error:
+            text = f"(no log: {error})"
+        if text and text not in texts:
+            texts.append(text)
+    return _URL_CREDENTIALS.sub("***", "\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]
+
+
+def _reason(verdict: Verdict, gate: Gate, client: Client) -> str:
+    """Where no container has a log, the events of the pod, or of the DaemonSets that should have made one, say more."""
+    told_by_kubelet = verdict.pod is not None and any(item.message for item in (*verdict.pod.inits, *verdict.pod.containers))
+    if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
+        return verdict.reason
+    try:
+        event = _pod_event(client, verdict.pod) if verdict.pod is not None else _daemon_set_event(client, gate.settings.namespace)
+    except HwaccelError as error:
+        event = f"events could not be read: {error}"
+    return f"{verdict.reason}; {event}" if event and event not in verdict.reason else verdict.reason
+
+
+def _pod_event(client: Client, pod: PodFacts) -> str:
+    return _latest(client.list(client.resource("v1", "Event"), pod.namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning").items)
+
+
+def _daemon_set_event(client: Client, namespace: str) -> str:
+    """Why a DaemonSet that lacks pods now could not make one. Events outlive their cause by an hour: those of all others would mislead."""
+    resource = client.resource("apps/v1", "DaemonSet")
+    lagging = set()
+    for item in client.list(resource, namespace).items:
+        status = item.get("status") or {}
+        if int(status.get("currentNumberScheduled") or 0) < int(status.get("desiredNumberScheduled") or 0):
+            lagging.add(item["metadata"]["uid"])
+    if not lagging:
+        return ""
+    found = client.list(client.resource("v1", "Event"), namespace, field_selector="involvedObject.kind=DaemonSet,type=Warning").items
+    return _latest([event for event in found if (event.get("involvedObject") or {}).get("uid") in lagging])
+
+
+def _latest(events: list[dict[str, t.Any]]) -> str:
+    def when(event: dict[str, t.Any]) -> str:
+        return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+    if not events:
+        return ""
+    event = max(events, key=when)
+    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
+    message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
+    return f"{event.get('reason')}: {message[:400]}"
+
+
+def pool_rows(gate: Gate) -> list[dict[str, t.Any]]:
+    """One row for each pool that has a node in this gate."""
+    by_pool: dict[str, list[str]] = {}
+    for name in gate.verdicts:
+        by_pool.setdefault(gate.fleet.pool_names[name], []).append(name)
+    return [_pool_row(gate, pool, names) for pool, names in sorted(by_pool.items())]
+
+
+def _pool_row(gate: Gate, pool: str, names: list[str]) -> dict[str, t.Any]:
+    nodes = [gate.fleet.nodes[name] for name in names]
+    states = collections.Counter(gate.verdicts[name].state for name in names)
+    expected: collections.Counter[str] = collections.Counter()
+    seen: collections.Counter[str] = collections.Counter()
+    for node in nodes:
+        expected.update(gate.wanted(node.name).expected)
+        seen.update(resources.observed(node))
+    return {
+        "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": seen.total(),
+        "resources": {name: {"expected": expected[name], "seen": seen[name]} for name in sorted(expected | seen)},
+        **{state: states[state] for state in STATES},
+        "kernels": sorted({node.kernel for node in nodes}), "drivers": _drivers(gate, nodes),
+    }
+
+
+def _drivers(gate: Gate, nodes: c.Sequence[NodeFacts]) -> list[str]:
+    """Distinct versions. A branch is left out where a node that has spoken already names a version of it."""
+    found = {driver for node in nodes if (driver := _driver(gate, node.name))}
+    return sorted(driver for driver in found if not any(other.startswith(f"{driver}.") for other in found))
+
+
+def _driver(gate: Gate, name: str) -> str:
+    """GPU feature discovery's word, before it has spoken the host's, our label's or the image's."""
+    node = gate.fleet.nodes[name]
+    pod = gate.fleet.pods_of(name).get("driver")
+    known = node.driver_version or node.host_driver
+    return known or ((pod.driver_version or pods.image_tag(pod.image).partition("-")[0]) if pod is not None else "")
+
+
+def failure(gate: str, verdicts: Verdicts, plan: Plan, told: list[dict[str, t.Any]], broken: ApiError | None) -> HwaccelError | None:
+    """None where the run may go on: no more nodes failed than are borne, and of every node something is known."""
+    numbers = counts(verdicts)
+    if broken is not None:
+        why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {broken}"
+        return HwaccelError(f"gate {gate} lost the cluster", broken.faults[0].where, why, "see that the API server can be reached, and run again")
+    if plan.within:
+        return None
+    lost = f" and {numbers[chain.UNKNOWN]} are unknown" if numbers[chain.UNKNOWN] else ""
+    what = f"gate {gate}: {numbers[chain.FAILED]} of {len(verdicts)} nodes failed{lost}, {plan.limit} may"
+    head = Fault(what, "", "the cause is probably not theirs, so no node was quarantined", "repair what is named below, and run again")
+    return GateFailed([head, *_grouped(told)])
+
+
+def _grouped(told: list[dict[str, t.Any]]) -> list[Fault]:
+    """Nodes with the same trouble in one sentence: the pods' names are what differs."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    logs: dict[tuple[str, str, str], str] = {}
+    for row in told:
+        if row["state"] in (chain.FAILED, chain.UNKNOWN):
+            reason = row["reason"].replace(f" of pod {row['pod']}", "").replace(row["pod"], "of the node") if row["pod"] else row["reason"]
+            key = (row["link"], reason, row["next_step"])
+            groups.setdefault(key, []).append(row["node"])
+            logs.setdefault(key, hints.telling(row["log_tail"]))
+    return [
+        Fault(f"node{'s' if len(nodes) > 1 else ''} {some(nodes)}", key[0], key[1] + (f"; its log: {logs[key]}" if logs[key] else ""), key[2])
+        for key, nodes in groups.items()
+    ]
+
+
+class GateFailed(ManyFaults):
+    """More nodes failed than the caller bears."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(faults)
+        self.args = ("\n".join([str(faults[0]), *(f"- {fault}" for fault in faults[1:])]),)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"

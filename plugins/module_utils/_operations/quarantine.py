@@ -1,0 +1,168 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Failed nodes kept from new pods, and given back when they pass again.
+
+A taint, a label and an annotation on the Node, all under our own names. Whatever others wrote there stays as it is, a foreign taint or
+cordon included. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import math
+import re
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+EFFECT = "NoSchedule"
+FIELD_MANAGER = "hwaccel-gpu-node-gate"
+#: Another writer of the same Node comes between reading and writing at most so often in a row before we give up.
+_ATTEMPTS = 12
+_LONGEST_REASON = 1000
+_LIMIT = re.compile(r"^(\d{1,6})\s*(%?)$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """limit: so many failed nodes are borne. within: failed and unknown ≤ limit.
+
+    quarantine: what is newly or still to be marked; release: what is free again.
+    """
+
+    limit: int
+    within: bool
+    quarantine: tuple[str, ...]
+    release: tuple[str, ...]
+
+
+def limit_of(max_failed: t.Any, nodes: int) -> int:
+    """Nodes of a number or "10%". A percentage is rounded up, but a part of a fleet is never the whole of it."""
+    found = _LIMIT.match(str(max_failed).strip())
+    if not found or (found.group(2) and int(found.group(1)) > 100):
+        raise HwaccelError(f"max_failed {max_failed!r} cannot be read", "max_failed", "", "give a number of nodes, or a percentage like 10%")
+    number = int(found.group(1))
+    if not found.group(2):
+        return number
+    if number == 100:
+        return nodes
+    return max(0, min(math.ceil(nodes * number / 100), nodes - 1))
+
+
+def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts], max_failed: t.Any) -> Plan:
+    """The breaker comes first: where more nodes failed than are borne, the cause is rather the cluster's than theirs, and none is marked."""
+    failed = sorted(name for name, state in states.items() if state == chain.FAILED)
+    limit = limit_of(max_failed, len(states))
+    unknown = sum(state == chain.UNKNOWN for state in states.values())
+    within = len(failed) + unknown <= limit
+    release = sorted(name for name, state in states.items() if state == chain.PASSED and lifts(gate, nodes[name]))
+    return Plan(limit, within, tuple(failed) if within else (), tuple(release))
+
+
+def gate_of(node: NodeFacts) -> str:
+    """The gate that quarantined the node, "" where none did."""
+    return next((value for key, value, effect in node.taints if key == names.QUARANTINE and effect == EFFECT), "")
+
+
+def lifts(gate: str, node: NodeFacts) -> bool:
+    """A gate lifts what it, or an earlier one, imposed: passing `features` says nothing of a driver that failed."""
+    if not node.quarantined:
+        return False
+    imposed = gate_of(node)
+    return imposed not in chain.GATES or chain.GATES.index(imposed) <= chain.GATES.index(gate)
+
+
+def quarantine(client: Client, resource: Resource, name: str, gate: str, reason: str) -> bool:
+    """True where the node was not marked so before. The reason of an earlier run is left, so that a repetition writes nothing."""
+
+    def marked(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        taints = _taints(node)
+        ours = [taint for taint in taints if _is_ours(taint)]
+        labelled = (node["metadata"].get("labels") or {}).get(names.QUARANTINE)
+        if ours and ours[0].get("value") == gate and labelled == gate:
+            return None
+        kept = [taint for taint in taints if not _is_ours(taint)]
+        return _patch(node, [*kept, {"key": names.QUARANTINE, "value": gate, "effect": EFFECT}], gate, reason[:_LONGEST_REASON])
+
+    return _rewrite(client, resource, name, marked)
+
+
+def release(client: Client, resource: Resource, name: str) -> bool:
+    """True where a mark was taken away."""
+
+    def cleared(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        metadata, taints = node["metadata"], _taints(node)
+        kept = [taint for taint in taints if not _is_ours(taint)]
+        marks = names.QUARANTINE in (metadata.get("labels") or {}) or names.QUARANTINE_REASON in (metadata.get("annotations") or {})
+        if len(kept) == len(taints) and not marks:
+            return None
+        return _patch(node, kept, None, None)
+
+    return _rewrite(client, resource, name, cleared)
+
+
+def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
+    """Takes every mark that this gate imposed off the nodes, whatever their state; names of the nodes whose marks went, or would go.
+
+    A mark of no gate that there is has nobody else who would lift it, so it goes as well.
+    """
+    resource = client.resource("v1", "Node")
+    marked = sorted(node["metadata"]["name"] for page in client.pages(resource) for node in page.items if _marked_by(node) in (gate, ""))
+    return [name for name in marked if check_mode or release(client, resource, name)]
+
+
+def _marked_by(node: dict[str, t.Any]) -> str | None:
+    """The gate that marked a node as it is stored, "" where the marks name none, None where there is no mark."""
+    metadata = node["metadata"]
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    ours = [str(taint.get("value") or "") for taint in _taints(node) if _is_ours(taint)]
+    if not ours and names.QUARANTINE not in labels and names.QUARANTINE_REASON not in annotations:
+        return None
+    gates = [value for value in (*ours, labels.get(names.QUARANTINE, "")) if value in chain.GATES]
+    return gates[0] if gates else ""
+
+
+def _rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None]) -> bool:
+    """Read, change, write on condition that nobody wrote in between; else again from what is there now.
+
+    Taints are one list in a patch: without the condition, another controller's new taint would be lost.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            patch = change(client.get(resource, name))
+            if patch is None:
+                return False
+            client.patch(resource, name, "", patch, field_manager=FIELD_MANAGER)
+        except NotFound:
+            return False
+        except Conflict:
+            time.sleep(min(0.02 * 2**attempt, 0.5))
+        else:
+            return True
+    why = f"another client wrote the node each time, {_ATTEMPTS} times in a row"
+    raise Conflict(f"marking node {name}", "", why, "find out who writes the node so often, and run again")
+
+
+def _patch(node: dict[str, t.Any], taints: list[dict[str, t.Any]], gate: str | None, reason: str | None) -> dict[str, t.Any]:
+    return {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"], "labels": {names.QUARANTINE: gate}, "annotations": {names.QUARANTINE_REASON: reason},
+        },
+        # An empty list stays one: null would be the same to the server.
+        "spec": {"taints": taints},
+    }
+
+
+def _taints(node: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    return list((node.get("spec") or {}).get("taints") or [])
+
+
+def _is_ours(taint: dict[str, t.Any]) -> bool:
+    return taint.get("key") == names.QUARANTINE and taint.get("effect") == EFFECT

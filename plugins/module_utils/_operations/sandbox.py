@@ -1,0 +1,213 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module sandbox without Ansible: from its options to a sandbox in the wanted state, in slices.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import sys
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import sandbox
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, cache_folder, layout, read_json
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.process import PROC
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS, Wanted, resolve
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The module's options, checked by Ansible for their types."""
+
+    state: str
+    layout: Layout
+    components: str = ""
+    #: Folder with control_plane and fleet_agent, as the role ships it.
+    sources: pathlib.Path | None = None
+    releases: list[dict[str, t.Any]] | None = None
+    ways: tuple[str, ...] = WAYS
+    ask: sandbox.FleetAsk = dataclasses.field(default_factory=sandbox.FleetAsk)
+    wait_timeout: float | None = None
+
+
+@dataclasses.dataclass
+class Result:
+    """What the module returns."""
+
+    changed: bool = False
+    values: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    diff: list[dict[str, t.Any]] | None = None
+    failure: HwaccelError | None = None
+    pending: dict[str, t.Any] | None = None
+    progress: list[str] = dataclasses.field(default_factory=list)
+
+
+def settings_of(params: dict[str, t.Any]) -> Settings:
+    """Settings of the module's parameters; an option that is not set arrives as None or not at all."""
+    declared = params.get("fleet")
+    if params.get("fleet_file"):
+        declared = read_fleet_file(pathlib.Path(params["fleet_file"]))
+    return Settings(
+        state=params["state"],
+        layout=layout(params["name"], params.get("state_dir")),
+        components=params.get("components") or "",
+        sources=pathlib.Path(params["sources"]) if params.get("sources") else None,
+        releases=params.get("releases"),
+        ways=tuple(params["component_sources"]),
+        ask=sandbox.FleetAsk(declared, params.get("faults"), params.get("reboot")),
+        wait_timeout=params.get("wait_timeout"),
+    )
+
+
+def read_fleet_file(path: pathlib.Path) -> t.Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise HwaccelError("the Python package PyYAML is missing", "module sandbox", str(error), "install it: pip install PyYAML") from error
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HwaccelError("the fleet file cannot be read", str(path), error.strerror or str(error), "correct the path") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise HwaccelError("the fleet file is no YAML", str(path), " ".join(str(error).split()), "correct it") from error
+    return {} if data is None else data
+
+
+def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume: dict[str, t.Any]) -> Result:
+    """One slice; `pending` of its result is the next one's `resume`."""
+    if not (PROC / "self" / "stat").exists():
+        raise HwaccelError("a sandbox runs on Linux only", sys.platform, "its processes are recognised by /proc", "run it on a Linux host")
+    if check_mode:
+        return _predicted(settings)
+    if settings.state == "started":
+        return _started(settings, deadline, resume)
+    work = Run()
+    before = _shown(settings.layout)
+    if settings.state == "stopped":
+        sandbox.stop(settings.layout, work)
+    else:
+        sandbox.remove(settings.layout, work)
+    return _result(settings, work, before)
+
+
+def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any]) -> Result:
+    work = Run(**resume.get("run", {}))
+    before = resume.get("before", _shown(settings.layout))
+    known: dict[str, t.Any] = dict(resume.get("components") or {})
+    # A reboot is asked for once, however many slices the run has.
+    ask = dataclasses.replace(settings.ask, reboot=None) if resume.get("asked") else settings.ask
+    asked = {"asked": bool(resume.get("asked"))}
+    lines: list[str] = []
+
+    def steps() -> Steps:
+        if not known:
+            known.update(dataclasses.asdict((yield from resolve(_wanted(settings)))))
+        supervisor = sandbox.supervisor_for(settings.layout, Components(**known), settings.sources, sys.executable, work)
+        if supervisor.has_agent:
+            _require_agent_packages()
+        limit = settings.wait_timeout or 120 + 0.3 * len(sandbox.plan_fleet(settings.layout, ask)[0]["nodes"])
+        started = sandbox.start(supervisor, ask, limit)
+        asked["asked"] = True
+        yield from started
+
+    try:
+        # Faults of the fleet are told before minutes are spent on the components.
+        sandbox.plan_fleet(settings.layout, ask)
+        done = _take(steps(), lines, deadline)
+    except HwaccelError as failure:
+        result = _result(settings, work, before)
+        result.failure, result.progress = failure, lines
+        return result
+    result = _result(settings, work, before, Components(**known) if known else None)
+    result.progress = lines
+    if not done:
+        result.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **asked}
+        result.diff = None
+    elif not known["verified"]:
+        result.warnings.append(f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked")
+    return result
+
+
+def _take(steps: c.Generator[str, None, None] | Steps, lines: list[str], deadline: float | None) -> bool:
+    """Take steps until they end (True) or the slice is over."""
+    for line in steps:
+        if line:
+            lines.append(line)
+        if deadline is not None and time.monotonic() > deadline:
+            # Ends the step in good order: locks are given back now, not when memory is collected.
+            t.cast("c.Generator[str, None, None]", steps).close()
+            return False
+    return True
+
+
+def _wanted(settings: Settings, ways: tuple[str, ...] = ()) -> Wanted:
+    sources = settings.sources / "control_plane" if settings.sources else None
+    return Wanted(cache_folder(), settings.components, sources, settings.releases, ways or settings.ways, dict(os.environ))
+
+
+def _predicted(settings: Settings) -> Result:
+    before = _shown(settings.layout)
+    if settings.state != "started":
+        return _result(settings, sandbox.predict_stop(settings.layout, absent=settings.state == "absent"), before)
+    components = None
+    try:
+        only_look = resolve(dataclasses.replace(_wanted(settings, ("cache",)), environment={**os.environ, "HWACCEL_COMPONENT_SOURCES": ""}))
+        while True:
+            next(only_look)
+    except StopIteration as found:
+        components = found.value
+    except HwaccelError:
+        if settings.components or os.environ.get("HWACCEL_COMPONENTS"):
+            raise
+    nothing = Components("", "", True, {}, {})
+    supervisor = sandbox.supervisor_for(settings.layout, components or nothing, settings.sources, sys.executable, Run())
+    work = sandbox.predict_start(supervisor, settings.ask)
+    if components is None:
+        work.did("get the components: download or build them")
+    result = _result(settings, work, before, components)
+    if settings.ask.declared is not None:
+        after = sandbox.plan_fleet(settings.layout, settings.ask)[0]
+        result.values |= {"pools": sandbox.count_by_pool(after), "nodes": len(after["nodes"])}
+    return result
+
+
+def _require_agent_packages() -> None:
+    missing = [package for module, package in (("urllib3", "urllib3"), ("yaml", "PyYAML")) if importlib.util.find_spec(module) is None]
+    if missing:
+        names = " ".join(missing)
+        raise HwaccelError(f"the fleet agent needs {names}", sys.executable, "this Python does not have it", f"install it there: pip install {names}")
+
+
+def _result(settings: Settings, work: Run, before: str, components: Components | None = None) -> Result:
+    values = sandbox.describe(settings.layout, components) | {"actions": work.actions, "died": work.died}
+    after = "absent\n" if settings.state == "absent" else _shown(settings.layout)
+    name = f"sandbox {settings.layout.name}"
+    diff = [
+        {"before": before, "after": after if after != before else "".join(f"{line}\n" for line in work.actions), "before_header": name, "after_header": name}
+    ]
+    return Result(work.changed, values, diff=diff if work.changed else None)
+
+
+def _shown(where: Layout) -> str:
+    """The sandbox as a diff shows it."""
+    if not where.root.exists():
+        return "absent\n"
+    seen = sandbox.describe(where)
+    lines = [f"runs: {row['component']}" for row in seen["processes"]]
+    lines += [f"pool: {row['name']}, {row['nodes']} nodes, {row['gpus']} GPUs" for row in seen["pools"]]
+    nodes = read_json(where.fleet).get("nodes", {})
+    special = {name: node for name, node in nodes.items() if node["boot"] > 1 or node["faults"]}
+    lines += [f"node {name}: boot {one['boot']}, kernel {one['kernel']}, faults {[fault['name'] for fault in one['faults']]}" for name, one in special.items()]
+    return "".join(f"{line}\n" for line in lines)

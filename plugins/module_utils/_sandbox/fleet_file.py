@@ -1,0 +1,275 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fleet as its user writes it, checked as a whole. Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+
+#: Faults that can be asked for, with the options that each takes. The fleet agent knows the same names.
+FAULTS: dict[str, frozenset[str]] = {
+    "driver_load_failure": frozenset(),
+    "plugin_fewer_gpus": frozenset(),
+    "image_pull_failure": frozenset({"image"}),
+}
+ARCHITECTURES = ("amd64", "arm64")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+LARGEST_FLEET = 20000
+
+_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_RUNTIME = re.compile(r"(containerd|cri-o|docker)://\S+")
+KERNEL = re.compile(r"[0-9][0-9A-Za-z.+~_-]*")
+
+_POOL_DEFAULTS: dict[str, t.Any] = {
+    "architecture": "amd64",
+    "os_image": "Ubuntu 24.04.1 LTS",
+    "kernel": "6.8.0-45-generic",
+    "container_runtime": "containerd://2.0.0",
+    "host_driver": "",
+}
+_POOL_FIELDS = frozenset({"name", "count", "gpu", "labels", "taints", "nodes", "faults", "os_id", "os_version", *_POOL_DEFAULTS})
+_GPU_FIELDS = frozenset({"product", "count", "memory_mib", "mig_capable"})
+_NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "faults"})
+#: Names of systems in /etc/os-release (ID), by the beginning of the image's name.
+_SYSTEMS = (
+    ("Ubuntu", "ubuntu"),
+    ("Red Hat Enterprise Linux CoreOS", "rhcos"),
+    ("Red Hat Enterprise Linux", "rhel"),
+    ("Rocky Linux", "rocky"),
+    ("AlmaLinux", "almalinux"),
+    ("CentOS Stream", "centos"),
+    ("Debian GNU/Linux", "debian"),
+    ("SUSE Linux Enterprise Server", "sles"),
+    ("openSUSE Leap", "opensuse-leap"),
+    ("NVIDIA DGX OS", "ubuntu"),
+    ("Flatcar Container Linux", "flatcar"),
+    ("Amazon Linux", "amzn"),
+)
+
+Nodes = dict[str, dict[str, t.Any]]
+
+
+def system(os_image: str) -> tuple[str, str]:
+    """(os_id, os_version) of an image's name, ("", "") where it is not known."""
+    for beginning, os_id in _SYSTEMS:
+        if os_image.startswith(beginning):
+            found = re.search(r"\d+(\.\d+)?(\.\d+)?", os_image[len(beginning) :])
+            version = found.group(0) if found else ""
+            if os_id in ("ubuntu", "rhel", "rocky", "almalinux", "rhcos", "sles"):
+                version = ".".join(version.split(".")[:2])
+            return os_id, version
+    return "", ""
+
+
+def parse(data: t.Any) -> dict[str, t.Any]:
+    """The normalised fleet of a fleet file's content; raises ManyFaults with all that is wrong in it."""
+    return Parser().fleet(data)
+
+
+class Parser:
+    """Collects every fault, so that one run tells all of them."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def wrong(self, where: str, what: str, next_step: str = "") -> None:
+        self._faults.append(Fault(what, where, next_step=next_step))
+
+    def finish(self) -> None:
+        if self._faults:
+            raise ManyFaults(self._faults)
+
+    def fleet(self, data: t.Any) -> dict[str, t.Any]:
+        if not isinstance(data, dict):
+            self.wrong("fleet", "is not a mapping with pools", "give it a list `pools`")
+            self.finish()
+        self._unknown(data, frozenset({"time_scale", "seed", "pools"}), "fleet")
+        scale = data.get("time_scale", 0.1)
+        if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale <= 100:
+            self.wrong("fleet.time_scale", f"{scale!r} is no number above 0 and up to 100")
+        seed = data.get("seed", 1)
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            self.wrong("fleet.seed", f"{seed!r} is no whole number")
+        nodes: Nodes = {}
+        seen: set[str] = set()
+        for index, pool in enumerate(self._list(data.get("pools"), "fleet.pools")):
+            for name, node in self._pool(pool, index, seen).items():
+                if name in nodes:
+                    self.wrong(f"pool {node['pool']}", f"its node {name} is one of pool {nodes[name]['pool']} too", "rename one of the pools")
+                nodes[name] = node
+        if len(nodes) > LARGEST_FLEET:
+            self.wrong("fleet.pools", f"{len(nodes)} nodes are more than the {LARGEST_FLEET} that a sandbox takes")
+        self.finish()
+        return {"time_scale": scale, "seed": seed, "nodes": nodes}
+
+    def faults(self, data: t.Any, where: str) -> list[dict[str, t.Any]]:
+        found = []
+        for index, entry in enumerate(self._list(data, f"{where}.faults")):
+            fault = {"name": entry} if isinstance(entry, str) else entry
+            place = f"{where}.faults[{index}]"
+            name = fault.get("name") if isinstance(fault, dict) else None
+            if not isinstance(name, str) or name not in FAULTS:
+                self.wrong(place, f"{entry!r} is no known fault", "known are " + ", ".join(sorted(FAULTS)))
+                continue
+            self._unknown(fault, FAULTS[name] | {"name"}, place)
+            bad = [key for key, value in fault.items() if not isinstance(value, str)]
+            for key in bad:
+                self.wrong(f"{place}.{key}", "is not text")
+            found.append(dict(fault))
+        return found
+
+    def _pool(self, pool: t.Any, index: int, seen: set[str]) -> Nodes:
+        if not isinstance(pool, dict):
+            self.wrong(f"pools[{index}]", "is not a mapping")
+            return {}
+        name = pool.get("name")
+        where = f"pool {name}" if isinstance(name, str) and name else f"pools[{index}]"
+        self._unknown(pool, _POOL_FIELDS, where)
+        if not isinstance(name, str) or not _DNS_NAME.fullmatch(name) or len(name) > 50:
+            self.wrong(f"{where}.name", f"{name!r} cannot begin a node's name", "use lower case letters, digits and '-', at most 50")
+            name = f"pool{index}"
+        if name in seen:
+            self.wrong(f"{where}.name", "there are two pools with this name")
+        seen.add(name)
+        count = self._whole(pool, "count", where, 1, 0, LARGEST_FLEET)
+        base = self._node_base(pool, where) | {"pool": name}
+        names = [f"{name}-{number}" for number in range(count)]
+        overrides = self._mapping(pool.get("nodes"), f"{where}.nodes")
+        for unknown in sorted(str(key) for key in overrides if key not in names):
+            span = f"{names[0]} … {names[-1]}" if names else "none"
+            self.wrong(f"{where}.nodes", f"{unknown} is no node of this pool", f"they are {span}")
+        nodes = {}
+        for node in names:
+            given = self._mapping(overrides.get(node), f"{where}.nodes.{node}")
+            nodes[node] = self._override(base, given, f"{where}.nodes.{node}") if given else dict(base, faults=list(base["faults"]))
+        return nodes
+
+    def _node_base(self, pool: dict[str, t.Any], where: str) -> dict[str, t.Any]:
+        base: dict[str, t.Any] = {field: self._text(pool, field, where, default) for field, default in _POOL_DEFAULTS.items()}
+        if base["architecture"] not in ARCHITECTURES:
+            self.wrong(f"{where}.architecture", f"{base['architecture']!r} is none of " + ", ".join(ARCHITECTURES))
+        if not _RUNTIME.fullmatch(base["container_runtime"]):
+            self.wrong(f"{where}.container_runtime", f"{base['container_runtime']!r} is no runtime with its version", "write it as containerd://2.0.0")
+        self._kernel(base["kernel"], where)
+        base |= self._system(pool, base["os_image"], where)
+        base["gpu"] = self._gpu(pool.get("gpu"), f"{where}.gpu")
+        base["labels"] = self._labels(pool.get("labels"), f"{where}.labels")
+        base["taints"] = self._taints(pool.get("taints"), f"{where}.taints")
+        base["faults"] = self.faults(pool.get("faults"), where)
+        base["boot"] = 1
+        return base
+
+    def _override(self, base: dict[str, t.Any], given: dict[str, t.Any], where: str) -> dict[str, t.Any]:
+        self._unknown(given, _NODE_FIELDS, where)
+        node = dict(base)
+        node["kernel"] = self._text(given, "kernel", where, base["kernel"])
+        self._kernel(node["kernel"], where)
+        if "os_image" in given:
+            node["os_image"] = self._text(given, "os_image", where, "")
+            node |= self._system(given, node["os_image"], where)
+        node["faults"] = [*base["faults"], *self.faults(given.get("faults"), where)]
+        return node
+
+    def _system(self, data: dict[str, t.Any], os_image: str, where: str) -> dict[str, str]:
+        derived = system(os_image)
+        os_id, os_version = self._text(data, "os_id", where, derived[0]), self._text(data, "os_version", where, derived[1])
+        if not os_id or not os_version:
+            self.wrong(f"{where}.os_image", f"{os_image!r} does not tell system and version", "add os_id and os_version, as in /etc/os-release")
+        return {"os_id": os_id, "os_version": os_version}
+
+    def _kernel(self, kernel: str, where: str) -> None:
+        if not KERNEL.fullmatch(kernel):
+            self.wrong(f"{where}.kernel", f"{kernel!r} is no kernel version", "an example is 6.8.0-45-generic")
+
+    def _gpu(self, data: t.Any, where: str) -> dict[str, t.Any] | None:
+        if data is None:
+            return None
+        gpu = self._mapping(data, where)
+        self._unknown(gpu, _GPU_FIELDS, where)
+        product = self._text(gpu, "product", where, "")
+        # It becomes the value of a label.
+        if not product or len(product) > 63 or not _LABEL_NAME.fullmatch(product):
+            self.wrong(f"{where}.product", f"{product!r} is no product name as a label has it", "an example is NVIDIA-H100-80GB-HBM3")
+        mig = gpu.get("mig_capable", False)
+        if not isinstance(mig, bool):
+            self.wrong(f"{where}.mig_capable", f"{mig!r} is neither true nor false")
+        count = self._whole(gpu, "count", where, 1, 1, 64)
+        return {"product": product, "count": count, "memory_mib": self._whole(gpu, "memory_mib", where, 0, 1, 10**7), "mig_capable": bool(mig)}
+
+    def _labels(self, data: t.Any, where: str) -> dict[str, str]:
+        labels = {}
+        for key, value in self._mapping(data, where).items():
+            if not _qualified(key):
+                self.wrong(where, f"{key!r} is no name of a label")
+            if not isinstance(value, str) or len(value) > 63 or (value and not _LABEL_NAME.fullmatch(value)):
+                self.wrong(f"{where}.{key}", f"{value!r} is no value of a label", "quote it, if YAML takes it for a number or a truth value")
+            labels[str(key)] = str(value)
+        return labels
+
+    def _taints(self, data: t.Any, where: str) -> list[dict[str, str]]:
+        taints = []
+        for index, entry in enumerate(self._list(data, where)):
+            place = f"{where}[{index}]"
+            taint = self._mapping(entry, place)
+            self._unknown(taint, frozenset({"key", "value", "effect"}), place)
+            key, value, effect = (self._text(taint, field, place, "") for field in ("key", "value", "effect"))
+            if not _qualified(key):
+                self.wrong(f"{place}.key", f"{key!r} is no key of a taint")
+            if effect not in EFFECTS:
+                self.wrong(f"{place}.effect", f"{effect!r} is none of " + ", ".join(EFFECTS))
+            if value and (len(value) > 63 or not _LABEL_NAME.fullmatch(value)):
+                self.wrong(f"{place}.value", f"{value!r} is no value of a taint")
+            taints.append({"key": key, "value": value, "effect": effect})
+        return taints
+
+    def _whole(self, data: dict[str, t.Any], field: str, where: str, default: int, least: int, most: int) -> int:
+        value = data.get(field, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            self.wrong(f"{where}.{field}", f"{value!r} is no whole number from {least} to {most}")
+            return least
+        return value
+
+    def _text(self, data: dict[str, t.Any], field: str, where: str, default: str) -> str:
+        value = data.get(field, default)
+        if not isinstance(value, str):
+            self.wrong(f"{where}.{field}", f"{value!r} is not text", "quote it")
+            return default
+        return value
+
+    def _list(self, data: t.Any, where: str) -> list[t.Any]:
+        if data is None:
+            return []
+        if not isinstance(data, list):
+            self.wrong(where, "is not a list")
+            return []
+        return data
+
+    def _mapping(self, data: t.Any, where: str) -> dict[str, t.Any]:
+        if data is None:
+            return {}
+        if not isinstance(data, dict):
+            self.wrong(where, "is not a mapping")
+            return {}
+        return data
+
+    def _unknown(self, data: dict[str, t.Any], fields: frozenset[str], where: str) -> None:
+        for field in sorted(str(key) for key in data if key not in fields):
+            self.wrong(where, f"{field!r} is no field here", "fields are " + ", ".join(sorted(fields)))
+
+
+def _qualified(name: t.Any) -> bool:
+    if not isinstance(name, str):
+        return False
+    prefix, _slash, rest = name.rpartition("/")
+    if prefix and (len(prefix) > 253 or not _DNS_SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return len(rest) <= 63 and bool(_LABEL_NAME.fullmatch(rest)) and not name.startswith("/")

@@ -1,0 +1,194 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Processes that outlive the run that started them: start, recognise, stop. Linux only (/proc).
+
+A pid alone says nothing: numbers are used again. A process is known by pid, boot of the machine, start time and command.
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import write_if_changed
+
+_LARGEST_LOG = 32 * 1024 * 1024
+PROC = pathlib.Path("/proc")
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """What a component is started with. digest_of: content that is not in argv but that a restart must follow."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: t.Mapping[str, str]
+    folder: pathlib.Path
+    digest_of: str = ""
+
+    @property
+    def digest(self) -> str:
+        text = json.dumps([self.argv, sorted(self.environment.items()), str(self.folder), self.digest_of])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """A process as its pid file has it."""
+
+    pid: int
+    identity: str
+    digest: str
+
+
+def identity(pid: int, proc: pathlib.Path = PROC) -> str:
+    """What tells this process from a later one with the same number; "" where it does not run (a zombie does not)."""
+    state, name = _state_and_identity(pid, proc)
+    return "" if state in "ZX" else name
+
+
+def _state_and_identity(pid: int, proc: pathlib.Path) -> tuple[str, str]:
+    """State letter of the first thread, and the identity; ("X", "") where there is no such process."""
+    try:
+        stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X", ""
+    # The command in parentheses may hold blanks and parentheses itself: count from the last one.
+    fields = stat.rpartition(")")[2].split()
+    return fields[0], f"{boot}:{fields[19]}"
+
+
+def known(pid_file: pathlib.Path) -> Known | None:
+    """What the pid file says, None where there is none or where it cannot be read."""
+    try:
+        pid, name, digest = pid_file.read_text(encoding="utf-8").split("\n")[:3]
+        return Known(int(pid), name, digest)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def running(process: Known | None) -> bool:
+    return process is not None and identity(process.pid) == process.identity != ""
+
+
+def ended(process: Known, proc: pathlib.Path = PROC) -> bool:
+    """Whether none of its threads is left, so that its ports are free.
+
+    A process whose first thread has ended shows as a zombie, but holds its ports until its last thread has.
+    """
+    state, name = _state_and_identity(process.pid, proc)
+    if name != process.identity or state not in "ZX":
+        return name != process.identity
+    try:
+        return len(list((proc / str(process.pid) / "task").iterdir())) <= 1
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def start(command: Command, log: pathlib.Path, pid_file: pathlib.Path) -> Known:
+    """Start in a session of its own, so that it outlives us; its output goes to the end of the log."""
+    if log.exists() and log.stat().st_size > _LARGEST_LOG:
+        log.replace(log.with_suffix(".log.1"))
+    with log.open("ab") as output:
+        output.write(f"--- {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} starting {command.name}\n".encode())
+        output.flush()
+        try:
+            # run_command waits for the end of what it starts; this outlives the module.
+            child = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                command.argv,
+                cwd=command.folder,
+                env=dict(command.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise HwaccelError(f"{command.name} cannot be started", command.argv[0], str(error), "check the folder of the components") from error
+    process = Known(child.pid, identity(child.pid), command.digest)
+    write_if_changed(pid_file, f"{process.pid}\n{process.identity}\n{process.digest}\n")
+    _CHILDREN.append(child)
+    return process
+
+
+#: Children of this run, kept so that the ones that end are reaped and do not look alive.
+_CHILDREN: list[subprocess.Popen[bytes]] = []
+
+
+def reap() -> None:
+    for child in list(_CHILDREN):
+        if child.poll() is not None:
+            _CHILDREN.remove(child)
+
+
+def stop(processes: t.Iterable[Known], patience: float) -> None:
+    """SIGTERM to all, SIGKILL to those that are still there after `patience` seconds (0: at once); returns when their ports are free."""
+    left = [process for process in processes if not ended(process)]
+    if patience:
+        _signal(left, signal.SIGTERM)
+        left = _wait_gone(left, patience)
+    _signal(left, signal.SIGKILL)
+    stuck = _wait_gone(left, 10)
+    if stuck:
+        numbers = ", ".join(str(process.pid) for process in stuck)
+        raise HwaccelError("processes of the sandbox do not end", f"pid {numbers}", "they were sent SIGKILL", "look at them with ps, then run again")
+
+
+def _signal(processes: t.Iterable[Known], number: signal.Signals) -> None:
+    for process in processes:
+        if not ended(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
+
+
+def _wait_gone(processes: list[Known], patience: float) -> list[Known]:
+    give_up = time.monotonic() + patience
+    while True:
+        reap()
+        processes = [process for process in processes if not ended(process)]
+        if not processes or time.monotonic() > give_up:
+            return processes
+        time.sleep(0.02)
+
+
+def strays(folder: pathlib.Path, argument: str, proc: pathlib.Path = PROC) -> list[Known]:
+    """Processes started from `folder`, or as Python modules with `argument`, whatever the pid files say.
+
+    A run that was killed between starting a process and writing its pid file leaves such a one.
+    """
+    found = []
+    prefix, wanted = os.fsencode(folder) + b"/", os.fsencode(argument)
+    for entry in proc.iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if arguments[0].startswith(prefix) or (wanted in arguments and arguments[1:2] == [b"-m"]):
+            found.append(Known(int(entry.name), identity(int(entry.name), proc), ""))
+    return found
+
+
+def log_tail(path: pathlib.Path, lines: int = 12, width: int = 400) -> list[str]:
+    """The end of a log, each line cut to `width`."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 65536))
+            text = file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line[:width] for line in text.splitlines()[-lines:]]

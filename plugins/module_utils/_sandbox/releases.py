@@ -1,0 +1,176 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The components from official release downloads, each checked against its pinned checksum before it is opened.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import shutil
+import tarfile
+import time
+import typing as t
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import put
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import MANIFEST, file_digest, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, locked
+
+_KINDS = {"sha256": 64, "sha512": 128}
+_CHUNK = 1024 * 1024
+_TOLD_EVERY = 5.0
+_TIMEOUT = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class Download:
+    """One file of a release and which components are in it."""
+
+    url: str
+    kind: str
+    digest: str
+    #: Component -> path in the archive; "" where the download is the program itself.
+    files: t.Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return urllib.parse.urlsplit(self.url).path.rpartition("/")[2]
+
+
+def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
+    """Downloads from data, of ours or of the user's; raises ManyFaults with all that is wrong."""
+    faults = []
+    downloads = []
+    for index, entry in enumerate(entries):
+        where = f"releases[{index}]"
+        kind, _colon, digest = str(entry.get("checksum") or "").partition(":")
+        files = entry.get("files") or {}
+        if urllib.parse.urlsplit(str(entry.get("url") or "")).scheme not in ("http", "https"):
+            faults.append(Fault(f"{entry.get('url')!r} is no http or https URL", f"{where}.url"))
+        if len(digest) != _KINDS.get(kind, -1) or set(digest.lower()) - set("0123456789abcdef"):
+            faults.append(Fault("there is no valid checksum", f"{where}.checksum", next_step="write it as sha256:… or sha512:…"))
+        faults += [
+            Fault(f"{name!r} is no component", f"{where}.files", next_step="they are " + ", ".join(CONTROL_PLANE))
+            for name in files
+            if name not in CONTROL_PLANE
+        ]
+        downloads.append(Download(str(entry.get("url")), kind, digest.lower(), {str(name): str(path or "") for name, path in files.items()}))
+    missing = sorted(set(CONTROL_PLANE) - {name for download in downloads for name in download.files})
+    if downloads and missing:
+        faults.append(Fault("no download has " + ", ".join(missing), "releases"))
+    if faults:
+        raise ManyFaults(faults)
+    return downloads
+
+
+def key(downloads: t.Sequence[Download]) -> str:
+    text = json.dumps([[one.kind, one.digest, sorted(one.files.items())] for one in downloads])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def cached_release(cache: pathlib.Path, downloads: t.Sequence[Download]) -> pathlib.Path | None:
+    folder = cache / "components" / key(downloads)
+    return folder if downloads and (folder / MANIFEST).exists() else None
+
+
+class Fetch:
+    """Download, check and unpack, over as many slices as it takes: what is there of a file is not asked for again."""
+
+    def __init__(self, downloads: t.Sequence[Download], cache: pathlib.Path) -> None:
+        self._downloads, self._cache = downloads, cache
+        self._work = cache / "downloading" / key(downloads)[:16]
+
+    def run(self) -> t.Iterator[str]:
+        while not cached_release(self._cache, self._downloads):
+            self._work.mkdir(parents=True, exist_ok=True)
+            try:
+                with locked(self._work, patience=2):
+                    yield from self._fetch_all()
+                    self._store()
+                    shutil.rmtree(self._work)
+            except Busy:
+                yield "another run is downloading the same components, waiting for it"
+
+    def _fetch_all(self) -> t.Iterator[str]:
+        for download in self._downloads:
+            path = self._work / download.name
+            if not path.exists():
+                yield from self._fetch(download, path.with_name(f"{download.name}.part"))
+                self._check(download, path.with_name(f"{download.name}.part"))
+                path.with_name(f"{download.name}.part").replace(path)
+
+    def _fetch(self, download: Download, part: pathlib.Path) -> t.Iterator[str]:
+        have = part.stat().st_size if part.exists() else 0
+        request = urllib.request.Request(download.url, headers={"User-Agent": "hwaccel-sandbox", **({"Range": f"bytes={have}-"} if have else {})})
+        told = time.monotonic()
+        try:
+            # An opener of its own takes proxies from the environment and leaves the process-wide one alone.
+            with urllib.request.build_opener().open(request, timeout=_TIMEOUT) as answer:
+                have = have if answer.status == 206 else 0
+                total = have + int(answer.headers.get("Content-Length") or 0)
+                with part.open("ab" if have else "wb") as file:
+                    while chunk := answer.read(_CHUNK):
+                        file.write(chunk)
+                        have += len(chunk)
+                        late = time.monotonic() - told > _TOLD_EVERY
+                        told = time.monotonic() if late else told
+                        yield f"downloading {download.name}, {have >> 20} of {total >> 20} MiB" if late else ""
+            if have < total:
+                raise HwaccelError(f"the download of {download.name} ended early", download.url, f"{have} of {total} bytes came", "run again: it goes on there")
+        except urllib.error.HTTPError as error:
+            error.close()
+            # 416: all of it was there already.
+            if error.code != 416:
+                raise HwaccelError(f"{download.name} cannot be downloaded", download.url, f"the server says {error.code} {error.reason}") from error
+        except OSError as error:
+            raise HwaccelError(f"{download.name} cannot be downloaded", download.url, str(error)) from error
+
+    def _check(self, download: Download, part: pathlib.Path) -> None:
+        digest = file_digest(part, download.kind)
+        if digest != download.digest:
+            part.unlink()
+            why = f"its {download.kind} is {digest}, pinned is {download.digest}"
+            raise HwaccelError(f"{download.name} is not what was pinned", download.url, why, "do not use it; if you chose the release, correct its checksum")
+
+    def _store(self) -> None:
+        making = self._work / "store"
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        for download in self._downloads:
+            self._unpack(download, making)
+        names = sorted(path.name for path in making.iterdir())
+        for name in names:
+            (making / name).chmod(0o755)
+        write_manifest(making, names)
+        put(making, self._cache / "components" / key(self._downloads))
+
+    def _unpack(self, download: Download, target: pathlib.Path) -> None:
+        source = self._work / download.name
+        for name in (name for name, path in download.files.items() if not path):
+            shutil.copyfile(source, target / name)
+        wanted = {path: name for name, path in download.files.items() if path}
+        if not wanted:
+            return
+        try:
+            with tarfile.open(source) as archive:
+                # One pass, and only the members asked for, each under a name of ours: no path of the archive is followed.
+                for member in archive:
+                    name = wanted.pop(member.name.removeprefix("./"), "")
+                    content = archive.extractfile(member) if name and member.isfile() else None
+                    if name and content:
+                        with (target / name).open("wb") as file:
+                            shutil.copyfileobj(content, file)
+        except tarfile.TarError as error:
+            raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error)) from error
+        if wanted:
+            raise HwaccelError(f"{download.name} does not have all that it should", download.url, "missing are " + ", ".join(sorted(wanted)))

@@ -1,0 +1,293 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bring the processes of a sandbox to what is wanted, step by step, from what runs now.
+
+Every step looks at the world first, so an interrupted run is finished by the next one. Steps that wait are generators:
+they yield a line to show, or "" as a place where the run may be cut. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import hashlib
+import json
+import pathlib
+import random
+import shutil
+import socket
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane, NodeSeen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, COMPONENTS, CONTROL_PLANE, PORTS, Plan, command, files
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, read_json, write_if_changed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import ensure_pki
+
+#: Below the range that the kernel gives to outgoing connections: a stopped sandbox finds its ports free again.
+_PORT_RANGE = (15000, 32000)
+_TICK = 0.05
+Steps = c.Iterator[str]
+
+
+@dataclasses.dataclass
+class Run:
+    """What one run (all its slices) has done so far; plain data, so that the next slice can go on."""
+
+    changed: bool = False
+    #: What was done and why, for the result.
+    actions: list[str] = dataclasses.field(default_factory=list)
+    #: Components that had died: {component, log_tail}.
+    died: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    #: Components that this run has started: one that is gone after that is a failure, not a reason to start it again.
+    started: list[str] = dataclasses.field(default_factory=list)
+    #: When the present wait began (epoch), by its name.
+    since: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: Boot identities, as they were, of the nodes that this run reboots.
+    boot_ids: dict[str, str] = dataclasses.field(default_factory=dict)
+    #: Nodes that the fleet no longer has and that must be gone.
+    leaving: list[str] = dataclasses.field(default_factory=list)
+
+    def did(self, action: str) -> None:
+        self.changed = True
+        self.actions.append(action)
+
+    def waited(self, what: str) -> float:
+        return time.time() - self.since.setdefault(what, time.time())
+
+
+@dataclasses.dataclass(frozen=True)
+class Supervisor:
+    """One sandbox and what it shall be made of."""
+
+    layout: Layout
+    #: Path of each component's program.
+    programs: t.Mapping[str, pathlib.Path]
+    #: Digest of each program.
+    versions: t.Mapping[str, str]
+    #: Folder that holds the package fleet_agent, None for a sandbox without one.
+    agent_source: pathlib.Path | None
+    python: str
+    run: Run
+    patience: float = 180.0
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        return COMPONENTS if self.has_agent else CONTROL_PLANE
+
+    @property
+    def has_agent(self) -> bool:
+        return self.agent_source is not None and (self.agent_source / "fleet_agent" / "__main__.py").is_file()
+
+    def plan(self) -> Plan:
+        record = read_json(self.layout.record)
+        nodes = len(read_json(self.layout.fleet).get("nodes", {}))
+        versions = dict(self.versions)
+        if self.has_agent and self.agent_source is not None:
+            versions[AGENT] = folder_digest(self.agent_source / "fleet_agent")
+        return Plan(self.layout, record.get("ports", {}), self.python, nodes, versions)
+
+    def bring_up(self) -> Steps:
+        """Files, then processes in the order in which they need each other."""
+        self._prepare()
+        plan = self.plan()
+        server = ControlPlane(self.layout.pki, plan.ports)
+        yield from self._start(plan, ("etcd", "kube-apiserver"))
+        yield from self._wait_healthy(server, "kube-apiserver")
+        if server.grant_kwok():
+            self.run.did("gave kwok its role")
+        yield from self._start(plan, ("kube-controller-manager", "kube-scheduler", "kwok"))
+        yield from self._wait_healthy(server, "kube-controller-manager")
+        yield from self._wait_healthy(server, "kube-scheduler")
+        while self._missing(server):
+            yield from self._keep_waiting("the controllers' first objects", self.patience)
+        if self.has_agent:
+            yield from self._start(plan, (AGENT,))
+        self._all_alive()
+
+    def boot_ids(self, names: c.Collection[str]) -> dict[str, str]:
+        """Of these nodes, {} where the API server does not run."""
+        if not names or not process.running(process.known(self.layout.pid_file("kube-apiserver"))):
+            return {}
+        server = ControlPlane(self.layout.pki, self.plan().ports)
+        if server.healthy("kube-apiserver"):
+            return {}
+        return {name: node.boot_id for name, node in server.nodes().items() if name in names}
+
+    def wait_for_nodes(self, expected: t.Mapping[str, t.Mapping[str, t.Any]], limit: float) -> Steps:
+        """Until every node of the fleet is Ready as the fleet has it, and every one that left it is gone."""
+        server = ControlPlane(self.layout.pki, self.plan().ports)
+        told = ""
+        while True:
+            started = time.monotonic()
+            seen = server.nodes() if server.node_count() >= len(expected) else {}
+            ready = {name for name, node in expected.items() if name in seen and self._as_wanted(seen[name], node, name)}
+            leaving = [name for name in self.run.leaving if name in seen]
+            if len(ready) == len(expected) and not leaving:
+                return
+            self._all_alive()
+            if self.run.waited("the nodes") > limit:
+                missing = sorted(set(expected) - ready)
+                what = f"{len(missing)} of {len(expected)} nodes are not Ready and {len(leaving)} not gone after {limit:.0f} s"
+                raise self._failure(AGENT, what, ", ".join([*missing[:5], *leaving[:5]]))
+            count = len(ready) if seen else server.node_count()
+            line = f"nodes {count} of {len(expected)}" + (f", {len(leaving)} leaving" if leaving else "")
+            yield line if line != told else ""
+            told = line
+            # A listing of a large fleet costs seconds of the server: look seldom enough.
+            time.sleep(max(0.2, 2 * (time.monotonic() - started)))
+
+    def _as_wanted(self, seen: NodeSeen, node: t.Mapping[str, t.Any], name: str) -> bool:
+        rebooted = seen.boot_id != self.run.boot_ids.get(name)
+        return seen.ready and rebooted and seen.kernel == node["kernel"] and seen.os_image == node["os_image"]
+
+    def halt(self, patience: float) -> None:
+        """Stop everything, clients before servers, so that none of them complains in its log."""
+        found = {name: known for name in COMPONENTS if process.running(known := process.known(self.layout.pid_file(name)))}
+        if found:
+            self.run.did("stopped " + ", ".join(found))
+        for group in ((AGENT, "kwok", "kube-scheduler", "kube-controller-manager"), ("kube-apiserver",), ("etcd",)):
+            process.stop([known for name in group if (known := found.get(name))], patience)
+        process.stop(process.strays(self.layout.bin, str(self.layout.root)), 0)
+        for name in COMPONENTS:
+            self.layout.pid_file(name).unlink(missing_ok=True)
+
+    def _prepare(self) -> None:
+        layout, run = self.layout, self.run
+        layout.make_folders()
+        if ensure_pki(layout.pki):
+            run.did("made certificates")
+        for name in CONTROL_PLANE:
+            _link(layout.bin / name, self.programs[name])
+        if self.has_agent and self.agent_source is not None:
+            _copy_package(self.agent_source / "fleet_agent", layout.agent / "fleet_agent")
+        known = [process.known(layout.pid_file(name)) for name in COMPONENTS]
+        # What has just died may hold its port until its last thread has ended.
+        process.stop([one for one in known if one and not process.running(one)], 0)
+        alive = {one.pid for one in known if one and process.running(one)}
+        process.stop([one for one in process.strays(layout.bin, str(layout.root)) if one.pid not in alive], 0)
+        self._choose_ports()
+        for path, text in files(self.plan()).items():
+            if write_if_changed(path, text):
+                run.changed = True
+
+    def _choose_ports(self) -> None:
+        """Ports are chosen once, so that the kubeconfig stays good; only one that somebody else took meanwhile is replaced."""
+        record = read_json(self.layout.record)
+        ports = dict(record.get("ports", {}))
+        for name in PORTS:
+            owner = "etcd" if name == "etcd-peer" else name
+            known = process.known(self.layout.pid_file(owner))
+            if name in ports and (process.running(known) or _free(ports[name])):
+                continue
+            if name in ports:
+                self.run.did(f"moved {name} off port {ports[name]}, which another program has taken")
+            ports[name] = _find_port(set(ports.values()))
+        if ports != record.get("ports"):
+            write_if_changed(self.layout.record, json.dumps({**record, "ports": ports}, indent=1) + "\n")
+
+    def _start(self, plan: Plan, names: c.Iterable[str]) -> Steps:
+        for name in names:
+            wanted = command(plan, name)
+            now = process.known(self.layout.pid_file(name))
+            if now is not None and process.running(now):
+                if now.digest == wanted.digest:
+                    continue
+                process.stop([now], 10)
+                self.run.did(f"restarted {name}: its program or configuration has changed")
+            elif name in self.run.started:
+                raise self._failure(name, f"{name} has ended right after its start")
+            elif now is not None:
+                process.stop([now], 0)
+                self.run.died.append({"component": name, "log_tail": process.log_tail(self.layout.log(name))})
+                self.run.did(f"restarted {name}: it had died")
+                yield f"{name} had died, starting it again"
+            else:
+                self.run.did(f"started {name}")
+            process.start(wanted, self.layout.log(name), self.layout.pid_file(name))
+            self.run.started.append(name)
+
+    def _wait_healthy(self, server: ControlPlane, name: str) -> Steps:
+        while reason := server.healthy(name):
+            yield from self._keep_waiting(name, self.patience, reason)
+
+    def _missing(self, server: ControlPlane) -> str:
+        try:
+            return server.missing_basics()
+        except OSError as error:
+            return str(error)
+
+    def _keep_waiting(self, what: str, limit: float, reason: str = "") -> Steps:
+        self._all_alive()
+        waited = self.run.waited(what)
+        if waited > limit:
+            component = what if what in COMPONENTS else "kube-controller-manager"
+            raise self._failure(component, f"{what}: not ready after {limit:.0f} s", reason)
+        noted = self.run.since.setdefault(f"told {what}", 0.0)
+        if waited - noted > 5:
+            self.run.since[f"told {what}"] = waited
+            yield f"waiting for {what}, {waited:.0f} s"
+        else:
+            yield ""
+        time.sleep(_TICK)
+
+    def _all_alive(self) -> None:
+        process.reap()
+        for name in self.components:
+            now = process.known(self.layout.pid_file(name))
+            if now is not None and not process.running(now):
+                raise self._failure(name, f"{name} has ended")
+
+    def _failure(self, component: str, what: str, why: str = "") -> HwaccelError:
+        log = self.layout.log(component)
+        tail = "\n".join(f"    {line}" for line in process.log_tail(log))
+        why = why + (": " if why and tail else "") + (f"the end of its log says\n{tail}\n" if tail else "")
+        return HwaccelError(what, str(log), why, "run again: a process that died is started anew")
+
+
+def folder_digest(folder: pathlib.Path) -> str:
+    """Digest of a Python package's sources."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _copy_package(source: pathlib.Path, target: pathlib.Path) -> None:
+    if target.is_dir() and folder_digest(source) == folder_digest(target):
+        return
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def _link(link: pathlib.Path, target: pathlib.Path) -> None:
+    if link.is_symlink() and link.readlink() == target:
+        return
+    temporary = link.with_name(f".{link.name}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)
+
+
+def _free(port: int) -> bool:
+    """Whether a server can take the port."""
+    with socket.socket() as probe:
+        # What a server just stopped leaves in TIME_WAIT is no obstacle to the next one.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _find_port(taken: c.Collection[int]) -> int:
+    for _attempt in range(1000):
+        # By chance, not in order: two sandboxes that are made at the same time do not meet.
+        port = random.SystemRandom().randrange(*_PORT_RANGE)
+        if port not in taken and _free(port):
+            return port
+    raise HwaccelError("no free port found", "127.0.0.1", f"1,000 tries from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}")

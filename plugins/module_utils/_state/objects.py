@@ -1,0 +1,80 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Readiness of everything that is no workload. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, told, waiting
+
+Obj = c.Mapping[str, t.Any]
+
+
+def claim(obj: Obj) -> Verdict:
+    phase = (obj.get("status") or {}).get("phase")
+    if phase == "Bound":
+        return READY
+    if phase == "Lost":
+        return broken("its volume is lost")
+    return waiting(f"it is {phase or 'not seen yet'}")
+
+
+def crd(obj: Obj) -> Verdict:
+    names = condition(obj, "NamesAccepted")
+    if names.get("status") == "False":
+        return broken(told(names, "its names are taken"))
+    established = condition(obj, "Established")
+    return READY if established.get("status") == "True" else waiting(told(established, "it is not established yet"))
+
+
+def api_service(obj: Obj) -> Verdict:
+    available = condition(obj, "Available")
+    return READY if available.get("status") == "True" else waiting(told(available, "it is not available yet"))
+
+
+def node(obj: Obj) -> Verdict:
+    ready = condition(obj, "Ready")
+    return READY if ready.get("status") == "True" else waiting(told(ready, "it has not reported yet"))
+
+
+def namespace(obj: Obj) -> Verdict:
+    if (obj.get("status") or {}).get("phase") == "Terminating" or (obj.get("metadata") or {}).get("deletionTimestamp"):
+        return waiting("it is being deleted")
+    return READY
+
+
+def service(obj: Obj) -> Verdict:
+    spec = obj.get("spec") or {}
+    if spec.get("type") == "LoadBalancer" and not ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress"):
+        return waiting("its load balancer has no address yet")
+    return READY
+
+
+def endpoints_ready(slices: c.Iterable[Obj]) -> bool:
+    """Whether a Service has at least one ready endpoint; ready that is not told counts as ready (as the API says)."""
+    for entry in slices:
+        for endpoint in entry.get("endpoints") or ():
+            if (endpoint.get("conditions") or {}).get("ready") is not False:
+                return True
+    return False
+
+
+def custom(obj: Obj, expression: str) -> Verdict:
+    """A custom resource by JMESPath: ready where it yields something true."""
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        result = jmespath.search(expression, obj)
+    except JMESPathError as error:
+        return waiting(f"{expression}: {' '.join(str(error).split())[:200]}")
+    if result is True or (result and result not in ("False", "false", "Unknown")):
+        return READY
+    return waiting(f"{expression} is {_short(result)}")
+
+
+def _short(value: t.Any) -> str:
+    return "not there yet" if value is None else f"{value!r:.80}"

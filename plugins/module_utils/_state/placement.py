@@ -1,0 +1,70 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a node fits a pod template, as the DaemonSet controller decides it. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+Obj = c.Mapping[str, t.Any]
+
+#: A DaemonSet's pods tolerate these by themselves.
+_DAEMON_TOLERATED = ("node.kubernetes.io/",)
+
+
+def fits(node: Obj, template: Obj) -> bool:
+    """Node selector, required node affinity and taints that keep pods out."""
+    spec = template.get("spec") or {}
+    metadata = node.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = affinity.get("nodeSelectorTerms")
+    if terms and not any(_term_matches(term, labels, str(metadata.get("name"))) for term in terms):
+        return False
+    return all(_tolerated(taint, spec.get("tolerations") or ()) for taint in (node.get("spec") or {}).get("taints") or ())
+
+
+def _term_matches(term: Obj, labels: c.Mapping[str, str], name: str) -> bool:
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False
+    return all(_expression_matches(entry, labels) for entry in expressions) and all(
+        _expression_matches(entry, {"metadata.name": name}) for entry in fields
+    )
+
+
+def _expression_matches(entry: Obj, labels: c.Mapping[str, str]) -> bool:
+    key, operator, values = entry.get("key", ""), entry.get("operator"), list(entry.get("values") or ())
+    value = labels.get(key)
+    if operator == "In":
+        return value in values
+    if operator == "NotIn":
+        return value not in values
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    try:
+        left, right = int(value or ""), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right if operator == "Lt" else False
+
+
+def _tolerated(taint: Obj, tolerations: c.Iterable[Obj]) -> bool:
+    key, effect = str(taint.get("key")), taint.get("effect")
+    if effect == "PreferNoSchedule" or key.startswith(_DAEMON_TOLERATED):
+        return True
+    for toleration in tolerations:
+        if toleration.get("effect") not in (None, "", effect):
+            continue
+        if not toleration.get("key"):
+            if toleration.get("operator") == "Exists":
+                return True
+        elif toleration["key"] == key and (toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")):
+            return True
+    return False

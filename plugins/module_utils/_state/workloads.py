@@ -1,0 +1,111 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Readiness of workloads. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, number, observed, told, waiting
+
+Obj = c.Mapping[str, t.Any]
+_NOT_SEEN = "its controller has not seen this version yet"
+
+
+def deployment(obj: Obj) -> Verdict:
+    if not observed(obj):
+        return waiting(_NOT_SEEN)
+    wanted = number(obj, "spec", "replicas", default=1)
+    progressing = condition(obj, "Progressing")
+    if progressing.get("reason") == "ProgressDeadlineExceeded":
+        return broken(told(progressing, "its progress deadline is exceeded"))
+    if condition(obj, "ReplicaFailure").get("status") == "True":
+        return waiting(told(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
+    updated, total, available = (number(obj, "status", field) for field in ("updatedReplicas", "replicas", "availableReplicas"))
+    if updated < wanted:
+        return waiting(f"{updated} of {wanted} pods are of the new version")
+    if total > updated:
+        return waiting(f"{total - updated} old pods are still there")
+    return READY if available >= wanted else waiting(f"{available} of {wanted} pods")
+
+
+def replica_set(obj: Obj) -> Verdict:
+    if not observed(obj):
+        return waiting(_NOT_SEEN)
+    wanted = number(obj, "spec", "replicas", default=1)
+    if condition(obj, "ReplicaFailure").get("status") == "True":
+        return waiting(told(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
+    available = number(obj, "status", "availableReplicas")
+    return READY if available >= wanted else waiting(f"{available} of {wanted} pods")
+
+
+def stateful_set(obj: Obj) -> Verdict:
+    if not observed(obj):
+        return waiting(_NOT_SEEN)
+    wanted = number(obj, "spec", "replicas", default=1)
+    status, strategy = obj.get("status") or {}, (obj.get("spec") or {}).get("updateStrategy") or {}
+    ready = number(obj, "status", "readyReplicas")
+    if ready < wanted:
+        return waiting(f"{ready} of {wanted} pods")
+    if strategy.get("type") == "OnDelete":
+        return READY
+    partition = number(strategy, "rollingUpdate", "partition")
+    new = wanted - partition
+    updated = number(obj, "status", "updatedReplicas")
+    if partition and updated < new:
+        return waiting(f"{updated} of {new} pods are of the new version")
+    if not partition and status.get("updateRevision") != status.get("currentRevision") and updated < wanted:
+        return waiting(f"{updated} of {wanted} pods are of the new version")
+    return READY
+
+
+def daemon_set(obj: Obj, nodes_match: c.Callable[[Obj], bool] | None = None) -> Verdict:
+    """nodes_match: whether a node fits the pod template; asked only where the controller wants no pod at all."""
+    if not observed(obj):
+        return waiting(_NOT_SEEN)
+    wanted = number(obj, "status", "desiredNumberScheduled")
+    if wanted == 0:
+        if nodes_match is not None and nodes_match(obj):
+            return waiting("0 of 0 pods, though nodes match its selector")
+        return READY
+    strategy = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("type") or "RollingUpdate"
+    available, ready, updated = (number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled"))
+    # Under OnDelete the pods of the old version stay until somebody deletes them: that is its meaning, not a lag.
+    if strategy != "OnDelete" and updated < wanted:
+        return waiting(f"{updated} of {wanted} pods are of the new version")
+    if available < wanted:
+        return waiting(f"{min(available, ready)} of {wanted} pods")
+    return READY
+
+
+def pod(obj: Obj) -> Verdict:
+    status = obj.get("status") or {}
+    phase = status.get("phase")
+    if phase == "Succeeded":
+        return READY
+    if phase == "Failed":
+        return broken(told(status, "it failed"))
+    if phase == "Running" and condition(obj, "Ready").get("status") == "True":
+        return READY
+    for entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        lag = (entry.get("state") or {}).get("waiting") or {}
+        if lag.get("reason") and lag["reason"] not in ("PodInitializing", "ContainerCreating"):
+            return waiting(f"container {entry.get('name')}: {told(lag, 'waits')}")
+    unscheduled = condition(obj, "PodScheduled")
+    if unscheduled.get("status") == "False":
+        return waiting(told(unscheduled, "no node takes it"))
+    return waiting(f"it is {phase or 'not started'}")
+
+
+def job(obj: Obj) -> Verdict:
+    if condition(obj, "Failed").get("status") == "True" or condition(obj, "FailureTarget").get("status") == "True":
+        failed = condition(obj, "Failed") or condition(obj, "FailureTarget")
+        return broken(told(failed, "it failed"))
+    if condition(obj, "Complete").get("status") == "True":
+        return READY
+    if (obj.get("spec") or {}).get("suspend"):
+        return waiting("it is suspended")
+    wanted = number(obj, "spec", "completions", default=1)
+    return waiting(f"{number(obj, 'status', 'succeeded')} of {wanted} pods have succeeded")

@@ -1,0 +1,322 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_gate
+version_added: 0.1.0
+short_description: Wait until GPU nodes have passed a stage, and keep those that failed apart
+description:
+  - Judges every GPU node at one gate, waits as long as nodes may still pass, and says for each that failed which link of the chain
+    (hardware seen, driver, toolkit, cuda, plugin, schedulable) holds it, why, with the tail of the container's log, and what to do next.
+  - A gate is what the cluster shows of a node. Gate V(features) is passed when Node Feature Discovery has labelled the node as it is now
+    (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
+    has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
+  - Failed nodes are quarantined with the taint C(hwaccel.gpu/quarantine:NoSchedule), a label of the same name and the annotation
+    C(hwaccel.gpu/quarantine-reason). A later run lifts this when the node passes the same gate, or a later one. Taints and cordons of others are never touched.
+  - A breaker comes first. Where more nodes failed than O(max_failed) allows, the cause is probably not theirs. Then no node is quarantined, and the task fails.
+  - What the module itself cannot find out, because the API server does not answer, makes a node C(unknown), never C(failed). Such a task fails, and
+    marks no node.
+  - A failure that was there before the run, such as a container in its back-off, gets one more try before it counts.
+  - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for when what is judged is taken away.
+  - In check mode the module looks once. It waits for nothing, never fails because of a node, writes nothing, and returns what it would do.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  gate:
+    description: The gate to judge.
+    type: str
+    required: true
+    choices: [features, driver, devices]
+  state:
+    description:
+      - With V(present) the gate is judged.
+      - With V(absent) every quarantine that O(gate) imposed is lifted, whether the nodes pass or not. Of the other options only those of the connection
+        are heeded.
+    type: str
+    default: present
+    choices: [present, absent]
+  pools:
+    description:
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
+      - Pools that overlap, and nodes that the cluster does not have, are faults, all told at once.
+      - GPU nodes outside of every declared pool belong to pool C(default).
+    type: list
+    elements: dict
+    default: []
+  plugin_configs:
+    description:
+      - Configurations of the device plugin by name, as its configuration files have them.
+        Replicas, renamed resources and the MIG strategy change what is expected.
+      - The node label C(nvidia.com/device-plugin.config), then C(plugin_config) of the pool, then C(default) says which one a node has.
+    type: dict
+    default: {}
+  namespace:
+    description: Namespace of the pods that the gate reads.
+    type: str
+    default: hwaccel-gpu
+  pod_selector:
+    description:
+      - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins).
+      - By default they are recognised by their containers, also those that another deployer made.
+    type: str
+  max_failed:
+    description:
+      - So many failed nodes are borne, as a number or as a percentage of the nodes judged.
+      - A percentage is rounded up, but one below 100 never covers all nodes.
+    type: str
+    default: "0"
+  quarantine:
+    description: Whether failed nodes are kept from new pods, and passed ones given back.
+    type: bool
+    default: true
+  exclude:
+    description: Names of nodes to leave out, such as those that failed at an earlier gate.
+    type: list
+    elements: str
+    default: []
+  wait_timeout:
+    description:
+      - Seconds after which a node that still waits has failed.
+      - The default grows with the fleet. It is 300 for V(features) and V(devices), 1800 for V(driver), and 0.3 more for each node.
+    type: float
+  sample:
+    description: At most so many nodes are told in RV(faults) with reason and log. Only they cost further requests.
+    type: int
+    default: 20
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.waiting
+  - hwaccel.gpu.attributes
+  - hwaccel.gpu.attributes.cluster_group
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+seealso:
+  - module: hwaccel.gpu.manifest_set
+  - module: hwaccel.gpu.node_info
+"""
+
+EXAMPLES = r"""
+- name: Wait until the driver works on every GPU node, and go on if at most every tenth failed
+  hwaccel.gpu.node_gate:
+    kubeconfig: /etc/kubernetes/admin.conf
+    gate: driver
+    max_failed: 10%
+  register: driver_gate
+
+- name: Wait until the GPUs of the others can be scheduled
+  hwaccel.gpu.node_gate:
+    kubeconfig: /etc/kubernetes/admin.conf
+    gate: devices
+    pools:
+      - name: training
+        selector: pool=training
+        gpu:
+          product: NVIDIA-H100-80GB-HBM3
+          count: 8
+    max_failed: 10%
+    exclude: "{{ driver_gate.failed_nodes }}"
+
+- name: Give back all nodes that the driver gate keeps apart
+  hwaccel.gpu.node_gate:
+    kubeconfig: /etc/kubernetes/admin.conf
+    gate: driver
+    state: absent
+"""
+
+RETURN = r"""
+gate:
+  description: The gate that was judged, or whose quarantine was lifted.
+  returned: when the gate has ended
+  type: str
+  sample: driver
+nodes:
+  description: How many nodes are in which state.
+  returned: when the gate has ended
+  type: dict
+  sample: {"passed": 15, "waiting": 0, "failed": 1, "unknown": 0}
+failed_nodes:
+  description: Names of the nodes that failed, for O(exclude) of later gates.
+  returned: when the gate has ended
+  type: list
+  elements: str
+  sample: ["training-3"]
+within_limit:
+  description: Whether no more nodes failed than O(max_failed) allows.
+  returned: when the gate has ended
+  type: bool
+  sample: true
+max_failed_nodes:
+  description: What O(max_failed) is as a number of nodes.
+  returned: when the gate has ended
+  type: int
+  sample: 2
+faults:
+  description:
+    - Nodes that have not passed, failed ones first, at most O(sample).
+  returned: when the gate has ended
+  type: list
+  elements: dict
+  contains:
+    node:
+      description: Name of the node.
+      type: str
+      sample: training-3
+    pool:
+      description: Its pool.
+      type: str
+      sample: training
+    state:
+      description: What is known of it, V(failed), V(unknown), or in check mode V(waiting).
+      type: str
+      sample: failed
+    link:
+      description: The link of the chain that holds it, one of V(hardware seen), V(driver), V(toolkit), V(cuda), V(plugin), V(schedulable).
+      type: str
+      sample: driver
+    reason:
+      description: Why.
+      type: str
+      sample: container nvidia-driver-ctr of pod driver-x7k2p crashed 3 times, last with exit code 1
+    pod:
+      description: The pod that tells why.
+      type: str
+      sample: driver-x7k2p
+    container:
+      description: The container of RV(faults[].pod) that tells why.
+      type: str
+      sample: nvidia-driver-ctr
+    log_tail:
+      description: The last lines of its log, and of its run before, where it was restarted.
+      type: str
+      sample: "modprobe: ERROR: could not insert 'nvidia': No such device"
+    next_step:
+      description: What to do now.
+      type: str
+      sample: read its log
+pools:
+  description: One row for each pool with nodes in this gate.
+  returned: when the gate has ended
+  type: list
+  elements: dict
+  contains:
+    pool:
+      description: Name of the pool.
+      type: str
+      sample: training
+    nodes:
+      description: Number of nodes judged.
+      type: int
+      sample: 8
+    expected:
+      description: Number of GPU devices expected on them.
+      type: int
+      sample: 64
+    seen:
+      description: Number of GPU devices that can be scheduled.
+      type: int
+      sample: 56
+    resources:
+      description: The same by name of the resource.
+      type: dict
+      sample: {"nvidia.com/gpu": {"expected": 64, "seen": 56}}
+    passed:
+      description: Number of nodes that passed.
+      type: int
+      sample: 7
+    waiting:
+      description: Number of nodes that wait, in check mode.
+      type: int
+      sample: 0
+    failed:
+      description: Number of nodes that failed.
+      type: int
+      sample: 1
+    unknown:
+      description: Number of nodes of which nothing is known.
+      type: int
+      sample: 0
+    kernels:
+      description: Kernels of the nodes.
+      type: list
+      elements: str
+      sample: ["6.8.0-111-generic"]
+    drivers:
+      description: Versions of the driver, as far as GPU Feature Discovery, the host or the driver's image tell them.
+      type: list
+      elements: str
+      sample: ["580.178.04"]
+quarantined:
+  description: Nodes that this run quarantined, or in check mode would. Those that were so before are not named again.
+  returned: when the gate has ended
+  type: list
+  elements: str
+  sample: ["training-3"]
+released:
+  description: Nodes that this run gave back, or in check mode would.
+  returned: when the gate has ended
+  type: list
+  elements: str
+  sample: []
+"""
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices"]},
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "pools": {"type": "list", "elements": "dict", "default": []},
+    "plugin_configs": {"type": "dict", "default": {}},
+    "namespace": {"type": "str", "default": "hwaccel-gpu"},
+    "pod_selector": {"type": "str"},
+    "max_failed": {"type": "str", "default": "0"},
+    "quarantine": {"type": "bool", "default": True},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "wait_timeout": {"type": "float"},
+    "sample": {"type": "int", "default": 20},
+}
+
+
+def settings_of(params: dict[str, t.Any]) -> Settings:
+    return Settings(
+        gate=params["gate"],
+        pools=parse_pools(params["pools"]),
+        namespace=params["namespace"],
+        pod_selector=params.get("pod_selector") or "",
+        max_failed=params["max_failed"],
+        quarantine=params["quarantine"],
+        exclude=frozenset(params["exclude"]),
+        wait_timeout=params.get("wait_timeout"),
+        sample=params["sample"],
+        plugin_configs={name: parse_plugin_config(config) for name, config in params["plugin_configs"].items()},
+    )
+
+
+def operation(params: dict[str, t.Any], context: Context) -> Outcome:
+    if params["state"] == "absent":
+        released = quarantine.lift(context.client(), params["gate"], check_mode=context.check_mode)
+        return Outcome(bool(released), {"gate": params["gate"], "quarantined": [], "released": released})
+    result = run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
+    return Outcome(result.changed, result.values, result.warnings, None, result.failure, result.pending, result.progress)
+
+
+def main() -> None:
+    run_module(ARGUMENT_SPEC, operation, waits=True, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_info
+version_added: 0.1.0
+short_description: Summarise the nodes of a cluster for GPU work
+description:
+  - Reads all nodes of a cluster and returns their distinct combinations of what drivers depend on (kernel, operating system, architecture,
+    container runtime, GPU), how many nodes each has, the pools that they are in, the platform, and GPU components that somebody else has installed.
+  - Nodes are read page by page and reduced as they arrive, so that thousands of them need little memory, and the result stays small.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  pools:
+    description:
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
+      - GPU nodes outside of every declared pool belong to pool C(default), nodes without GPUs to pool C(cpu).
+      - Pools that overlap are an error. A node that is named but is not in the cluster is a warning.
+    type: list
+    elements: dict
+    default: []
+  label_selector:
+    description: Only nodes that match this label selector are read, as for C(kubectl -l).
+    type: str
+    default: ""
+  rows:
+    description: Whether RV(nodes) is returned as well, one row for each node. For large fleets this makes a large result.
+    type: bool
+    default: false
+  query:
+    description:
+      - JMESPath expression. Its value for everything that the module returns, RV(nodes) included, is returned as RV(result).
+      - Needs the Python package C(jmespath).
+    type: str
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.attributes.info_module
+  - hwaccel.gpu.attributes.cluster_group
+seealso:
+  - module: hwaccel.gpu.node_gate
+"""
+
+EXAMPLES = r"""
+- name: Read which kernels and GPUs the cluster has
+  hwaccel.gpu.node_info:
+    kubeconfig: /etc/kubernetes/admin.conf
+  register: fleet
+
+- name: Read it by declared pool
+  hwaccel.gpu.node_info:
+    kubeconfig: /etc/kubernetes/admin.conf
+    pools:
+      - name: training
+        selector: pool=training
+        gpu:
+          product: NVIDIA-H100-80GB-HBM3
+          count: 8
+          memory_mib: 81559
+
+- name: Find the nodes that are not ready
+  hwaccel.gpu.node_info:
+    kubeconfig: /etc/kubernetes/admin.conf
+    query: "nodes[?!ready].name"
+  register: not_ready
+"""
+
+RETURN = r"""
+cluster_uid:
+  description: Uid of the namespace C(kube-system), by which a cluster can be told from all others.
+  returned: success
+  type: str
+  sample: 2a62dddd-a928-4c56-bbe1-dfc0e441394a
+platform:
+  description: What kind of Kubernetes this is.
+  returned: success
+  type: dict
+  contains:
+    distribution:
+      description: V(kubernetes), V(openshift), V(k3s) or V(rke2).
+      type: str
+      returned: success
+      sample: kubernetes
+    version:
+      description: Version of the API server.
+      type: str
+      returned: success
+      sample: v1.36.4
+pools:
+  description: Pools, the declared ones first in their order.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the pool.
+      type: str
+      returned: success
+    declared:
+      description: Whether O(pools) has it.
+      type: bool
+      returned: success
+    nodes:
+      description: Number of nodes.
+      type: int
+      returned: success
+    ready:
+      description: Number of nodes whose kubelet is ready.
+      type: int
+      returned: success
+    gpu:
+      description: The GPUs of one node, C(product), C(count) and C(memory_mib), as declared, or as most nodes of the pool have them.
+      type: dict
+      returned: success
+classes:
+  description: Distinct combinations of what drivers depend on.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    pool:
+      description: Name of the pool.
+      type: str
+      returned: success
+    kernel:
+      description: Kernel version, as the kubelet reports it.
+      type: str
+      returned: success
+    nfd_kernel:
+      description: Kernel version as Node Feature Discovery has labelled it, which lags after a reboot. Empty without that label.
+      type: str
+      returned: success
+    os_id:
+      description: Operating system, such as V(ubuntu).
+      type: str
+      returned: success
+    os_version:
+      description: Version of the operating system, such as V(24.04).
+      type: str
+      returned: success
+    os_image:
+      description: The operating system as the kubelet names it.
+      type: str
+      returned: success
+    architecture:
+      description: V(amd64) or V(arm64).
+      type: str
+      returned: success
+    runtime:
+      description: Container runtime, V(containerd), V(cri-o) or V(docker).
+      type: str
+      returned: success
+    runtime_version:
+      description: Version of the container runtime.
+      type: str
+      returned: success
+    gpu_present:
+      description: Whether the nodes show a GPU.
+      type: bool
+      returned: success
+    gpu_assumed:
+      description: Whether a GPU is declared for the pool that the nodes do not show yet.
+      type: bool
+      returned: success
+    gpu_product:
+      description: GPU product, as GPU feature discovery names it.
+      type: str
+      returned: success
+    host_driver:
+      description:
+        - Version of a driver that is installed on the host.
+        - V(unknown) where only its presence is known, V(pre-installed) where a driver manager has met it and marked the node.
+      type: str
+      returned: success
+    driver_version:
+      description: Version of the driver that is loaded.
+      type: str
+      returned: success
+    count:
+      description: Number of nodes.
+      type: int
+      returned: success
+    ready:
+      description: Number of nodes whose kubelet is ready.
+      type: int
+      returned: success
+    unschedulable:
+      description: Number of nodes that are cordoned.
+      type: int
+      returned: success
+existing:
+  description:
+    - GPU components that are not from this collection, each with C(kind), C(namespace), C(name) and C(image).
+    - They are recognised by their images, and the GPU Operator by its C(ClusterPolicy).
+  returned: success
+  type: dict
+  contains:
+    nfd:
+      description: Node Feature Discovery.
+      type: list
+      elements: dict
+      returned: success
+    device_plugin:
+      description: Device plugins.
+      type: list
+      elements: dict
+      returned: success
+    driver:
+      description: Driver containers.
+      type: list
+      elements: dict
+      returned: success
+    cluster_policy:
+      description: Objects of kind C(ClusterPolicy) of the GPU Operator.
+      type: list
+      elements: dict
+      returned: success
+nodes:
+  description: One row for each node, sorted by name.
+  returned: when O(rows) is true
+  type: list
+  elements: dict
+result:
+  description: Value of O(query).
+  returned: when O(query) is given
+  type: raw
+"""
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
+
+ARGUMENT_SPEC = {
+    "pools": {"type": "list", "elements": "dict", "default": []},
+    "label_selector": {"type": "str", "default": ""},
+    "rows": {"type": "bool", "default": False},
+    "query": {"type": "str"},
+}
+
+
+def node_info(params: dict, context: Context) -> Outcome:
+    query = params["query"]
+    jmespath = _deps.jmespath() if query else None
+    values = fleet.summary(
+        context.client(), params["pools"], label_selector=params["label_selector"], rows=params["rows"] or bool(query), warn=context.warn
+    )
+    if query:
+        values["result"] = fleet.query(query, values, jmespath)
+        if not params["rows"]:
+            del values["nodes"]
+    return Outcome(values=values)
+
+
+def main() -> None:
+    run_module(ARGUMENT_SPEC, node_info, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

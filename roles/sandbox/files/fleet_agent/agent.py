@@ -1,0 +1,213 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet: machines by the fleet file, watches on the API server, one loop that runs it all."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import json
+import os
+import sys
+import time
+import uuid
+from typing import Any
+
+from fleet_agent import writers
+from fleet_agent.api import AGENT, Api, ApiError, Informer, Unreachable
+from fleet_agent.clock import Clock
+from fleet_agent.control import ControlFile
+from fleet_agent.faults import Faults
+from fleet_agent.fleet import Fleet, FleetFile, NodeSpec
+from fleet_agent.kubelet import Kubelet
+from fleet_agent.loop import Call, Loop, Process
+from fleet_agent.volumes import Store
+
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+class Agent:
+    """Everything that the nodes share."""
+
+    def __init__(self, kubeconfig: str, fleet_path: str, state: str, port: int) -> None:
+        self.api = Api(kubeconfig)
+        self.fleet_file = FleetFile(fleet_path)
+        self.state, self.port = state, port
+        self.incarnation = uuid.uuid4().hex     # a started agent finds machines that were just switched on
+        self.clock = Clock()
+        self.loop = Loop(self.clock, concurrent.futures.ThreadPoolExecutor(12, "request"))
+        self.store = Store()
+        self.statuses = writers.StatusWriter(self)
+        self.events = writers.EventWriter(self)
+        self.faults = Faults()
+        self.nodes: dict[str, Kubelet] = {}
+        self.pods: dict[str, str] = {}          # uid -> node
+        self.runtime_classes: dict[str, str] = {}
+        self.version = "v1.36.4"
+        self.control = ControlFile(self, os.path.join(state, "control.jsonl"))
+        self._numbers = 0
+        self._waiting: dict[str, dict[str, Any]] = {}
+        self._synced: set[str] = set()
+        self._ready_written = (False, -1, 0)
+
+    METADATA = METADATA
+
+    def polite(self, proc: Any) -> float:
+        """Least pause between the cycles of a worker on every node, in a node's seconds: a large fleet must not drown the API server."""
+        return len(self.nodes) / 50 / max(self.clock.scale, 1e-6)
+
+    def start(self) -> None:
+        self.loop.in_thread(lambda: self.api.request("GET", "/version", tries=60), self._take_version)
+        for path, handler in (("/apis/node.k8s.io/v1/runtimeclasses", self._runtime_class), ("/api/v1/configmaps", self._config_map),
+                              ("/api/v1/secrets", self._secret)):
+            self._watch(path, handler)
+        self._watch("/api/v1/nodes", self._node, accept=METADATA)
+        self._watch("/api/v1/pods", self._pod, {"fieldSelector": "spec.nodeName!="})
+        self._look()
+
+    def _take_version(self, answer: Any, error: BaseException | None) -> None:
+        if error is None:
+            self.version = answer.get("gitVersion", self.version)
+
+    def _watch(self, path: str, handler: Any, query: dict[str, Any] | None = None, accept: str = "application/json") -> None:
+        def on_event(kind: str, item: dict[str, Any]) -> None:
+            if kind == "SYNCED":
+                self.loop.post(self._synced.add, path)
+            else:
+                item.get("metadata", {}).pop("managedFields", None)
+                self.loop.post(handler, kind, item)
+
+        def on_error(error: Exception | None) -> None:
+            if error:
+                print(f"watch {path}: {error}", file=sys.stderr, flush=True)
+        Informer(self.api, path, on_event, query=query, accept=accept, on_error=on_error).start()
+
+    # -- the fleet file
+
+    def _look(self) -> None:
+        fleet = self.fleet_file.changed()
+        if fleet:
+            self._take_fleet(fleet)
+        self.control.look()
+        self._write_status()
+        self.loop.later(0.3, self._look)
+
+    def _take_fleet(self, fleet: Fleet) -> None:
+        self.clock.scale = fleet.time_scale
+        if not self.nodes:
+            self.clock.reseed(fleet.seed)
+        for name in [n for n in self.nodes if n not in fleet.nodes]:
+            self.loop.spawn(self._remove(self.nodes.pop(name)))
+        for name, spec in fleet.nodes.items():
+            if name not in self.nodes:
+                self._numbers += 1
+                kubelet = self.nodes[name] = Kubelet(self, spec, self._numbers)
+                self.loop.spawn(kubelet.register())
+            else:
+                self._change(self.nodes[name], spec)
+
+    def _change(self, kubelet: Kubelet, spec: NodeSpec) -> None:
+        before = kubelet.wanted
+        if spec == before:
+            return
+        kubelet.wanted = spec
+        if spec.boot != before.boot or spec.kernel != before.kernel or spec.os_image != before.os_image or spec.gpu != before.gpu:
+            self.loop.spawn(kubelet.reboot())
+        else:
+            kubelet.host.spec = spec
+            kubelet.host.changed()
+        if spec.labels != before.labels:
+            self.loop.spawn(kubelet.administer(before.labels))
+        if spec.taints != before.taints:
+            self.loop.spawn(kubelet.set_taints())
+
+    def _remove(self, kubelet: Kubelet) -> Process:
+        """The machine is taken away; whoever runs the machines deletes its Node and what was on it."""
+        kubelet.up = False
+        paths = [f"/api/v1/nodes/{kubelet.name}"]
+        for pod in kubelet.pods.values():
+            pod.stopping = True
+            pod.power_cut()
+            paths.append(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
+        for path in paths:
+            try:
+                yield Call(functools.partial(self.api.request, "DELETE", path, {"gracePeriodSeconds": 0}, AGENT))
+            except (ApiError, Unreachable) as error:
+                kubelet.complain(f"removing {path}: {error}")
+
+    def node_ready(self, kubelet: Kubelet) -> None:
+        for item in [i for i in self._waiting.values() if i["spec"]["nodeName"] == kubelet.name]:
+            del self._waiting[item["metadata"]["uid"]]
+            kubelet.take_pod("ADDED", item)
+
+    def _write_status(self) -> None:
+        up = sum(node.up for node in self.nodes.values())
+        ready = bool(self.nodes or self.fleet_file.seen) and up == len(self.nodes) and len(self._synced) == 5
+        fleet = self.fleet_file.seen[0] if self.fleet_file.seen else 0
+        if (ready, up, fleet) == self._ready_written and int(time.monotonic()) % 10:
+            return
+        self._ready_written = (ready, up, fleet)
+        path = os.path.join(self.state, "agent-status.json")
+        with open(path + ".new", "w", encoding="utf-8") as stream:
+            json.dump({"ready": ready, "nodes": up, "at": time.time(), "fleet_mtime_ns": fleet, "status_writes": self.statuses.written}, stream)
+        os.replace(path + ".new", path)
+
+    # -- what the watches bring
+
+    def _runtime_class(self, kind: str, item: dict[str, Any]) -> None:
+        name = item["metadata"]["name"]
+        if kind == "DELETED":
+            self.runtime_classes.pop(name, None)
+        else:
+            self.runtime_classes[name] = item["handler"]
+
+    def _config_map(self, kind: str, item: dict[str, Any]) -> None:
+        if item["metadata"]["name"] != "kube-root-ca.crt":
+            self._object("configmap", kind, item, dict(item.get("data") or {}))
+
+    def _secret(self, kind: str, item: dict[str, Any]) -> None:
+        # Values stay in the API server: what a simulated program could do with one is nothing but tell it in a log.
+        self._object("secret", kind, item, dict.fromkeys(item.get("data") or {}, "simulated"))
+
+    def _object(self, what: str, kind: str, item: dict[str, Any], data: dict[str, str]) -> None:
+        namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        key = (what, namespace, name)
+        if kind == "DELETED":
+            self.store.data.pop(key, None)
+            return
+        old, self.store.data[key] = self.store.data.get(key), data
+        if old is not None and old != data:
+            self.loop.later(self.clock.real(self.clock.jitter(30.0, 0.9)), self._refresh, what, namespace, name)
+
+    def _refresh(self, what: str, namespace: str, name: str) -> None:
+        """kubelet renews mounted files within about a minute."""
+        data = self.store.get(what, namespace, name)
+        for kubelet in self.nodes.values():
+            for pod in kubelet.pods.values():
+                if pod.namespace == namespace and data is not None:
+                    pod.volumes.refresh(what, name, data)
+            kubelet.host.changed()
+
+    def _node(self, kind: str, item: dict[str, Any]) -> None:
+        kubelet = self.nodes.get(item["metadata"]["name"])
+        if kubelet and kind != "DELETED":
+            kubelet.take_node(item)
+
+    def _pod(self, kind: str, item: dict[str, Any]) -> None:
+        uid = item["metadata"].get("uid")
+        if uid is None:     # found missing after a lost watch
+            return self._lost(item["metadata"]["namespace"], item["metadata"]["name"])
+        kubelet = self.nodes.get(item["spec"]["nodeName"])
+        if kubelet and (kubelet.up or uid in kubelet.pods):
+            kubelet.take_pod(kind, item)
+        elif kind == "DELETED":
+            self._waiting.pop(uid, None)
+        else:
+            self._waiting[uid] = item
+
+    def _lost(self, namespace: str, name: str) -> None:
+        for kubelet in self.nodes.values():
+            for pod in list(kubelet.pods.values()):
+                if (pod.namespace, pod.name) == (namespace, name):
+                    kubelet.forget(pod)

@@ -1,0 +1,230 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests to the API server under the identity of the simulated component that makes them."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import os
+import tempfile
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import urllib3
+import yaml
+
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
+
+
+class ApiError(Exception):
+    """The API server's own refusal. `message` is what it says, so that logs show what a real client's would."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class Unreachable(Exception):
+    """No answer from the API server after all tries."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """Who makes a request: user, groups, and what a bound service account token says about pod and node."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def headers(self) -> urllib3.HTTPHeaderDict:
+        headers = urllib3.HTTPHeaderDict()
+        if self.user:
+            headers.add("Impersonate-User", self.user)
+        for group in self.groups:
+            headers.add("Impersonate-Group", group)
+        for key, value in self.extra:
+            headers.add("Impersonate-Extra-" + urllib.parse.quote(key, safe=""), value)
+        return headers
+
+
+AGENT = Identity("")
+
+
+def node_identity(name: str) -> Identity:
+    return Identity(f"system:node:{name}", ("system:nodes", "system:authenticated"))
+
+
+def service_account_identity(namespace: str, account: str, pod: tuple[str, str], node: tuple[str, str]) -> Identity:
+    """pod and node are (name, uid)."""
+    extra = (("authentication.kubernetes.io/node-name", node[0]), ("authentication.kubernetes.io/node-uid", node[1]),
+             ("authentication.kubernetes.io/pod-name", pod[0]), ("authentication.kubernetes.io/pod-uid", pod[1]))
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+    return Identity(f"system:serviceaccount:{namespace}:{account}", groups, tuple((k, v) for k, v in extra if v))
+
+
+def _material(entry: dict[str, Any], key: str, folder: str) -> str | None:
+    """A file path for a credential that a kubeconfig gives as path or inline."""
+    if entry.get(key):
+        return str(entry[key])
+    if not entry.get(key + "-data"):
+        return None
+    path = os.path.join(folder, key)
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+        stream.write(base64.b64decode(entry[key + "-data"]))
+    return path
+
+
+class Api:
+    """A keep-alive pool to one API server."""
+
+    def __init__(self, kubeconfig: str, connections: int = 24) -> None:
+        with open(kubeconfig, encoding="utf-8") as stream:
+            config = yaml.safe_load(stream)
+        context = next(c["context"] for c in config["contexts"] if c["name"] == config["current-context"])
+        cluster = next(c["cluster"] for c in config["clusters"] if c["name"] == context["cluster"])
+        user = next(u["user"] for u in config["users"] if u["name"] == context["user"])
+        self.server = str(cluster["server"]).rstrip("/")
+        with tempfile.TemporaryDirectory() as folder:
+            certificate = _material(user, "client-certificate", folder)
+            authority = _material(cluster, "certificate-authority", folder)
+            context_ = urllib3.util.create_urllib3_context()
+            if authority:
+                context_.load_verify_locations(authority)
+            if certificate:
+                context_.load_cert_chain(certificate, _material(user, "client-key", folder))
+        self._headers = {"Authorization": "Bearer " + user["token"]} if user.get("token") else {}
+        self.pool = urllib3.PoolManager(ssl_context=context_, maxsize=connections, num_pools=2, retries=False)
+
+    def request(self, method: str, path: str, body: Any = None, identity: Identity = AGENT, content_type: str = "application/json",
+                query: dict[str, Any] | None = None, tries: int = 8, accept: str = "application/json") -> dict[str, Any]:
+        """One request; what is lost on the way or refused for a moment is tried again."""
+        headers = identity.headers()
+        headers.extend({"Accept": accept, "Content-Type": content_type, **self._headers})
+        url = self.server + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        data = json.dumps(body, separators=(",", ":")).encode() if body is not None else None
+        pause = 0.1
+        for attempt in range(tries):
+            try:
+                answer = self.pool.request(method, url, body=data, headers=headers, timeout=urllib3.Timeout(connect=5, read=30))
+            except urllib3.exceptions.HTTPError as error:
+                if attempt == tries - 1:
+                    raise Unreachable(str(error)) from error
+            else:
+                if answer.status < 400:
+                    return dict(json.loads(answer.data)) if answer.data else {}
+                if answer.status not in (429, 500, 502, 503, 504) or attempt == tries - 1:
+                    raise _refusal(answer.status, answer.data)
+            time.sleep(pause)
+            pause = min(pause * 2, 3.0)
+        raise Unreachable(url)
+
+    def watch(self, path: str, version: str, identity: Identity = AGENT, query: dict[str, Any] | None = None,
+              accept: str = "application/json") -> Iterator[dict[str, Any]]:
+        headers = identity.headers()
+        headers.extend({"Accept": accept, **self._headers})
+        parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": "300", **(query or {})}
+        answer = self.pool.request("GET", self.server + path + "?" + urllib.parse.urlencode(parameters), headers=headers,
+                                   preload_content=False, timeout=urllib3.Timeout(connect=5, read=330))
+        try:
+            if answer.status >= 400:
+                raise _refusal(answer.status, answer.read())
+            rest = b""
+            for chunk in answer.stream(65536, decode_content=True):
+                lines = (rest + chunk).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+        finally:
+            answer.close()
+
+
+def _refusal(status: int, data: bytes) -> ApiError:
+    try:
+        answer = json.loads(data)
+        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
+    except ValueError:
+        return ApiError(status, "", data.decode(errors="replace")[:500])
+
+
+class Informer(threading.Thread):
+    """Lists once and watches for ever; hands every object to `on_event(type, object)` in this thread.
+
+    on_error is told of every refusal (a missing right, a missing kind), with None when it works again.
+    """
+
+    def __init__(self, api: Api, path: str, on_event: Callable[[str, dict[str, Any]], None], identity: Identity = AGENT,
+                 query: dict[str, Any] | None = None, accept: str = "application/json",
+                 on_error: Callable[[Exception | None], None] | None = None) -> None:
+        super().__init__(daemon=True, name="watch " + path)
+        self._api, self._path, self._identity, self._query, self._accept = api, path, identity, dict(query or {}), accept
+        self._on_event = on_event
+        self._on_error = on_error or (lambda _error: None)
+        self._stop_asked = threading.Event()
+        self._known: set[tuple[str, str]] = set()
+
+    def stop(self) -> None:
+        self._stop_asked.set()
+
+    def run(self) -> None:
+        version, pause = "", 0.2
+        while not self._stop_asked.is_set():
+            try:
+                if not version:
+                    version = self._list()
+                    self._on_error(None)
+                for event in self._api.watch(self._path, version, self._identity, self._query,
+                                             self._accept.replace("MetadataList", "Metadata")):
+                    if self._stop_asked.is_set():
+                        return
+                    version = self._take(event, version)
+                    if not version:
+                        break
+                pause = 0.2
+                continue
+            except ApiError as error:
+                version = ""
+                if error.code != 410:
+                    self._on_error(error)
+            except (urllib3.exceptions.HTTPError, Unreachable, OSError, ValueError):
+                pass
+            self._stop_asked.wait(pause)
+            pause = min(pause * 2, 5.0)
+
+    def _take(self, event: dict[str, Any], version: str) -> str:
+        item = event["object"]
+        if event["type"] == "ERROR":
+            return ""
+        version = item["metadata"]["resourceVersion"]
+        if event["type"] != "BOOKMARK":
+            key = (item["metadata"].get("namespace", ""), item["metadata"]["name"])
+            (self._known.discard if event["type"] == "DELETED" else self._known.add)(key)
+            self._on_event(event["type"], item)
+        return str(version)
+
+    def _list(self) -> str:
+        query: dict[str, Any] = {**self._query, "limit": 500}
+        seen: set[tuple[str, str]] = set()
+        while True:
+            page = self._api.request("GET", self._path, identity=self._identity, query=query, accept=self._accept)
+            for item in page.get("items") or []:
+                seen.add((item["metadata"].get("namespace", ""), item["metadata"]["name"]))
+                self._on_event("ADDED", item)
+            if not page["metadata"].get("continue"):
+                break
+            query["continue"] = page["metadata"]["continue"]
+        for namespace, name in self._known - seen:
+            self._on_event("DELETED", {"metadata": {"namespace": namespace, "name": name}})
+        self._known = seen
+        self._on_event("SYNCED", {})
+        return str(page["metadata"]["resourceVersion"])

@@ -1,0 +1,163 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that look at the kernel and at GPUs: nvidia-smi, lsmod, modprobe, chroot, vectorAdd."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.loop import Process, Sleep
+
+NO_DRIVER = ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed "
+             "and running.\n")
+
+
+def visible_gpus(container: Any) -> list[int]:
+    """GPUs that a process of the container can open now."""
+    host = container.pod.kubelet.host
+    if "nvidia" not in host.modules or host.spec.gpu is None:
+        return []
+    if container.view.privileged:
+        return list(range(host.spec.gpu.count))
+    return list(container.gpus)
+
+
+def _smi_present(proc: Any) -> bool:
+    path = proc.argv[0]
+    if "/" in path:
+        return bool(proc.view.is_file(path) or (path == "/usr/bin/nvidia-smi" and proc.container.driver_injected))
+    return bool(proc.container.driver_injected or proc.container.image.family == "driver" or proc.view.is_file("/usr/bin/nvidia-smi"))
+
+
+def nvidia_smi(proc: Any) -> Process:
+    if not _smi_present(proc):
+        proc.out(f"sh: line 1: {proc.argv[0]}: " + ("No such file or directory\n" if "/" in proc.argv[0] else "command not found\n"))
+        return 127
+    return smi_output(proc)
+    yield
+
+
+def smi_output(proc: Any) -> int:
+    """What nvidia-smi prints; its own exit codes: 9 driver not loaded, 6 no device."""
+    host = proc.host
+    if "nvidia" not in host.modules:
+        proc.out(NO_DRIVER)
+        return 9
+    gpus = visible_gpus(proc.container)
+    if not gpus:
+        proc.say("No devices were found")
+        return 6
+    gpu, version = host.spec.gpu, host.modules["nvidia"]
+    query = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-gpu=")), "")
+    if "-L" in proc.argv or "--list-gpus" in proc.argv:
+        for index in gpus:
+            proc.say(f"GPU {index}: {gpu.product.replace('-', ' ')} (UUID: {gpu_uuid(host.spec.name, index)})")
+    elif query:
+        _query(proc, query.split(","), gpus, version)
+    elif "-q" in proc.argv:
+        proc.out(f"==============NVSMI LOG==============\n\nDriver Version                            : {version}\n"
+                 f"Attached GPUs                             : {len(gpus)}\n")
+    else:
+        proc.say(f"| NVIDIA-SMI {version}    Driver Version: {version}    CUDA Version: {cuda_version(version)} |")
+        for index in gpus:
+            proc.say(f"|   {index}  {gpu.product.replace('-', ' ')}    On  |  {gpu.memory_mib}MiB |")
+    return 0
+
+
+def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
+    form = next((w.partition("=")[2] for w in proc.argv if w.startswith("--format=")), "csv")
+    gpu = proc.host.spec.gpu
+    if "noheader" not in form:
+        proc.say(", ".join(fields))
+    for index in gpus:
+        known = {"index": str(index), "uuid": gpu_uuid(proc.host.spec.name, index), "name": gpu.product.replace("-", " "),
+                 "gpu_name": gpu.product.replace("-", " "), "driver_version": version, "count": str(len(gpus)),
+                 "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index)}
+        proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
+
+
+def cuda_version(driver: str) -> str:
+    """CUDA version of a driver branch."""
+    branch = driver.split(".", maxsplit=1)[0]
+    return {"610": "13.3", "595": "13.2", "580": "13.0", "570": "12.8", "550": "12.4", "535": "12.2"}.get(branch, "13.0")
+
+
+def _lsmod(proc: Any) -> Process:
+    proc.say("Module                  Size  Used by")
+    for name in proc.host.modules:
+        users = ",".join(n for n in ("nvidia_uvm", "nvidia_modeset") if name == "nvidia" and n in proc.host.modules)
+        proc.say(f"{name:<20} {104071168:>9}  {proc.host.references(name)} {users}")
+    return 0
+    yield
+
+
+def _modprobe(proc: Any) -> Process:
+    """Outside a driver container there are no NVIDIA modules to load; others are believed."""
+    if not proc.privileged:
+        proc.say("modprobe: ERROR: could not insert module: Operation not permitted")
+        return 1
+    for word in proc.argv[1:]:
+        if word.startswith("nvidia") and word.replace("-", "_") not in proc.host.modules:
+            proc.say(f"modprobe: FATAL: Module {word} not found in directory /lib/modules/{proc.host.spec.kernel}")
+            return 1
+    return 0
+    yield
+
+
+def _chroot(proc: Any) -> Process:
+    root, words = proc.argv[1], proc.argv[2:]
+    if not proc.view.is_folder(root):
+        proc.say(f"chroot: cannot change root directory to '{root}': No such file or directory")
+        return 125
+    if not words:
+        return 0
+    name = posixpath.basename(words[0])
+    paths = [words[0]] if "/" in words[0] else [f"/usr/bin/{name}", f"/usr/sbin/{name}", f"/bin/{name}"]
+    if not any(proc.view.is_file(root.rstrip("/") + path) for path in paths) and name not in ("sh", "lsmod", "modprobe", "true"):
+        proc.say(f"chroot: failed to run command '{words[0]}': No such file or directory")
+        return 127
+    if name == "nvidia-smi":
+        return smi_output(dataclasses.replace(proc, argv=words))
+    return (yield from TOOLS.get(name, _true)(dataclasses.replace(proc, argv=words)))
+
+
+def _true(_proc: Any) -> Process:
+    return 0
+    yield
+
+
+def vector_add(proc: Any) -> Process:
+    """The CUDA sample: one kernel on the first device that CUDA_VISIBLE_DEVICES leaves."""
+    proc.say("[Vector addition of 50000 elements]")
+    gpus = visible_gpus(proc.container)
+    chosen = proc.env.get("CUDA_VISIBLE_DEVICES")
+    if not proc.container.driver_injected:
+        why = "CUDA driver version is insufficient for CUDA runtime version"
+    elif "nvidia" not in proc.host.modules:
+        why = "no CUDA-capable device is detected"
+    else:
+        uuids = [gpu_uuid(proc.host.spec.name, i) for i in gpus]
+        usable = gpus if chosen is None else [w for w in chosen.split(",") if w in uuids or (w.isdigit() and int(w) < len(gpus))]
+        why = "" if usable else "no CUDA-capable device is detected"
+        if usable:
+            word = usable[0]
+            index = word if isinstance(word, int) else uuids.index(word) if word in uuids else int(word)
+            if proc.kubelet.agent.faults.cuda_broken(proc.host.spec, len(gpus)) == gpus[index % len(gpus)]:
+                why = "system not yet initialized"      # CUDA error 802, as on NVSwitch systems without fabric manager
+    if why:
+        proc.say(f"Failed to allocate device vector A (error code {why})!")
+        return 1
+    proc.host.clients.add(proc.container.container_id)
+    yield Sleep(proc.clock.delay("cuda_sample"))
+    proc.host.clients.discard(proc.container.container_id)
+    proc.out("Copy input data from the host memory to the CUDA device\nCUDA kernel launch with 196 blocks of 256 threads\n"
+             "Copy output data from the CUDA device to the host memory\nTest PASSED\nDone\n")
+    return 0
+
+
+TOOLS: dict[str, Callable[[Any], Process]] = {"nvidia-smi": nvidia_smi, "lsmod": _lsmod, "modprobe": _modprobe, "chroot": _chroot}

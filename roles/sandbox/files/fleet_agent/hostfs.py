@@ -1,0 +1,232 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on a simulated machine's disks and in its kernel, as far as the simulated programs look at it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import posixpath
+import uuid
+from collections.abc import Callable
+
+from fleet_agent.fleet import NodeSpec
+
+# PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); another product gets H100's.
+PCI_DEVICES = {"H100": "0x2330", "H200": "0x2335", "A100": "0x20b2", "L40S": "0x26b9", "L4": "0x27b8", "T4": "0x1eb8", "B200": "0x2901",
+               "V100": "0x1db1", "A10": "0x2236"}
+
+
+RUNTIME_FILES = {
+    "containerd": {"/run/containerd/containerd.sock": "", "/etc/containerd/config.toml": "version = 3\n"},
+    "cri-o": {"/var/run/crio/crio.sock": "", "/run/crio/crio.sock": "", "/etc/crio/crio.conf": ""},
+    "docker": {"/var/run/docker.sock": "", "/run/docker.sock": "", "/etc/docker/daemon.json": "{}\n"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mount:
+    """A file system that somebody mounted on the machine: visible below `path`."""
+
+    path: str
+    owner: str
+    sequence: int
+    files: dict[str, str]
+
+
+@functools.lru_cache(maxsize=256)
+def base_files(architecture: str, os_id: str, os_version: str, os_image: str, kernel: str, gpu: tuple[str, int] | None, host_driver: str,
+               runtime: str) -> dict[str, str]:
+    """Files of the operating system; one dictionary for all machines of a kind."""
+    major = os_version.split(".", maxsplit=1)[0]
+    release = f'NAME="{os_image.split(" ", maxsplit=1)[0]}"\nID={os_id}\nVERSION_ID="{os_version}"\nPRETTY_NAME="{os_image}"\n'
+    files = {"/etc/os-release": release, "/usr/lib/os-release": release, "/proc/sys/kernel/osrelease": kernel + "\n",
+             "/proc/version": f"Linux version {kernel}\n", "/proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n",
+             f"/boot/config-{kernel}": "CONFIG_NO_HZ=y\n", f"/lib/modules/{kernel}/modules.dep": "", "/sys/module/firmware_class/parameters/path": "\n",
+             "/var/lib/kubelet/device-plugins/kubelet.sock": "", "/var/lib/kubelet/pod-resources/kubelet.sock": "",
+             **RUNTIME_FILES.get(runtime, {}), "/usr/bin/env": "",
+             "/dev/log": "", "/dev/null": "", "/sys/devices/system/cpu/online": "0-63\n", "/var/log/syslog": "", "/etc/issue": f"{os_id} {major}\n"}
+    if gpu and gpu[0].lower().startswith(("tegra", "orin", "jetson")):
+        files["/etc/nv_tegra_release"] = "# R36 (release)\n"
+    elif gpu:
+        device = next((value for key, value in PCI_DEVICES.items() if key in gpu[0]), "0x2330")
+        for index in range(gpu[1]):
+            folder = f"/sys/bus/pci/devices/0000:{0x18 + index:02x}:00.0"
+            files.update({f"{folder}/vendor": "0x10de\n", f"{folder}/device": device + "\n", f"{folder}/class": "0x030200\n",
+                          f"{folder}/subsystem_vendor": "0x10de\n", f"{folder}/subsystem_device": "0x16c1\n"})
+    if host_driver:
+        files.update(dict.fromkeys(("/usr/bin/nvidia-smi", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), ""))
+    return files
+
+
+DRIVER_FILES = ("/usr/bin/nvidia-smi", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/src/nvidia/LICENSE",
+                "/lib/firmware/nvidia/gsp.bin")
+
+
+class Host:
+    """One machine: files, mounts, kernel modules, runtime handlers, images present."""
+
+    def __init__(self, spec: NodeSpec, incarnation: str) -> None:
+        self.spec = spec
+        self.incarnation = incarnation
+        self.version = 0
+        self.files: dict[str, str] = {}
+        self.folders: set[str] = set()
+        self.mounts: dict[str, Mount] = {}
+        self.modules: dict[str, str] = {}           # kernel module -> driver version that it came from
+        self.clients: set[str] = set()              # ids of containers that hold the GPU devices open
+        self.handlers: dict[str, str] = {"": "", "runc": ""}    # runtime handler -> its binary on the machine, empty for the system's own
+        self.default_handler = ""
+        self.driver_owner = ""                      # id of the driver container that holds the lock
+        self.images: set[str] = set()
+        self.mount_sequence = 0
+        self._waiting: list[Callable[[], None]] = []
+        self.boot()
+
+    def boot(self) -> None:
+        """Power on: memory is new, disks are as they were."""
+        self.boot_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.spec.name}/{self.spec.boot}/{self.incarnation}"))
+        for path in [p for p in self.files if p.startswith(("/run/", "/var/run/", "/dev/", "/sys/", "/tmp/"))]:
+            del self.files[path]
+        self.folders = {p for p in self.folders if not p.startswith(("/run/", "/var/run/", "/dev/"))}
+        self.mounts.clear()
+        self.modules.clear()
+        self.clients.clear()
+        self.driver_owner = ""
+        if self.spec.host_driver:
+            self.modules = dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), self.spec.host_driver)
+        self.changed()
+
+    @property
+    def _base(self) -> dict[str, str]:
+        spec = self.spec
+        gpu = (spec.gpu.product, spec.gpu.count) if spec.gpu else None
+        runtime = spec.container_runtime.split(":", maxsplit=1)[0]
+        return base_files(spec.architecture, spec.os_id, spec.os_version, spec.os_image, spec.kernel, gpu, spec.host_driver, runtime)
+
+    # -- change notification
+
+    def changed(self) -> None:
+        self.version += 1
+        waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
+    def when_changed(self, wake: Callable[[], None]) -> None:
+        self._waiting.append(wake)
+
+    # -- files; every path is a host path, `since` limits mounts to those made before (None = all)
+
+    def _mount_of(self, path: str, since: int | None) -> Mount | None:
+        for mount in self.mounts.values():
+            if (path == mount.path or path.startswith(mount.path + "/")) and (since is None or mount.sequence <= since):
+                return mount
+        return None
+
+    def _dynamic(self, path: str) -> str | None:
+        if path.startswith("/sys/module/"):
+            parts = path.split("/")
+            if parts[3] in self.modules and parts[4:] in (["refcnt"], ["version"]):
+                return f"{self.references(parts[3])}\n" if parts[4] == "refcnt" else self.modules[parts[3]] + "\n"
+        elif path == "/proc/sys/kernel/random/boot_id":
+            return self.boot_id + "\n"
+        elif path in ("/proc/modules", "/proc/devices"):
+            return "".join(f"{name} 1 {self.references(name)} - Live 0x0\n" for name in self.modules)
+        elif path == "/proc/driver/nvidia/version" and "nvidia" in self.modules:
+            return f"NVRM version: NVIDIA UNIX Open Kernel Module  {self.modules['nvidia']}\n"
+        elif self.is_gpu_device(path):
+            return ""
+        return None
+
+    def is_gpu_device(self, path: str) -> bool:
+        if not path.startswith("/dev/nvidia") or "nvidia" not in self.modules or self.spec.gpu is None:
+            return False
+        rest = path[len("/dev/nvidia"):]
+        return rest in ("ctl", "-uvm") or (rest.isdigit() and int(rest) < self.spec.gpu.count)
+
+    def references(self, module: str) -> int:
+        if module == "nvidia":
+            return sum(name in self.modules for name in ("nvidia_uvm", "nvidia_modeset")) + len(self.clients)
+        return 0
+
+    def read(self, path: str, since: int | None = None) -> str | None:
+        mount = self._mount_of(path, since)
+        if mount:
+            return mount.files.get(path[len(mount.path):])
+        if path in self.files:
+            return self.files[path]
+        found = self._dynamic(path)
+        return found if found is not None else self._base.get(path)
+
+    def is_folder(self, path: str, since: int | None = None) -> bool:
+        path = path.rstrip("/")
+        mount = self._mount_of(path, since)
+        if mount:
+            inner = path[len(mount.path):]
+            return not inner or any(name.startswith(inner + "/") for name in mount.files)
+        if path in self.folders or path in ("", "/dev/char", "/sys", "/proc", "/dev", "/run", "/var/run", "/etc", "/lib", "/boot", "/usr", "/usr/lib"):
+            return True
+        if path.startswith("/sys/module/") and path.split("/")[3] in self.modules:
+            return True
+        prefix = path + "/"
+        return any(name.startswith(prefix) for name in self.files) or any(name.startswith(prefix) for name in self._base) or \
+            any(name.startswith(prefix) for name in self.folders)
+
+    def names(self, folder: str, since: int | None = None) -> list[str]:
+        """What `ls` prints for a folder."""
+        mount = self._mount_of(folder, since)
+        prefix = folder.rstrip("/") + "/"
+        if mount:
+            inner = prefix[len(mount.path):]
+            return sorted({name[len(inner):].split("/", maxsplit=1)[0] for name in mount.files if name.startswith(inner)})
+        sources = (self.files, self.folders, self._base, {m.path: "" for m in self.mounts.values() if since is None or m.sequence <= since})
+        found = {name[len(prefix):].split("/", maxsplit=1)[0] for source in sources for name in source if name.startswith(prefix)}
+        if folder == "/dev" and self.spec.gpu:
+            found |= {name for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{i}" for i in range(self.spec.gpu.count))) if self.is_gpu_device("/dev/" + name)}
+        return sorted(found - {""})
+
+    def write(self, path: str, text: str) -> None:
+        if self.files.get(path) == text:
+            return
+        self.files[path] = text
+        self.make_folder(posixpath.dirname(path))
+        self.changed()
+
+    def make_folder(self, path: str) -> None:
+        if path not in self.folders and path not in ("", "/"):
+            self.folders.add(path)
+
+    def remove(self, path: str) -> bool:
+        gone = self.files.pop(path, None) is not None
+        if path in self.folders:
+            self.folders.discard(path)
+            for name in [n for n in self.files if n.startswith(path + "/")]:
+                del self.files[name]
+            gone = True
+        if gone:
+            self.changed()
+        return gone
+
+    # -- mounts
+
+    def mount(self, path: str, owner: str, files: dict[str, str]) -> None:
+        self.mount_sequence += 1
+        self.mounts[path] = Mount(path, owner, self.mount_sequence, files)
+        self.changed()
+
+    def unmount_of(self, owner: str) -> None:
+        gone = [path for path, mount in self.mounts.items() if mount.owner == owner]
+        for path in gone:
+            del self.mounts[path]
+        if gone:
+            self.changed()
+
+    def unmount(self, path: str) -> None:
+        if self.mounts.pop(path, None):
+            self.changed()
+
+
+def gpu_uuid(node: str, index: int) -> str:
+    """UUID of a GPU, the same at every start."""
+    return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{node}/gpu/{index}')}"

@@ -1,0 +1,150 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Images by repository basename under any mirror, and which tags exist; the data are in data/images.yaml."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import re
+from typing import Any
+
+import yaml
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """An image reference, taken apart."""
+
+    reference: str
+    repository: str
+    tag: str
+    digest: str
+
+    @property
+    def basename(self) -> str:
+        return self.repository.rsplit("/", 1)[-1]
+
+    @property
+    def family(self) -> str:
+        """The known image that this is, or an empty string."""
+        return self.basename if self.basename in tables()["families"] else ""
+
+    @property
+    def image_id(self) -> str:
+        digest = self.digest or "sha256:" + hashlib.sha256(f"{self.basename}:{self.tag}".encode()).hexdigest()
+        return f"{self.repository}@{digest}"
+
+
+class PullError(Exception):
+    """What the runtime says when it cannot have an image."""
+
+
+@functools.cache
+def tables() -> dict[str, Any]:
+    with open(os.path.join(os.path.dirname(__file__), "data", "images.yaml"), encoding="utf-8") as stream:
+        return dict(yaml.safe_load(stream))
+
+
+_REFERENCE = re.compile(r"^(?P<repository>(?:[A-Za-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:/|[._]|__|-+)[a-z0-9]+)*)(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+                        r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+
+
+@functools.lru_cache(maxsize=1024)
+def parse(reference: str) -> Image | None:
+    """None for a reference that is none (InvalidImageName)."""
+    match = _REFERENCE.match(reference)
+    if not match:
+        return None
+    tag = match["tag"] or ("" if match["digest"] else "latest")
+    return Image(reference, match["repository"], tag, match["digest"] or "")
+
+
+def qualified(image: Image) -> str:
+    """The name that containerd resolves: docker.io and library/ filled in."""
+    first, _slash, rest = image.repository.partition("/")
+    if not rest:
+        name = "docker.io/library/" + first
+    elif "." not in first and ":" not in first and first != "localhost":
+        name = "docker.io/" + image.repository
+    else:
+        name = image.repository
+    return name + (f":{image.tag}" if image.tag else "") + (f"@{image.digest}" if image.digest else "")
+
+
+def not_found(image: Image) -> str:
+    """containerd's message for a missing manifest (core/remotes/docker/resolver.go), with the runtime service's prefix."""
+    name = qualified(image)
+    return f'rpc error: code = NotFound desc = failed to pull and unpack image "{name}": failed to resolve image: {name}: not found'
+
+
+def unavailable(image: Image) -> str:
+    """containerd's message when the registry answers with an error (fault image_pull_failure)."""
+    name, registry = qualified(image), qualified(image).split("/", maxsplit=1)[0]
+    path = qualified(image)[len(registry) + 1:].split(":", maxsplit=1)[0].split("@", maxsplit=1)[0]
+    return (f'rpc error: code = Unknown desc = failed to pull and unpack image "{name}": failed to resolve image: unexpected status from HEAD request to '
+            f"https://{registry}/v2/{path}/manifests/{image.tag or image.digest}: 503 Service Unavailable")
+
+
+@dataclasses.dataclass(frozen=True)
+class DriverImage:
+    """What a driver image holds: a version to build in place, or modules for one kernel."""
+
+    version: str
+    os_tag: str
+    kernel: str = ""
+
+    @property
+    def precompiled(self) -> bool:
+        return bool(self.kernel)
+
+
+@functools.lru_cache(maxsize=256)
+def driver_image(tag: str) -> DriverImage | None:
+    """The content of a driver tag that exists, else None."""
+    data = tables()
+    family = data["families"]["driver"]
+    base, _dash, os_tag = tag.rpartition("-")
+    if os_tag not in data["driver_os"]:
+        return None
+    if base in family["versions"]:
+        return DriverImage(base, os_tag)
+    branch, _dash, kernel = base.partition("-")
+    if kernel in data["precompiled"].get(f"{branch}-{os_tag}", ()):
+        newest = [v for v in family["versions"] if v.startswith(branch + ".")][-1]
+        return DriverImage(newest, os_tag, kernel)
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def exists(image: Image) -> bool:
+    """Whether the registry has it. A digest alone is believed; an unknown repository has any tag."""
+    if not image.family or not image.tag:
+        return True
+    if image.family == "driver":
+        return driver_image(image.tag) is not None
+    return any(re.fullmatch(pattern, image.tag) for pattern in tables()["families"][image.family]["tags"])
+
+
+def architectures(image: Image) -> list[str] | None:
+    """Architectures of a driver image (None: all that matter)."""
+    found = driver_image(image.tag) if image.family == "driver" else None
+    if not found:
+        return None
+    return ["amd64"] if found.precompiled else list(tables()["driver_os"][found.os_tag])     # the lists tell no architecture of precompiled images
+
+
+def has_shell(image: Image) -> bool:
+    return bool(tables()["families"].get(image.family, {}).get("shell", True))
+
+
+def pull_seconds(image: Image) -> float:
+    return float(tables()["families"].get(image.family, {}).get("pull", 2))
+
+
+def environment(image: Image) -> dict[str, str]:
+    """Environment that the image itself brings."""
+    return dict(tables()["families"].get(image.family, {}).get("env") or {})

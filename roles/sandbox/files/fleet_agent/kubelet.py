@@ -1,0 +1,234 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One simulated node: its Node object, its pods, its devices."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from typing import Any
+
+from fleet_agent.api import AGENT, MERGE, ApiError, Unreachable, node_identity
+from fleet_agent.clock import timestamp
+from fleet_agent.devices import DeviceManager
+from fleet_agent.fleet import NodeSpec
+from fleet_agent.hostfs import Host
+from fleet_agent.loop import Call, Process, Sleep
+from fleet_agent.pods import Pod
+
+
+class Kubelet:
+    """Written as system:node:<name>; NodeRestriction judges it."""
+
+    def __init__(self, agent: Any, spec: NodeSpec, number: int) -> None:
+        self.agent, self.name, self.number = agent, spec.name, number
+        self.api, self.loop, self.clock, self.store = agent.api, agent.loop, agent.clock, agent.store
+        self.wanted = spec
+        self.host = Host(spec, agent.incarnation)
+        self.devices = DeviceManager(self)
+        self.pods: dict[str, Pod] = {}
+        self.uid = ""
+        self.labels: dict[str, str] = {}
+        self.up = False
+        self._addresses = 0
+        self.kubelet_starts = 1
+        self._written: dict[str, Any] = {}
+
+    # -- the Node object
+
+    def _info(self) -> dict[str, Any]:
+        spec = self.host.spec
+        version = self.agent.version
+        return {"machineID": uuid.uuid5(uuid.NAMESPACE_DNS, spec.name).hex, "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_URL, spec.name)),
+                "bootID": self.host.boot_id, "kernelVersion": spec.kernel, "osImage": spec.os_image, "containerRuntimeVersion": spec.container_runtime,
+                "kubeletVersion": version, "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": spec.image_arch}
+
+    def _conditions(self) -> list[dict[str, Any]]:
+        now = timestamp()
+        quiet = (("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+                 ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+                 ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"))
+        rows = [(kind, "False", reason, message) for kind, reason, message in quiet] + [("Ready", "True", "KubeletReady", "kubelet is posting ready status")]
+        return [{"type": kind, "status": value, "reason": reason, "message": message, "lastHeartbeatTime": now, "lastTransitionTime": now}
+                for kind, value, reason, message in rows]
+
+    def _status(self) -> dict[str, Any]:
+        base = {"cpu": "64", "memory": "527954280Ki", "pods": "110", "ephemeral-storage": "1855263608Ki", "hugepages-1Gi": "0", "hugepages-2Mi": "0"}
+        devices = self.devices
+        return {"capacity": {**base, **{r: str(n) for r, n in devices.capacity.items()}},
+                "allocatable": {**base, **{r: str(n) for r, n in devices.allocatable.items()}},
+                "conditions": self._conditions(), "nodeInfo": self._info(),
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self.name}],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": self.agent.port}}}
+
+    def _own_labels(self) -> dict[str, str]:
+        """Those of kubelet itself and, as --node-labels would bring them, those of the fleet that a kubelet may set."""
+        given = {k: v for k, v in self.host.spec.labels if not re.search(r"(^|\.)(kubernetes|k8s)\.io$", k.rpartition("/")[0])}
+        arch = self.host.spec.image_arch
+        return {**given, "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": arch,
+                "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": arch}
+
+    def register(self) -> Process:
+        """Create the Node object, or take over the one that is there. Labels and taints of the fleet are an administrator's writes."""
+        spec = self.host.spec
+        taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in spec.taints]
+        node = {"apiVersion": "v1", "kind": "Node", "status": self._status(), "spec": {"taints": taints} if taints else {},
+                "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": {"kwok.x-k8s.io/node": "fake"}}}
+        answer = yield from self._insist("POST", "/api/v1/nodes", node)
+        if answer is None:
+            answer = yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
+        self._written = {"devices": (dict(self.devices.capacity), dict(self.devices.allocatable))}
+        self.uid = answer["metadata"]["uid"] if answer else ""
+        self.take_node(answer or {"metadata": {}})
+        yield from self.administer()
+        self.up = True
+        self.agent.node_ready(self)
+
+    def administer(self, before: tuple[tuple[str, str], ...] = ()) -> Process:
+        """Bring fleet labels to the Node as whoever runs the machines would."""
+        wanted: dict[str, str | None] = {**dict.fromkeys(key for key, _value in before), **dict(self.wanted.labels)}
+        if any(self.labels.get(k) != v for k, v in wanted.items()):
+            yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"metadata": {"labels": wanted}}, AGENT)
+
+    def set_taints(self) -> Process:
+        taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in self.wanted.taints]
+        yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"spec": {"taints": taints}}, AGENT)
+
+    def _insist(self, method: str, path: str, body: Any, identity: Any = None) -> Process:
+        """Until it is done; None when the object is there already (POST) or gone (PATCH)."""
+        who = identity if identity is not None else node_identity(self.name)
+        kind = MERGE if method == "PATCH" else "application/json"
+        while True:
+            try:
+                return (yield Call(lambda: self.api.request(method, path, body, who, kind)))
+            except ApiError as error:
+                if error.code in (404, 409):
+                    return None
+                self.complain(f"{method} {path}: {error.message}")
+            except Unreachable:
+                pass
+            yield Sleep(5)
+
+    def take_node(self, item: dict[str, Any]) -> None:
+        """The Node's metadata as the watch shows them."""
+        metadata = item["metadata"]
+        self.uid = metadata.get("uid", self.uid)
+        labels = metadata.get("labels") or {}
+        if labels != self.labels:
+            self.labels = labels
+            self.host.changed()
+
+    def write_devices(self) -> None:
+        if self.up:
+            self.loop.spawn(self._write_devices())
+
+    def _write_devices(self) -> Process:
+        devices = self.devices
+        figures = (dict(devices.capacity), dict(devices.allocatable))
+        if self._written.get("devices") == figures:
+            return
+        self._written["devices"] = figures
+        body = {"status": {"capacity": {r: str(n) for r, n in figures[0].items()}, "allocatable": {r: str(n) for r, n in figures[1].items()}}}
+        yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", body)
+
+    # -- pods
+
+    def take_pod(self, kind: str, item: dict[str, Any]) -> None:
+        uid = item["metadata"]["uid"]
+        pod = self.pods.get(uid)
+        if kind == "DELETED":
+            if pod:
+                self.forget(pod)
+            return
+        if pod is None:
+            self._new_pod(item)
+            return
+        pod.take(item)
+        if pod.deletion and not pod.stopping and self.up:
+            pod.stopping = True
+            self.loop.spawn(pod.terminate())
+
+    def _new_pod(self, item: dict[str, Any]) -> None:
+        pod = Pod(self, item)
+        if (item.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+            pod.forced_phase = item["status"]["phase"]
+        self.pods[pod.uid] = pod
+        if self.up:
+            self.start_pod(pod)
+
+    def start_pod(self, pod: Pod) -> None:
+        if pod.deletion:
+            pod.stopping = True
+            self.loop.spawn(pod.terminate())
+        elif not pod.finished:
+            if any(c.container_id for c in pod.containers):
+                pod.after_boot()
+            else:
+                pod.task = self.loop.spawn(pod.run())
+
+    def forget(self, pod: Pod) -> None:
+        """Gone from the API without us (force deletion): what still runs is killed."""
+        del self.pods[pod.uid]
+        pod.stopping = True
+        for task in [pod.task, *(c.task for c in pod.containers)]:
+            if task and not task.done:
+                task.cancel()
+        for container in pod.containers:
+            if "running" in container.state:
+                container.stopped_by_force()
+        self.devices.free(pod)
+
+    def pod_changed(self, pod: Pod) -> None:
+        if not pod.stopping:
+            self.agent.statuses.add(pod)
+
+    def runtime_handler(self, name: str) -> str | None:
+        return self.agent.runtime_classes.get(name)
+
+    def next_pod_ip(self) -> str:
+        self._addresses = self._addresses % 250 + 1
+        return f"10.{128 + self.number // 250 % 64}.{self.number % 250}.{self._addresses}"
+
+    def event(self, pod: Pod, reason: str, message: str) -> None:
+        """Warnings only, each once for a pod: normal events would be most of all writes."""
+        key = (reason, message[:60])
+        if key not in pod.told:
+            pod.told.add(key)
+            self.agent.events.warn(self, pod, reason, message)
+
+    def complain(self, text: str) -> None:
+        print(f"node {self.name}: {text}", file=sys.stderr, flush=True)
+
+    # -- power
+
+    def restarted(self) -> None:
+        """kubelet alone begins again: plugins see a new kubelet.sock and register once more, pods go on."""
+        self.devices.kubelet_restarted()
+        self.write_devices()
+        self.kubelet_starts += 1
+        self.host.changed()
+
+    def reboot(self) -> Process:
+        """Off, and on again with what the fleet says now."""
+        self.up = False
+        for pod in self.pods.values():
+            pod.power_cut()
+        self.devices.kubelet_restarted()
+        yield Sleep(self.clock.delay("reboot"))
+        self.host.spec = self.wanted
+        self.kubelet_starts += 1
+        self.host.boot()
+        self._written = {}
+        yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
+        self.up = True
+        for pod in list(self.pods.values()):
+            if pod.deletion and not pod.stopping:
+                self.start_pod(pod)
+            elif pod.stopping:
+                self.loop.spawn(pod.terminate())
+            elif any(c.container_id for c in pod.containers):
+                pod.after_boot()
+            else:
+                self.start_pod(pod)

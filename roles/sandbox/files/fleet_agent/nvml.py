@@ -1,0 +1,35 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What programs that load NVML find: the driver's library, and GPUs that the container can open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet_agent import gpu_tools
+
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+
+
+def is_tegra(proc: Any) -> bool:
+    gpu = proc.host.spec.gpu
+    return gpu is not None and gpu.product.lower().startswith(("tegra", "orin", "jetson"))
+
+
+def error(proc: Any, driver_root: str = "") -> str:
+    """NVML's error name, empty when it initialises."""
+    if not proc.container.driver_injected and not (driver_root and proc.view.is_file(driver_root.rstrip("/") + LIBRARY)):
+        return "ERROR_LIBRARY_NOT_FOUND"
+    if "nvidia" not in proc.host.modules:
+        return "ERROR_DRIVER_NOT_LOADED"
+    return "" if gpus(proc) else "ERROR_NO_PERMISSION"
+
+
+def gpus(proc: Any) -> list[int]:
+    return gpu_tools.visible_gpus(proc.container)
+
+
+def hold(proc: Any) -> None:
+    """The process keeps the device files open: the kernel modules cannot be unloaded meanwhile."""
+    proc.host.clients.add(proc.container.container_id)

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Startup, readiness and liveness probes with kubelet's counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet_agent import process
+from fleet_agent.loop import Killed, Poll, Process, Sleep, Task, Terminated
+
+KINDS = ("startupProbe", "readinessProbe", "livenessProbe")
+
+
+def start(container: Any) -> list[Task]:
+    loop = container.pod.kubelet.loop
+    return [loop.spawn(_prober(container, kind, container.spec[kind])) for kind in KINDS if container.spec.get(kind)]
+
+
+def _attempt(container: Any, probe: dict[str, Any]) -> Process:
+    """(passed, output, whether the answer can only change when something on the node changes)."""
+    if "exec" not in probe:
+        return container.healthy, "HTTP probe failed with statuscode: 500", False
+    lines: list[str] = []
+    writes = container.view.writes
+    code = yield from process.run_probe(container, list(probe["exec"].get("command") or []), lines.append)
+    return code == 0, "".join(lines)[-400:].strip(), container.view.writes == writes
+
+
+def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
+    host = container.pod.kubelet.host
+    period = float(probe.get("periodSeconds") or 10)
+    needed, allowed = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
+    passed_in_row = failed_in_row = 0
+    yield Sleep(max(float(probe.get("initialDelaySeconds") or 0), 0.01))
+    while True:
+        if kind == "startupProbe" or container.started:
+            version = host.version
+            passed, output, pure = yield from _attempt(container, probe)
+            passed_in_row, failed_in_row = (passed_in_row + 1, 0) if passed else (0, failed_in_row + 1)
+            if passed and passed_in_row == needed and _passed(container, kind):
+                return None
+            if not passed and failed_in_row == allowed:
+                _failed(container, kind, output)
+            settled = passed_in_row > needed or failed_in_row > allowed
+            if pure and settled and version == host.version and "exec" in probe:
+                yield Poll(period, host)    # the same answer until the node changes
+                continue
+        yield Sleep(period)
+
+
+def _passed(container: Any, kind: str) -> bool:
+    """True when the probe is over (startup)."""
+    if kind == "startupProbe":
+        container.started = True
+        if not container.spec.get("readinessProbe"):
+            container.ready = True
+        container.pod.changed()
+        return True
+    if kind == "readinessProbe" and not container.ready:
+        container.ready = True
+        container.pod.changed()
+    return False
+
+
+def _failed(container: Any, kind: str, output: str) -> None:
+    pod = container.pod
+    name = kind.removesuffix("Probe").capitalize()
+    pod.kubelet.event(pod, "Unhealthy", f"{name} probe failed: {output}")
+    if kind == "readinessProbe":
+        if container.ready:
+            container.ready = False
+            pod.changed()
+        return
+    grace = float(pod.spec.get("terminationGracePeriodSeconds", 30))
+    pod.kubelet.event(pod, "Killing", f"Container {container.name} failed {kind.removesuffix('Probe')} probe, will be restarted")
+    task = container.task
+    container.signal(Terminated())
+
+    def harder() -> None:
+        if container.task is task and "running" in container.state:
+            container.signal(Killed())
+    pod.kubelet.loop.later(pod.kubelet.clock.real(grace), harder)

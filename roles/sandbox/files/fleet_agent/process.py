@@ -1,0 +1,139 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A process inside a container: what it is given, and how a command line becomes a simulated program."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+from fleet_agent import shell
+from fleet_agent.api import Identity, service_account_identity
+from fleet_agent.loop import Call, Park, Process
+from fleet_agent.programs import registry
+from fleet_agent.volumes import expand
+
+SHELLS = ("sh", "bash", "ash", "dash")
+
+
+@dataclasses.dataclass
+class Proc:
+    """Everything that a program sees of the world."""
+
+    container: Any
+    argv: list[str]
+    env: dict[str, str]
+    out: Callable[[str], None]
+    stdin: str = ""
+
+    @property
+    def view(self) -> Any:
+        return self.container.view
+
+    @property
+    def pod(self) -> Any:
+        return self.container.pod
+
+    @property
+    def kubelet(self) -> Any:
+        return self.container.pod.kubelet
+
+    @property
+    def host(self) -> Any:
+        return self.container.pod.kubelet.host
+
+    @property
+    def clock(self) -> Any:
+        return self.container.pod.kubelet.clock
+
+    @property
+    def privileged(self) -> bool:
+        return bool((self.container.spec.get("securityContext") or {}).get("privileged"))
+
+    def say(self, line: str) -> None:
+        self.out(line + "\n")
+
+    @property
+    def identity(self) -> Identity:
+        pod = self.pod
+        return service_account_identity(pod.namespace, pod.account, (pod.name, pod.uid), (pod.kubelet.name, pod.kubelet.uid))
+
+    def request(self, method: str, path: str, body: Any = None, **options: Any) -> Process:
+        """A request with this pod's service account; raises ApiError as the server refuses it."""
+        identity = self.identity
+        return (yield Call(lambda: self.kubelet.api.request(method, path, body, identity=identity, **options)))
+
+    def option(self, name: str, env: str = "", default: str = "") -> str:
+        """Value of --name value, --name=value or -name=value, else of the environment variable."""
+        for index, word in enumerate(self.argv):
+            flag, equals, value = word.partition("=")
+            if flag.lstrip("-") == name and flag.startswith("-"):
+                if equals:
+                    return value
+                following = self.argv[index + 1] if index + 1 < len(self.argv) else ""
+                return following if following and not following.startswith("-") else "true"
+        return self.env.get(env, "") or default if env else default
+
+
+def command_line(container: Any) -> list[str]:
+    """command and args with $(NAME) expanded; the image's entry point where no command is given."""
+    words = list(container.spec.get("command") or []) or list(registry.entry_point(container.image))
+    arguments = container.spec.get("args")
+    if arguments is None and not container.spec.get("command"):
+        arguments = registry.default_arguments(container.image)
+    return [expand(word, container.env) for word in [*words, *(arguments or [])]]
+
+
+def executable_fault(container: Any, argv: list[str]) -> str:
+    """The runtime's message when the command cannot be started at all."""
+    if not container.image.family or not argv:
+        return "" if argv or not container.image.family else "no command specified"
+    name = posixpath.basename(argv[0])
+    if registry.find(container.image, name) or (name in SHELLS and registry.shell_in(container.image)):
+        return ""
+    if container.view.is_file(argv[0]) or (registry.shell_in(container.image) and shell.is_tool(name)):
+        return ""
+    where = "executable file not found in $PATH" if "/" not in argv[0] else "no such file or directory"
+    what = f'exec: "{argv[0]}": {where}' if "/" not in argv[0] else f'exec: "{argv[0]}": stat {argv[0]}: {where}'
+    return ("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+            f"unable to start container process: error during container init: {what}")
+
+
+def main(container: Any) -> Process:
+    """The container's first process; returns its exit code."""
+    argv = command_line(container)
+    label = posixpath.basename(argv[0]) if argv else container.image.basename
+    container.write_log(f"[sandbox] simulated {label} on node {container.pod.kubelet.name}\n")
+    proc = Proc(container, argv, dict(container.env), container.write_log)
+    if not argv:
+        yield Park()
+        return 0
+    return (yield from execute(proc, first=True))
+
+
+def execute(proc: Proc, first: bool = False) -> Process:
+    """Run argv of `proc`. Unknown programs of unknown images just run; of known images they are not there."""
+    name = posixpath.basename(proc.argv[0])
+    if name in SHELLS and registry.shell_in(proc.container.image):
+        if first:
+            proc.container.ignores_term = not proc.pod.spec.get("hostPID")
+        return (yield from shell.run_shell(proc, execute))
+    program = registry.find(proc.container.image, name)
+    if program:
+        if first:
+            proc.container.ignores_term = False
+        return (yield from program(proc))
+    if "/" in proc.argv[0] and proc.view.is_file(proc.argv[0]):
+        return (yield from shell.run_file(proc, proc.argv[0], execute))
+    if first and not proc.container.image.family:
+        yield Park()
+        return 0
+    return (yield from shell.run_words(proc, execute))
+
+
+def run_probe(container: Any, command: list[str], out: Callable[[str], None]) -> Process:
+    """exec into a running container (probes, preStop)."""
+    return (yield from execute(Proc(container, [expand(w, container.env) for w in command], dict(container.env), out)))

@@ -1,0 +1,207 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The device plugin, GPU feature discovery's neighbour config-manager, and their configuration (NVIDIA/k8s-device-plugin v0.20.0)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import yaml
+
+from fleet_agent import nvml
+from fleet_agent.api import ApiError, Unreachable
+from fleet_agent.devices import Endpoint
+from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
+
+CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
+SOCKETS = "/var/lib/kubelet/device-plugins"
+
+
+class ConfigError(Exception):
+    """The plugin's own words about its configuration."""
+
+
+def load_config(proc: Any) -> dict[str, Any]:
+    """File, then flags and environment on top."""
+    path = proc.option("config-file", "CONFIG_FILE")
+    if not path:
+        return {}
+    try:
+        config = yaml.safe_load(proc.view.read(path)) or {}
+    except OSError as error:
+        raise ConfigError(f"unable to load config: unable to finalize config: unable to parse config file: error opening config file: open {path}: "
+                          f"{str(error.strerror).lower()}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError("unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
+                          f"unmarshal error: {error}") from error
+    if not isinstance(config, dict) or config.get("version") not in ("v1",):
+        raise ConfigError("unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
+                          f"unknown version: {config.get('version') if isinstance(config, dict) else config}")
+    return config
+
+
+def setting(proc: Any, config: dict[str, Any], flag: str, env: str, key: str, default: str, part: str = "") -> str:
+    """Command line, environment, then file: the order of the real one's precedence."""
+    given = proc.option(flag, env)
+    if given:
+        return str(given)
+    flags = config.get("flags") or {}
+    value = (flags.get(part) or {}).get(key) if part else flags.get(key)
+    if value is None:
+        return default
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def device_plugin(proc: Any) -> Process:
+    proc.say("Starting NVIDIA Device Plugin")
+    while True:
+        try:
+            config = load_config(proc)
+        except ConfigError as error:
+            proc.say(f"E main.go] error starting plugins: {error}")
+            return 1
+        if not proc.view.is_file(f"{SOCKETS}/kubelet.sock") or not proc.view.locate(SOCKETS).host:
+            proc.say(f"E main.go] failed to create FS watcher for {SOCKETS}/: no such file or directory")
+            return 1
+        fault = _discovery_fault(proc, config)
+        if fault:
+            proc.say(fault)
+            if setting(proc, config, "fail-on-init-error", "FAIL_ON_INIT_ERROR", "failOnInitError", "true").lower() == "true":
+                proc.say("E main.go] error starting plugins: error creating plugin manager: unable to create plugin manager: invalid device discovery strategy")
+                return 1
+            proc.say("No devices found. Waiting indefinitely.")
+            yield Park()
+            return 0
+        nvml.hold(proc)
+        again = yield from _serve(proc, config)
+        if not again:
+            return 0
+
+
+def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
+    root = proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT") or proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root"
+    if nvml.is_tegra(proc):
+        return ""
+    error = nvml.error(proc, root)
+    if not error:
+        return ""
+    return (f"E factory.go] Incompatible strategy detected auto\nE factory.go] NVML initialization failed: {error}\n"
+            "E factory.go] If this is a GPU node, did you configure the NVIDIA Container Toolkit?\n"
+            "E factory.go] You can check the prerequisites at: https://github.com/NVIDIA/k8s-device-plugin#prerequisites\n"
+            "E factory.go] If this is not a GPU node, you should set up a toleration or nodeSelector to only deploy this plugin on GPU nodes")
+
+
+def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
+    """The resource that the configuration makes of the GPUs."""
+    name, replicas = "nvidia.com/gpu", 1
+    for rule in (config.get("resources") or {}).get("gpus") or []:
+        if rule.get("pattern") in ("*", proc.host.spec.gpu.product.replace("-", " ")):
+            name = rule["name"] if "/" in rule["name"] else "nvidia.com/" + rule["name"]
+            break
+    sharing = config.get("sharing") or {}
+    shared = sharing.get("timeSlicing") or sharing.get("mps") or {}
+    for resource in shared.get("resources") or []:
+        if resource.get("name") == name:
+            replicas = int(resource.get("replicas", 1))
+            rename = resource.get("rename")
+            name = (rename if "/" in rename else "nvidia.com/" + rename) if rename else name + ".shared" if shared.get("renameByDefault") else name
+            break
+    gpus = ["tegra#0"] if nvml.is_tegra(proc) else [f"gpu#{i}" for i in nvml.gpus(proc)]
+    gpus = gpus[:proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]
+    ids = {gpu if replicas == 1 else f"{gpu}::{n}": True for n in range(replicas) for gpu in gpus}
+    strategies = setting(proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin").split(",")
+    identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
+    return Endpoint(name, ids, proc.container.container_id, tuple(strategies), identity)
+
+
+def _serve(proc: Any, config: dict[str, Any]) -> Process:
+    """Registered until the process ends; True asks for another start (configuration, other GPUs)."""
+    kubelet, container = proc.kubelet, proc.container
+    yield Sleep(proc.clock.delay("plugin_register"))
+    offered = endpoint(proc, config)
+    if any(s.startswith("cdi") for s in offered.strategies):
+        proc.view.make_folder("/var/run/cdi", True)
+        proc.view.write(CDI_SPEC, "cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\n")
+    proc.say(f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock")
+    starts = kubelet.kubelet_starts
+    kubelet.devices.register(offered)
+    proc.say(f"I server.go] Registered device plugin for '{offered.resource}' with Kubelet")
+    owner = container.container_id
+    gone = functools.partial(kubelet.devices.unregister, owner)
+    container.at_exit.append(gone)
+    reloads = container.hangups
+    try:
+        while True:
+            yield Poll(1, proc.host)
+            if container.hangups != reloads:
+                proc.say("I main.go] Received SIGHUP, restarting.")
+                break
+            now = endpoint(proc, config)
+            if kubelet.kubelet_starts != starts:
+                proc.say(f"I main.go] inotify: {SOCKETS}/kubelet.sock created, restarting.")
+                yield Sleep(4)
+                break
+            if now.devices != offered.devices:
+                break
+    except Terminated:
+        proc.say("I main.go] Received signal \"terminated\", shutting down.")
+        return False
+    container.at_exit.remove(gone)
+    if endpoint(proc, config).resource != offered.resource:
+        kubelet.devices.unregister(owner)
+    return True
+
+
+def config_manager(proc: Any) -> Process:
+    """Picks the configuration that the node's label names, and signals the plugin when it changes."""
+    source, target = proc.option("config-file-srcdir", "CONFIG_FILE_SRCDIR"), proc.option("config-file-dst", "CONFIG_FILE_DST")
+    label = proc.option("node-label", "NODE_LABEL") or "nvidia.com/device-plugin.config"
+    node = proc.option("node-name", "NODE_NAME")
+    oneshot = proc.option("oneshot", "ONESHOT", "false").lower() == "true"
+    current = None
+    while True:
+        try:
+            item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
+        except (ApiError, Unreachable) as error:
+            proc.say(f'level=error msg="Error: unable to get node \\"{node}\\": {error}"')
+            return 1
+        wanted = (item["metadata"].get("labels") or {}).get(label, "")
+        if wanted != current:
+            fault = _switch(proc, source, target, wanted)
+            if fault:
+                proc.say(f'level=error msg="Error: {fault}"')
+                return 1
+            if current is not None:
+                _signal_plugin(proc)
+            current = wanted
+        if oneshot:
+            return 0
+        yield Poll(1, proc.host)
+
+
+def _switch(proc: Any, source: str, target: str, wanted: str) -> str:
+    names = [n for n in proc.view.names(source) if not n.startswith(".")] if proc.view.is_folder(source) else []
+    name = wanted or proc.option("default-config", "DEFAULT_CONFIG")
+    if not name:
+        strategies = (proc.env.get("FALLBACK_STRATEGIES") or "empty").split(",")
+        name = next(iter(names), "") if "single" in strategies and len(names) == 1 else "default" if "named" in strategies and "default" in names else ""
+    if name and name not in names:
+        return f"specified config {name} does not exist"
+    text = proc.view.read(f"{source}/{name}") if name else "version: v1\n"
+    try:
+        proc.view.write(target, text)
+    except OSError as error:
+        return f"error updating config: {error.filename}: {error.strerror}"
+    proc.say(f'level=info msg="Successfully updated to config: {name or "<none>"}"')
+    return ""
+
+
+def _signal_plugin(proc: Any) -> None:
+    """SIGHUP reaches other containers only in a shared process namespace."""
+    if proc.option("send-signal", "SEND_SIGNAL", "true").lower() == "true" and proc.pod.spec.get("shareProcessNamespace"):
+        for container in proc.pod.main:
+            if container is not proc.container:
+                container.hangups += 1
+        proc.host.changed()

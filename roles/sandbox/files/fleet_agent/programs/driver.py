@@ -1,0 +1,259 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver container and its manager.
+
+Order and messages are those of NVIDIA/gpu-driver-container 06a208c, ubuntu24.04/nvidia-driver (built in place) and
+ubuntu24.04/precompiled/nvidia-driver; the manager's those of k8s-driver-manager 0.12 as far as its shell predecessor shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleet_agent import images
+from fleet_agent.api import MERGE, ApiError, Unreachable
+from fleet_agent.hostfs import DRIVER_FILES
+from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
+from fleet_agent.view import is_bidirectional
+
+MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
+STATE_FILE = "/run/nvidia/nvidia-driver.state"
+DAEMONS = "/run/nvidia/validations/.driver-daemons-status"
+# Kernels that a distribution's archive has headers for, by operating system; any other is nobody's package.
+PACKAGED_KERNEL = {"ubuntu": r"\d+\.\d+\.\d+-\d+-[a-z0-9-]+", "rhel": r".*\.el\d+.*", "rocky": r".*\.el\d+.*", "sles": r".*-default"}
+
+
+def driver(proc: Any) -> Process:
+    command = proc.argv[1] if len(proc.argv) > 1 else ""
+    if command == "init":
+        return (yield from _init(proc))
+    if command == "probe_nvidia_peermem":
+        proc.say("MOFED drivers are not ready, skipping probe to avoid container restarts...")
+        return 0
+    if command == "reload_nvidia_peermem":
+        proc.say("waiting for mellanox ofed and nvidia drivers to be installed")
+        yield Park()
+        return 0
+    proc.say("Usage: nvidia-driver COMMAND [ARG...]\n\nCommands:\n  init   [-a | --accept-license] [-m | --max-threads MAX_THREADS]")
+    return 1
+
+
+def _content(proc: Any) -> images.DriverImage:
+    """What is in the image; one that is named by digest only is believed to fit."""
+    spec, image = proc.host.spec, proc.container.image
+    found = images.driver_image(image.tag) if image.tag else None
+    return found or images.DriverImage(images.tables()["families"]["driver"]["versions"][-1], spec.driver_os_tags[0])
+
+
+def in_use(host: Any) -> bool:
+    return "nvidia" in host.modules and bool(host.clients)
+
+
+def _unload(proc: Any) -> bool:
+    """_unload_driver: the modules go, or stay because somebody holds them."""
+    host = proc.host
+    proc.say("Unloading NVIDIA driver kernel modules...")
+    if "nvidia" not in host.modules:
+        return True
+    if in_use(host):
+        for name in MODULES:
+            proc.say(f"{name:<20} 104071168  {host.references(name)}")
+        proc.say("Could not unload NVIDIA driver kernel modules, driver is in use")
+        return False
+    for name in MODULES:
+        host.modules.pop(name, None)
+    host.changed()
+    return True
+
+
+def _prerequisites(proc: Any, content: images.DriverImage) -> Process:
+    """Packages, headers, compiler or precompiled packages. Empty, or the last words of the script."""
+    spec, clock = proc.host.spec, proc.clock
+    if content.os_tag not in spec.driver_os_tags or (not content.precompiled and not _packaged(spec)):
+        yield Sleep(clock.jitter(4))
+        if content.precompiled:
+            return _no_package(content, spec.kernel)
+        return "Resolving Linux kernel version...\nCould not resolve Linux kernel version"
+    if content.precompiled:
+        if content.kernel != spec.kernel:
+            yield Sleep(clock.jitter(4))
+            return _no_package(content, spec.kernel)
+        proc.say("Installing Open NVIDIA driver kernel modules...")
+        yield Sleep(clock.delay("driver_precompiled"))
+        return ""
+    proc.say("Updating the package cache...\nResolving Linux kernel version...\n"
+             f"Proceeding with Linux kernel version {spec.kernel}\nInstalling Linux kernel headers...")
+    yield Sleep(clock.delay("driver_build") / 3)
+    proc.say("Installing Linux kernel module files...\nGenerating Linux kernel version string...\nVerifying archive integrity... OK\n"
+             f"Welcome to the NVIDIA Software Installer for Unix/Linux\n\nBuilding kernel modules for {spec.kernel}")
+    yield Sleep(clock.delay("driver_build") * 2 / 3)
+    return ""
+
+
+def _packaged(spec: Any) -> bool:
+    return re.fullmatch(PACKAGED_KERNEL.get(spec.os_id, r".*"), spec.kernel) is not None
+
+
+def _no_package(content: images.DriverImage, kernel: str) -> str:
+    branch = content.version.split(".", maxsplit=1)[0]
+    return ("Reading package lists...\nBuilding dependency tree...\nReading state information...\n"
+            f"E: Unable to locate package linux-modules-nvidia-{branch}-server-open-{kernel}\n"
+            f"E: Couldn't find any package by glob 'linux-modules-nvidia-{branch}-server-open-{kernel}'")
+
+
+def _load_fault(proc: Any) -> str:
+    """Why modprobe fails, with what the kernel says; empty when it does not."""
+    host = proc.host
+    if not proc.privileged:
+        return "modprobe: ERROR: could not insert 'nvidia': Operation not permitted"
+    if "nouveau" in host.modules:
+        return ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
+                "NVRM: The NVIDIA probe routine was not called for 8 device(s).\nNVRM: This can occur when another driver was loaded and\n"
+                "NVRM: obtained ownership of the NVIDIA device(s).\nNVRM: Try unloading the conflicting kernel module (nouveau) and/or reconfigure")
+    if host.spec.gpu is None:
+        return "modprobe: ERROR: could not insert 'nvidia': No such device\nNVRM: No NVIDIA GPU found."
+    return proc.kubelet.agent.faults.driver_load(host.spec)
+
+
+def _init(proc: Any) -> Process:
+    host, view, container = proc.host, proc.view, proc.container
+    content = _content(proc)
+    kind = f"branch {content.version.split('.', maxsplit=1)[0]}" if content.precompiled else f"version {content.version}"
+    proc.say("\n========== NVIDIA Software Installer ==========\n")
+    proc.say(f"Starting installation of NVIDIA driver {kind} for Linux kernel version {host.spec.kernel}\n")
+    if not view.is_folder("/run/nvidia"):
+        proc.say("/usr/local/bin/nvidia-driver: line 747: /run/nvidia/nvidia-driver.pid: No such file or directory")
+        return 1
+    if host.driver_owner not in ("", container.container_id):
+        proc.say("An instance of the NVIDIA driver is already running, aborting")
+        return 1
+    host.driver_owner = container.container_id
+    container.at_exit.append(lambda: _released(host, container.container_id))
+    digest = proc.env.get("DRIVER_CONFIG_DIGEST", "")
+    view.make_folder("/run/nvidia/validations", True)
+    view.write(DAEMONS, "NotReady\n")
+    stored = view.read(STATE_FILE).strip() if view.is_file(STATE_FILE) else ""
+    if not content.precompiled and digest and "nvidia" in host.modules and stored == digest:
+        proc.say("The NVIDIA driver is already loaded with the desired configuration, performing userspace-only install")
+        yield Sleep(proc.clock.delay("driver_load"))
+    else:
+        if not _unload(proc):
+            return 1
+        fault = yield from _prerequisites(proc, content)
+        if fault:
+            proc.say(fault)
+            return 100 if fault.startswith("Reading") else 1
+        fault = yield from _load(proc, content)
+        if fault:
+            return 1
+    _finish(proc, digest)
+    return (yield from _wait_for_signal(proc))
+
+
+def _released(host: Any, owner: str) -> None:
+    if host.driver_owner == owner:
+        host.driver_owner = ""
+    host.unmount_of(owner)
+
+
+def _load(proc: Any, content: images.DriverImage) -> Process:
+    host = proc.host
+    proc.say("Loading ipmi and i2c_core kernel modules...\nLoading NVIDIA driver kernel modules...\n+ modprobe nvidia")
+    yield Sleep(proc.clock.delay("driver_load"))
+    fault = _load_fault(proc)
+    if fault:
+        proc.say(fault)
+        return fault
+    proc.say("+ modprobe nvidia-uvm\n+ modprobe nvidia-modeset\nStarting NVIDIA persistence daemon...")
+    host.modules.update(dict.fromkeys(MODULES, content.version))
+    host.changed()
+    return ""
+
+
+def _finish(proc: Any, digest: str) -> None:
+    """Mount the root file system; it is seen outside only where the volume is mounted Bidirectional."""
+    view, container = proc.view, proc.container
+    proc.say("Mounting NVIDIA driver rootfs...")
+    files = dict.fromkeys(DRIVER_FILES, "")
+    volume = view.volume("/run/nvidia/driver")
+    if is_bidirectional(volume):
+        place = view.locate("/run/nvidia/driver")
+        proc.host.mount(place.path, container.container_id, files)
+    view.own.update({"/run/nvidia/driver" + name: "" for name in files})
+    if not proc.kubelet.agent.faults.daemons_stuck(proc.host.spec):
+        view.write(DAEMONS, "Ready\n")
+    view.write(STATE_FILE, digest + "\n")
+    proc.say("Storing driver configuration digest...\nDone, now waiting for signal")
+
+
+def _wait_for_signal(proc: Any) -> Process:
+    while True:
+        try:
+            yield Park()
+        except Terminated:
+            proc.say("Caught signal")
+            yield Sleep(proc.clock.delay("driver_unload"))
+            if _unload(proc):
+                proc.say("Unmounting NVIDIA driver rootfs...")
+                return 0
+
+
+# -- k8s-driver-manager
+
+OPERANDS = ("operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "mig-manager", "mps-control-daemon")
+PAUSED = "paused-for-driver-upgrade"
+
+
+def manager(proc: Any) -> Process:
+    """driver-manager uninstall_driver: clients leave, modules are unloaded, clients may come back."""
+    node = proc.env.get("NODE_NAME", "")
+    if not node:
+        proc.say('level=fatal msg="NODE_NAME environment variable must be set"')
+        return 1
+    try:
+        item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
+        if proc.host.spec.host_driver:
+            proc.say('level=info msg="NVIDIA GPU driver is already pre-installed on the node, disabling the containerized driver on the node"')
+            yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"nvidia.com/gpu.deploy.driver": "pre-installed"}}},
+                                    content_type=MERGE)
+            return 1
+        if "nvidia" not in proc.host.modules:
+            proc.say('level=info msg="NVIDIA driver is not loaded, nothing to uninstall"')
+            return 0
+        stored = proc.host.read(STATE_FILE) or ""
+        if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
+            proc.say('level=info msg="Driver is loaded with the desired configuration, skipping uninstall"')
+            return 0
+        return (yield from _uninstall(proc, node, item["metadata"].get("labels") or {}))
+    except (ApiError, Unreachable) as error:
+        proc.say(f'level=error msg="Failed to uninstall nvidia driver components: {error}"')
+        return 1
+
+
+def _uninstall(proc: Any, node: str, labels: dict[str, str]) -> Process:
+    keys = [f"nvidia.com/gpu.deploy.{name}" for name in OPERANDS]
+    before = {key: labels[key] for key in keys if labels.get(key) == "true"}
+    proc.say('level=info msg="Shutting down all GPU clients on the current node by disabling their component-specific nodeSelector labels"')
+    if before:
+        yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": dict.fromkeys(before, PAUSED)}}, content_type=MERGE)
+    waited = 0.0
+    namespace = proc.env.get("OPERATOR_NAMESPACE") or proc.pod.namespace
+    yield from proc.request("GET", f"/api/v1/namespaces/{namespace}/pods", query={"fieldSelector": f"spec.nodeName={node}", "limit": 500})
+    while in_use(proc.host) and waited < 300 and before:
+        yield Sleep(2)
+        waited += 2
+    ok = _unload(proc)
+    if ok:
+        proc.host.unmount("/run/nvidia/driver")
+    proc.say('level=info msg="Rescheduling all GPU clients on the current node by enabling their component-specific nodeSelector labels"')
+    if before:
+        yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": before}}, content_type=MERGE)
+    if not ok:
+        proc.say('level=error msg="Unable to cleanup driver modules, attempting again with node drain is disabled"')
+        return 1
+    return 0
+
+
+__all__ = ["Poll", "driver", "manager"]

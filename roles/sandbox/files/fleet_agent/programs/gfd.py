@@ -1,0 +1,124 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPU feature discovery (NVIDIA/k8s-device-plugin v0.20.0, cmd/gpu-feature-discovery and internal/lm): labels into a NodeFeature or a file."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from fleet_agent import gpu_tools, nvml
+from fleet_agent.api import ApiError, Unreachable
+from fleet_agent.loop import Process, Sleep
+from fleet_agent.programs.device_plugin import ConfigError, load_config
+from fleet_agent.tools import seconds
+
+COMPUTE = {"H100": ("hopper", 9, 0), "H200": ("hopper", 9, 0), "A100": ("ampere", 8, 0), "A10": ("ampere", 8, 6), "L40S": ("ada-lovelace", 8, 9),
+           "L4": ("ada-lovelace", 8, 9), "T4": ("turing", 7, 5), "V100": ("volta", 7, 0), "B200": ("blackwell", 10, 0)}
+
+
+def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
+    gpu, version = proc.host.spec.gpu, proc.host.modules.get("nvidia", "")
+    count = len(nvml.gpus(proc))
+    family, major, minor = next((v for k, v in COMPUTE.items() if k in gpu.product), ("hopper", 9, 0))
+    driver, cuda = (version + "..").split("."), gpu_tools.cuda_version(version).split(".")
+    shared = (config.get("sharing") or {}).get("timeSlicing") or (config.get("sharing") or {}).get("mps") or {}
+    resource = next((r for r in shared.get("resources") or [] if r.get("name") == "nvidia.com/gpu"), None)
+    suffix = "-SHARED" if resource and not shared.get("renameByDefault") else ""
+    found = {"cuda.driver-version.full": version, "cuda.driver-version.major": driver[0], "cuda.driver-version.minor": driver[1],
+             "cuda.driver-version.revision": driver[2], "cuda.runtime-version.full": ".".join(cuda), "cuda.runtime-version.major": cuda[0],
+             "cuda.runtime-version.minor": cuda[1], "gpu.count": str(count), "gpu.product": gpu.product + suffix, "gpu.memory": str(gpu.memory_mib),
+             "gpu.family": family, "gpu.machine": "simulated", "gpu.compute.major": str(major), "gpu.compute.minor": str(minor),
+             "gpu.replicas": str(resource.get("replicas", 1)) if resource else "1", "gpu.mode": "compute",
+             "gpu.sharing-strategy": ("mps" if (config.get("sharing") or {}).get("mps") else "time-slicing") if resource else "none",
+             "mig.capable": str(gpu.mig_capable).lower(), "mig.strategy": proc.option("mig-strategy", "MIG_STRATEGY", "none"), "mps.capable": "false"}
+    if proc.option("no-timestamp", "GFD_NO_TIMESTAMP", "false").lower() != "true":
+        found["gfd.timestamp"] = now
+    return {"nvidia.com/" + key: re.sub(r"[^A-Za-z0-9_.-]", "-", value) for key, value in found.items()}
+
+
+def _uses_api(proc: Any) -> bool:
+    """Default since v0.19 of the image: NodeFeature objects; a file before."""
+    match = re.match(r"v0\.(\d+)", proc.container.image.tag)
+    default = "false" if match and int(match[1]) < 19 else "true"
+    given = proc.option("use-node-feature-api", "USE_NODE_FEATURE_API") or proc.env.get("GFD_USE_NODE_FEATURE_API", "")
+    return (given or default).lower() == "true"
+
+
+def gfd(proc: Any) -> Process:
+    proc.say("I main.go] Starting GPU feature discovery")
+    interval = seconds(proc.option("sleep-interval", "GFD_SLEEP_INTERVAL") or "60s") or 60.0
+    started = str(int(time.time()))
+    while True:
+        try:
+            config = load_config(proc)
+            error = nvml.error(proc, proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root")
+            if error and not nvml.is_tegra(proc):
+                raise ConfigError(f"failed to initialize NVML: {error}")
+            found = {} if nvml.is_tegra(proc) else labels(proc, config, started)
+            if _uses_api(proc):
+                yield from _publish(proc, found)
+            else:
+                path = proc.option("output-file", "GFD_OUTPUT_FILE") or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
+                proc.say(f"I output.go] Writing labels to output file {path}")
+                proc.view.write(path, "".join(f"{k}={v}\n" for k, v in found.items()))
+        except OSError as error_:
+            proc.say(f"E main.go] error creating or updating NodeFeature: error atomically writing file '{error_.filename}': {error_.strerror}")
+            return 1
+        except (ConfigError, ApiError, Unreachable) as error_:
+            proc.say(f"E main.go] {error_}")
+            return 1
+        if proc.option("oneshot", "GFD_ONESHOT", "false").lower() == "true":
+            return 0
+        yield Sleep(max(interval, proc.kubelet.agent.polite(proc)))
+
+
+def _owners(proc: Any) -> Process:
+    """DaemonSet and pod, when POD_NAME is given and the pod may be read; otherwise none, with a warning."""
+    name, namespace = proc.env.get("POD_NAME", ""), _namespace(proc)
+    if not name:
+        return []
+    try:
+        yield from proc.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
+    except ApiError as error:
+        proc.say(f"W output.go] Failed to resolve owner references: failed to get pod {namespace}/{name}: {error}")
+        return []
+    owner = next((o for o in proc.pod.owners if o["kind"] == "DaemonSet"), None)
+    if owner is None:
+        return []
+    return [{"apiVersion": owner["apiVersion"], "kind": "DaemonSet", "name": owner["name"], "uid": owner["uid"], "controller": True},
+            {"apiVersion": "v1", "kind": "Pod", "name": proc.pod.name, "uid": proc.pod.uid}]
+
+
+def _namespace(proc: Any) -> str:
+    return proc.option("namespace", "NAMESPACE") or proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace
+
+
+def _publish(proc: Any, found: dict[str, str]) -> Process:
+    node = proc.option("node-name", "NODE_NAME")
+    if not node:
+        raise ConfigError('required flag "node-name" not set')
+    namespace, name = _namespace(proc), f"nvidia-features-for-{node}"
+    base = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{namespace}/nodefeatures"
+    owners = yield from _owners(proc)
+    spec = {"features": {"flags": {}, "attributes": {}, "instances": {}}, "labels": found}
+    metadata = {"name": name, "labels": {"nfd.node.kubernetes.io/node-name": node}, "ownerReferences": owners}
+    try:
+        old = yield from proc.request("GET", f"{base}/{name}")
+    except ApiError as error:
+        if error.code != 404:
+            raise ConfigError(f"failed to get NodeFeature object: {error}") from error
+        old = None
+    body = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": metadata, "spec": spec}
+    try:
+        if old is None:
+            proc.say(f"I output.go] creating NodeFeature object {name}")
+            yield from proc.request("POST", base, body)
+        elif old.get("spec", {}).get("labels") != found or old["metadata"].get("ownerReferences", []) != owners:
+            proc.say(f"I output.go] Updating NodeFeature object {name}")
+            metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
+            yield from proc.request("PUT", f"{base}/{name}", body)
+    except ApiError as error:
+        raise ConfigError(f'failed to {"update" if old else "create"} NodeFeature object "{name}": {error}') from error

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""nfd-worker and nfd-gc of node-feature-discovery v0.19.0 (pkg/nfd-worker/nfd-worker.go, pkg/nfd-gc)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from fleet_agent import nfd_features
+from fleet_agent.api import ApiError, Informer, Unreachable
+from fleet_agent.loop import Park, Poll, Process, Sleep
+from fleet_agent.tools import seconds
+
+GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
+CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
+
+
+class Failed(Exception):
+    """The worker ends with this."""
+
+
+def read_config(proc: Any, flag: str, default: str) -> dict[str, Any]:
+    path = proc.option("config") or default
+    if not proc.view.is_file(path):
+        proc.say(f'I {flag}] "config file not found" path="{path}"')
+        return {}
+    try:
+        config = yaml.safe_load(proc.view.read(path)) or {}
+    except yaml.YAMLError as error:
+        raise Failed(f"failed to parse config file: {error}") from error
+    overrides = proc.option("options")
+    if overrides:
+        config.update(yaml.safe_load(overrides) or {})
+    return config if isinstance(config, dict) else {}
+
+
+def _sources(proc: Any, core: dict[str, Any], flag: str, key: str) -> list[str]:
+    given = proc.option(flag)
+    return given.split(",") if given else [str(s) for s in core.get(key) or ["all"]]
+
+
+def worker(proc: Any) -> Process:
+    node = proc.env.get("NODE_NAME", "")
+    proc.say(f'I nfd-worker.go] "Node Feature Discovery Worker" version="{proc.container.image.tag}" nodeName="{node}"')
+    try:
+        if not node:
+            raise Failed("NODE_NAME environment variable not set")
+        owners = None
+        while True:
+            config = read_config(proc, "nfd-worker.go", CONFIG)
+            core = config.get("core") or {}
+            if owners is None or core.get("ownerRefs") is not None:
+                owners = yield from _owners(proc, core, node)
+            yield Sleep(proc.clock.delay("pci_discovery"))
+            features = nfd_features.discover(proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources"))
+            if not nfd_features.pci_devices(proc.view) and not proc.view.is_folder("/host-sys"):
+                proc.say('E pci.go] "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"')
+            found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
+            if not core.get("noPublish") and proc.option("no-publish") != "true":
+                yield from _publish(proc, node, features, found, owners)
+            if proc.option("oneshot") == "true":
+                return 0
+            pause = seconds(str(core.get("sleepInterval") or "60s")) or 60.0
+            yield from _until_next(proc, max(pause, proc.kubelet.agent.polite(proc)))
+    except (Failed, ApiError, Unreachable) as error:
+        proc.say(f'E main.go] "error while running" err="{error}"')
+        return 1
+
+
+def _until_next(proc: Any, pause: float) -> Process:
+    """The next cycle, or earlier when a file in features.d or the configuration changes (both are watched)."""
+    def watched() -> tuple[Any, Any]:
+        path = proc.option("config") or CONFIG
+        return nfd_features.local_labels(proc.view), proc.view.read(path) if proc.view.is_file(path) else None
+    before, waited = watched(), 0.0
+    while waited < pause:
+        step = min(pause - waited, max(pause / 4, 1.0))
+        yield Sleep(step)
+        waited += step
+        if watched() != before:
+            return
+
+
+def _owners(proc: Any, core: dict[str, Any], node: str) -> Process:
+    if core.get("noOwnerRefs") or proc.option("no-owner-refs") == "true":
+        return []
+    found = []
+    asked = core.get("ownerRefs")
+    for source in ["pod", "ds"] if asked is None else asked:
+        if source == "node":
+            try:
+                item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
+            except ApiError as error:
+                raise Failed(f'cannot resolve Node owner reference "{node}": {error}') from error
+            found.append({"apiVersion": "v1", "kind": "Node", "name": node, "uid": item["metadata"]["uid"]})
+        elif source == "pod":
+            if proc.env.get("POD_NAME") and proc.env.get("POD_UID"):
+                found.append({"apiVersion": "v1", "kind": "Pod", "name": proc.env["POD_NAME"], "uid": proc.env["POD_UID"]})
+        elif source == "ds":
+            owner = yield from _daemon_set(proc)
+            found += [owner] if owner else []
+        else:
+            raise Failed(f'invalid owner reference source "{source}"')
+    return found
+
+
+def _daemon_set(proc: Any) -> Process:
+    name = proc.env.get("POD_NAME")
+    if not name:
+        return None
+    try:
+        item = yield from proc.request("GET", f"/api/v1/namespaces/{_namespace(proc)}/pods/{name}")
+    except ApiError as error:
+        proc.say(f'E nfd-worker.go] "failed to get pod to resolve DaemonSet owner reference" err="{error}"')
+        return None
+    owner = next((o for o in item["metadata"].get("ownerReferences") or [] if o["kind"] == "DaemonSet"), None)
+    return {k: owner[k] for k in ("apiVersion", "kind", "name", "uid")} if owner else None
+
+
+def _namespace(proc: Any) -> str:
+    return str(proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace)
+
+
+def _publish(proc: Any, node: str, features: dict[str, Any], found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
+    base = f"{GROUP}/namespaces/{_namespace(proc)}/nodefeatures"
+    annotations = {"nfd.node.kubernetes.io/worker.version": proc.container.image.tag}
+    if proc.env.get("POD_UID"):
+        annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.env["POD_UID"]
+    spec = {"features": features, "labels": found}
+    body: dict[str, Any] = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "spec": spec,
+                            "metadata": {"name": node, "annotations": annotations, "labels": {"nfd.node.kubernetes.io/node-name": node},
+                                         "ownerReferences": owners}}
+    try:
+        old = yield from proc.request("GET", f"{base}/{node}")
+    except ApiError as error:
+        if error.code != 404:
+            raise Failed(f"failed to get NodeFeature object: {error}") from error
+        old = None
+    try:
+        if old is None:
+            proc.say(f'I nfd-worker.go] "creating NodeFeature object" nodefeature="{_namespace(proc)}/{node}"')
+            yield from proc.request("POST", base, body)
+        elif old.get("spec") != spec or old["metadata"].get("ownerReferences", []) != owners or old["metadata"].get("annotations") != annotations:
+            proc.say(f'I nfd-worker.go] "updating NodeFeature object" nodefeature="{_namespace(proc)}/{node}"')
+            body["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+            yield from proc.request("PUT", f"{base}/{node}", body)
+    except ApiError as error:
+        raise Failed(f'failed to {"update" if old else "create"} NodeFeature object "{node}": {error}') from error
+
+
+def topology_updater(_proc: Any) -> Process:
+    yield Park()
+    return 0
+
+
+def gc(proc: Any) -> Process:
+    """Deletes NodeFeature objects of nodes that are gone: at the start, when a Node goes, and every interval."""
+    proc.say('I nfd-gc.go] "Node Feature Discovery Garbage Collector"')
+    gone: list[str] = []
+    task_host = proc.host
+
+    def on_node(kind: str, item: dict[str, Any]) -> None:
+        if kind == "DELETED":
+            proc.kubelet.loop.post(_note, item["metadata"]["name"])
+
+    def _note(name: str) -> None:
+        gone.append(name)
+        task_host.changed()
+
+    def on_error(error: Exception | None) -> None:
+        if error:
+            proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}"\n')
+        proc.container.healthy = error is None
+    proc.container.healthy = False
+    informer = Informer(proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error)
+    informer.start()
+    proc.container.at_exit.append(informer.stop)
+    interval = seconds(proc.option("gc-interval") or "1h") or 3600.0
+    waited = interval
+    while True:
+        if proc.container.healthy and (gone or waited >= interval):
+            waited = 0.0
+            gone.clear()
+            yield from _collect(proc)
+        yield Poll(2, proc.host) if waited < interval else Sleep(1)
+        waited += 2
+
+
+def _collect(proc: Any) -> Process:
+    try:
+        nodes = {n["metadata"]["name"] for n in (yield from proc.request("GET", "/api/v1/nodes")).get("items") or []}
+        for item in (yield from proc.request("GET", f"{GROUP}/nodefeatures")).get("items") or []:
+            metadata = item["metadata"]
+            if (metadata.get("labels") or {}).get("nfd.node.kubernetes.io/node-name", "") not in nodes:
+                proc.say(f'I nfd-gc.go] "deleting NodeFeature object" nodefeature="{metadata["namespace"]}/{metadata["name"]}"')
+                yield from proc.request("DELETE", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+    except (ApiError, Unreachable) as error:
+        proc.say(f'E nfd-gc.go] "failed to list or delete objects" err="{error}"')

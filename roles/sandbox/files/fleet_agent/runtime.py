@@ -1,0 +1,104 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The container runtime's part: pulls, sandboxes by runtime handler, and what the nvidia runtime does to a container."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet_agent import images, process
+from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.loop import Process, Sleep
+
+DEFAULT_HANDLERS = ("", "runc")
+
+
+def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
+    """Returns an empty text, or the runtime's error."""
+    host = kubelet.host
+    fault = host.spec.fault("image_pull_failure")
+    present = image.reference in host.images
+    if present and policy != "Always":
+        return ""
+    if policy == "Never":
+        return f'Container image "{image.reference}" is not present with pull policy of Never'
+    if fault is not None and fault.get("image", "") in ("", image.basename, image.reference, image.repository):
+        yield Sleep(kubelet.clock.jitter(0.5))
+        return images.unavailable(image)
+    if not images.exists(image):
+        yield Sleep(kubelet.clock.jitter(0.5))
+        return images.not_found(image)
+    offered = images.architectures(image)
+    if offered is not None and host.spec.image_arch not in offered:
+        yield Sleep(kubelet.clock.jitter(0.5))
+        return (f'rpc error: code = NotFound desc = failed to pull and unpack image "{images.qualified(image)}": no match for platform in manifest: not found')
+    if not present:
+        yield Sleep(kubelet.clock.jitter(images.pull_seconds(image)) if images.pull_seconds(image) else 0.05)
+        host.images.add(image.reference)
+    return ""
+
+
+def sandbox_fault(kubelet: Any, handler: str, sandbox_id: str) -> str:
+    """Why no sandbox can be made for a runtime handler; empty when it can."""
+    host = kubelet.host
+    if handler in host.handlers:
+        binary = host.handlers[handler]
+        if not binary or host.read(binary) is not None:
+            return ""
+        return ('Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox: failed to create containerd task: failed to create '
+                f'shim task: OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec {binary}: no such file or directory: unknown')
+    return (f'Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI runtime for sandbox "{sandbox_id}": '
+            f'no runtime for "{handler}" is configured')
+
+
+def prepare(container: Any) -> str:
+    """Set the container up; returns the message of a start that fails."""
+    argv = process.command_line(container)
+    return inject_gpus(container) or process.executable_fault(container, argv)
+
+
+def _wanted(container: Any, count: int) -> list[int] | None:
+    """GPU indices that NVIDIA_VISIBLE_DEVICES asks the nvidia runtime for; None: the runtime leaves the container alone."""
+    asked = container.env.get("NVIDIA_VISIBLE_DEVICES", "")
+    if asked in ("", "void"):
+        return None
+    if asked == "none":
+        return []
+    if asked == "all":
+        return list(range(count))
+    uuids = [gpu_uuid(container.pod.kubelet.host.spec.name, i) for i in range(count)]
+    wanted = []
+    for word in asked.split(","):
+        word = word.split("::")[0]
+        if word.isdigit() and int(word) < count:
+            wanted.append(int(word))
+        elif word in uuids:
+            wanted.append(uuids.index(word))
+    return wanted
+
+
+def inject_gpus(container: Any) -> str:
+    """What devices allocated by kubelet and the nvidia runtime bring in."""
+    kubelet, pod = container.pod.kubelet, container.pod
+    spec = kubelet.host.spec
+    count = spec.gpu.count if spec.gpu else 0
+    container.env.update(kubelet.devices.environment(container.devices))
+    container.gpus, container.driver_injected = [], False
+    if container.view.privileged and "nvidia" in kubelet.host.modules:
+        container.gpus = list(range(count))
+    cdi = kubelet.devices.cdi_indices(container.devices)
+    handler = pod.handler if pod.handler not in DEFAULT_HANDLERS else kubelet.host.default_handler
+    wanted = cdi if cdi is not None else (_wanted(container, count) if handler.startswith("nvidia") else None)
+    if wanted is None:
+        return ""
+    if cdi is not None and kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") is None:
+        return ("failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
+                f"k8s.device-plugin.nvidia.com/gpu={gpu_uuid(kubelet.name, cdi[0])}")
+    if "nvidia" not in kubelet.host.modules:
+        return ("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
+                "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
+                "nvidia-container-cli: initialization error: nvml error: driver not loaded")
+    container.gpus = wanted
+    container.driver_injected = True
+    return ""

@@ -1,0 +1,219 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`make bench`: one table, the peers in the same run on the same sandbox, and the stated budgets beside it.
+
+What is measured is a whole `ansible-playbook` process with one task, as a user runs it; the row "a module that only exits"
+tells how much of that is Ansible itself. Requests come from the API server's audit log. The exit status is 1 when a budget
+is missed. Times on a busy machine are noise: judge by requests, CPU and the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import peers
+import yaml
+from api import Api
+from delay_proxy import delayed
+from measure import Cost, Stage, median
+from subjects import fat_node, objects
+
+Rows = list[tuple[str, str, Cost]]
+ROUND_TRIP = 0.020
+SSA = {"state": "present", "apply": True, "server_side_apply": {"field_manager": "bench", "force_conflicts": True}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """One stated limit: what it is about, what was measured, what is allowed, and the same of the peer where there is one."""
+
+    what: str
+    measured: float
+    allowed: float
+    peer: float | None = None
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.allowed
+
+    def __str__(self) -> str:
+        ratio = f"{self.measured / self.peer:.2f} of the peer's {self.peer:g}" if self.peer else ""
+        return f"| {self.what} | {self.measured:.3g} | {self.allowed:g} | {'met' if self.met else '**MISSED**'} | {ratio} |"
+
+
+def ours(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
+    return [{"name": "Apply", "hwaccel.gpu.manifest_set": {"name": "bench", "kubeconfig": kubeconfig, "definition": objects(namespace), "wait": False}}]
+
+
+def peer_list(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
+    return [{"name": "Apply", "kubernetes.core.k8s": {"kubeconfig": kubeconfig, "definition": objects(namespace), **SSA}}]
+
+
+def peer_loop(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
+    task = {"kubeconfig": kubeconfig, "definition": "{{ item }}", **SSA}
+    label = {"label": "{{ item.metadata.name }}"}
+    return [{"name": "Apply", "kubernetes.core.k8s": task, "loop": objects(namespace), "loop_control": label}]
+
+
+CONTENDERS: dict[str, Callable[[str, str], list[dict[str, Any]]]] = {
+    "manifest_set": ours,
+    "kubernetes.core.k8s, list": peer_list,
+    "kubernetes.core.k8s, loop": peer_loop,
+}
+
+
+def drift(api: Api, namespace: str) -> None:
+    """Somebody edits one ConfigMap: a value of ours."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps/bench-0?fieldManager=somebody"
+    api.call("PATCH", path, {"data": {"key-0": "edited"}}, "application/merge-patch+json")
+
+
+def apply_rows(stage: Stage, api: Api, runs: int) -> Rows:
+    rows: Rows = []
+    # A cluster's first set makes the namespace of the records, once: that is not part of applying these objects.
+    first = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first", "namespace": "default"}}
+    task = {"name": "first", "kubeconfig": str(stage.kubeconfig), "definition": [first], "wait": False}
+    stage.run(stage.playbook("first", [{"name": "Apply", "hwaccel.gpu.manifest_set": task}]))
+    for number, (name, tasks) in enumerate(CONTENDERS.items()):
+        namespace = f"bench-{number}"
+        repeat = 1 if "loop" in name else runs
+        playbook = stage.playbook(f"apply-{number}", tasks(str(stage.kubeconfig), namespace))
+        progress(f"{name}: create, {repeat} no-op, one drifted")
+        rows.append((name, "create 40", stage.run(playbook)))
+        stage.run(playbook)
+        rows.append((name, "no-op", median(repeat, lambda chosen=playbook: stage.run(chosen))))
+        drift(api, namespace)
+        rows.append((name, "one drifted", stage.run(playbook)))
+        with delayed(str(api.address.hostname), int(api.address.port or 443), ROUND_TRIP) as port:
+            far = api.kubeconfig_at(port, stage.work / "far")
+            playbook = stage.playbook(f"far-{number}", tasks(str(far), namespace))
+            rows.append((name, "no-op, +20 ms", median(min(3, repeat), lambda chosen=playbook: stage.run(chosen))))
+    return rows
+
+
+def fleet_rows(stage: Stage, api: Api, count: int) -> Rows:
+    progress(f"making {count} nodes of 30 KB each")
+    api.each(lambda number: api.call("POST", "/api/v1/nodes", fat_node(number)), range(count))
+    rows: Rows = []
+    kubeconfig = str(stage.kubeconfig)
+    tasks = {
+        "node_info": {"name": "Read", "hwaccel.gpu.node_info": {"kubeconfig": kubeconfig}},
+        "kubernetes.core.k8s_info": {"name": "Read", "kubernetes.core.k8s_info": {"kubeconfig": kubeconfig, "kind": "Node"}, "no_log": True},
+    }
+    for name, task in tasks.items():
+        progress(f"{name} over {count} nodes")
+        rows.append((name, f"{count} nodes", stage.run(stage.playbook("fleet", [task]))))
+    progress("removing the nodes")
+    api.each(lambda number: api.call("DELETE", f"/api/v1/nodes/fat-{number}"), range(count))
+    return rows
+
+
+def site_rows(stage: Stage, runs: int) -> Rows:
+    inventory = stage.work / "site.yml"
+    cluster = {"ansible_connection": "local", "hwaccel_connection": {"kubeconfig": str(stage.kubeconfig)}}
+    inventory.write_text(yaml.safe_dump({"gpu_clusters": {"hosts": {"bench": cluster}}}), encoding="utf-8")
+    progress("site on 20 nodes, then its no-op")
+    first = stage.run("hwaccel.gpu.site", "-i", str(inventory))
+    again = median(runs, lambda: stage.run("hwaccel.gpu.site", "-i", str(inventory)))
+    return [("site", "20 nodes", first), ("site", "no-op", again)]
+
+
+def exit_row(stage: Stage, runs: int) -> Rows:
+    playbook = stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}])
+    return [("a module that only exits", "", median(runs, lambda: stage.run(playbook)))]
+
+
+def budgets(rows: Rows) -> list[Budget]:
+    cost = {(name, what): value for name, what, value in rows}
+    found = []
+    own, peer = "manifest_set", "kubernetes.core.k8s, list"
+    if (own, "no-op") in cost:
+        idle = next(value for name, what, value in rows if name.startswith("a module"))
+        no_op, other = cost[own, "no-op"], cost[peer, "no-op"]
+        found += [
+            Budget("no-op: requests", no_op.requests, 12, other.requests),
+            Budget("no-op: writes", no_op.writes, 0, other.writes or None),
+            Budget("no-op: changed tasks", no_op.changed, 0),
+            Budget("no-op: CPU seconds above a module that only exits", no_op.cpu - idle.cpu, 0.35, round(other.cpu - idle.cpu, 2)),
+            Budget("create: requests", cost[own, "create 40"].requests, 2 * 40 + 15, cost[peer, "create 40"].requests),
+            Budget("create: writes", cost[own, "create 40"].writes, 40 + 2, cost[peer, "create 40"].writes),
+            Budget("one drifted: writes (the object; the record before and after)", cost[own, "one drifted"].writes, 3, cost[peer, "one drifted"].writes),
+        ]
+    for name, what, value in rows:
+        if name == "node_info":
+            other = next(other for peer_name, peer_what, other in rows if peer_name == "kubernetes.core.k8s_info")
+            found.append(Budget(f"node_info, {what}: seconds", value.wall, 8, round(other.wall, 1)))
+            found.append(Budget(f"node_info, {what}: peak MiB", value.peak_mib, 150, round(other.peak_mib)))
+        if name == "site" and what == "no-op":
+            found.append(Budget("site, no-op: seconds", value.wall, 20))
+            found.append(Budget("site, no-op: writes", value.writes, 0))
+            found.append(Budget("site, no-op: changed tasks", value.changed, 0))
+    return found
+
+
+def progress(text: str) -> None:
+    print(f"... {text}", file=sys.stderr, flush=True)
+
+
+def table(rows: Rows) -> str:
+    lines = [f"Peers: {peers.version()}; Python {sys.version.split()[0]}, {os.cpu_count()} cores; medians where repeated.", ""]
+    lines += ["| what | run | requests | writes | CPU s | wall s | peak MiB |", "|---|---|---:|---:|---:|---:|---:|"]
+    lines += [
+        f"| {name} | {what} | {cost.requests} | {cost.writes} | {cost.cpu:.2f} | {cost.wall:.2f} | {cost.peak_mib:.0f} |" for name, what, cost in rows
+    ]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def sandbox(fleet: dict[str, Any]) -> Iterator[Stage]:
+    """A sandbox of the benchmark's own, taken away in any case."""
+    state = peers.environments.BUILD / "state" / "bench"
+    os.environ["XDG_STATE_HOME"] = str(state)
+    root = state / "hwaccel-gpu" / "sandbox" / "bench"
+    stage = Stage(root / "kubeconfig", root / "audit.log", peers.environments.BUILD / "bench")
+    role = {"name": "hwaccel.gpu.sandbox"}
+    variables = {"sandbox_name": "bench", "sandbox_fleet": fleet}
+    try:
+        progress("starting a sandbox (the first run builds its control plane: minutes)")
+        stage.run(stage.playbook("up", [{"name": "Start", "ansible.builtin.include_role": role}], variables))
+        yield stage
+    finally:
+        stage.run(stage.playbook("down", [{"name": "Remove", "ansible.builtin.include_role": role}], variables | {"sandbox_state": "absent"}))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The benchmark")
+    parser.add_argument("--nodes", type=int, default=5000, help="fat nodes for node_info (5,000 take about 6 GiB of memory)")
+    parser.add_argument("--runs", type=int, default=10, help="repetitions of each no-op")
+    parser.add_argument("--parts", default="apply,site,fleet")
+    parser.add_argument("--state-dir", type=pathlib.Path, help="a sandbox that runs already, instead of one of the benchmark's own")
+    arguments = parser.parse_args()
+    os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join([str(peers.environments.BUILD), str(peers.collections_folder())])
+    fleet_file = pathlib.Path(__file__).with_name("fleet.yml")
+    rows: Rows = []
+    own = sandbox(yaml.safe_load(fleet_file.read_text(encoding="utf-8")))
+    given = arguments.state_dir
+    with contextlib.nullcontext(Stage(given / "kubeconfig", given / "audit.log", peers.environments.BUILD / "bench")) if given else own as stage:
+        api = Api(stage.kubeconfig)
+        rows += exit_row(stage, arguments.runs)
+        for part in arguments.parts.split(","):
+            rows += {
+                "apply": lambda: apply_rows(stage, api, arguments.runs),
+                "site": lambda: site_rows(stage, min(3, arguments.runs)),
+                "fleet": lambda: fleet_rows(stage, api, arguments.nodes),
+            }[part]()
+    judged = budgets(rows)
+    print(table(rows) + "\n\n| budget | measured | allowed | | beside the peer |\n|---|---:|---:|---|---|\n" + "\n".join(map(str, judged)))
+    return 0 if all(budget.met for budget in judged) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

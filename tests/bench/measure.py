@@ -1,0 +1,96 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs one command and tells what it cost: wall time, CPU and peak memory of all its processes, requests to the API server."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
+
+from support.audit import AuditLog
+
+#: The benchmark's own requests (nodes it makes, drift it causes) carry this name and are not counted.
+OWN_AGENT = "hwaccel-bench"
+RECAP = re.compile(r"changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """peak_mib: of the largest single process; requests and writes: of the admin identity; changed: tasks, by Ansible's recap."""
+
+    wall: float
+    cpu: float
+    peak_mib: float
+    requests: int
+    writes: int
+    changed: int
+
+
+class Stage:
+    """A sandbox, its audit log and a folder for playbooks."""
+
+    def __init__(self, kubeconfig: pathlib.Path, audit_log: pathlib.Path, work: pathlib.Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.audit_log = audit_log
+        self.work = work
+        work.mkdir(parents=True, exist_ok=True)
+
+    def playbook(self, name: str, tasks: list[dict[str, Any]], variables: dict[str, Any] | None = None) -> pathlib.Path:
+        play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks, "vars": variables or {}}
+        path = self.work / f"{name}.yml"
+        path.write_text(json.dumps([play]), encoding="utf-8")
+        return path
+
+    def run(self, playbook: pathlib.Path | str, *arguments: str, expect_success: bool = True) -> Cost:
+        command = ["ansible-playbook", "-i", "localhost,", "-e", "ansible_python_interpreter={{ ansible_playbook_python }}", str(playbook), *arguments]
+        log = AuditLog(self.audit_log)
+        output = self.work / "output.log"
+        began = time.monotonic()
+        with open(output, "w", encoding="utf-8") as file:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=os.environ | {"ANSIBLE_NOCOLOR": "1"})
+            status, usage = os.wait4(process.pid, 0)[1:]
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.monotonic() - began
+        text = output.read_text(encoding="utf-8")
+        if process.returncode and expect_success:
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-6000:]}")
+        recap = RECAP.findall(text)
+        seen = [request for request in log.requests() if self.is_counted(request)] if self.audit_log.exists() else []
+        return Cost(
+            wall=wall,
+            cpu=usage.ru_utime + usage.ru_stime,
+            peak_mib=usage.ru_maxrss / 1024,
+            requests=len(seen),
+            writes=sum(request.is_write for request in seen),
+            changed=sum(int(found[0]) for found in recap),
+        )
+
+    @staticmethod
+    def is_counted(request: Any) -> bool:
+        """What an Ansible run asked: not the control plane's own components, not the simulated nodes, not this benchmark."""
+        return not request.user.startswith("system:") and not request.user_agent.startswith((OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet"))
+
+
+def median(runs: int, once: Callable[[], Cost]) -> Cost:
+    """The middle of several runs for times and memory; the counts must be the same in each, or the largest is told."""
+    costs = [once() for dummy in range(runs)]
+    return Cost(
+        wall=statistics.median(cost.wall for cost in costs),
+        cpu=statistics.median(cost.cpu for cost in costs),
+        peak_mib=statistics.median(cost.peak_mib for cost in costs),
+        requests=max(cost.requests for cost in costs),
+        writes=max(cost.writes for cost in costs),
+        changed=max(cost.changed for cost in costs),
+    )

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the benchmark applies and lists: 40 objects of 8 kinds in one namespace, and nodes as fat as real ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+COUNTS = {"ServiceAccount": 5, "ConfigMap": 12, "Role": 4, "RoleBinding": 4, "Service": 6, "DaemonSet": 4, "Deployment": 4}
+RBAC = "rbac.authorization.k8s.io"
+
+
+def workload(kind: str, name: str) -> dict[str, Any]:
+    """A workload that no node matches: it costs the controllers nothing."""
+    labels = {"app": name}
+    container = {
+        "name": "main",
+        "image": "registry.invalid/bench:1",
+        "env": [{"name": f"OPTION_{number}", "value": str(number)} for number in range(6)],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    pod = {"metadata": {"labels": labels}, "spec": {"nodeSelector": {"bench": "none"}, "containers": [container]}}
+    spec: dict[str, Any] = {"selector": {"matchLabels": labels}, "template": pod}
+    if kind == "Deployment":
+        spec["replicas"] = 0
+    return {"apiVersion": "apps/v1", "kind": kind, "spec": spec}
+
+
+def body(kind: str, number: int) -> dict[str, Any]:
+    name = f"bench-{number}"
+    if kind in ("DaemonSet", "Deployment"):
+        return workload(kind, name)
+    return {
+        "ServiceAccount": {"apiVersion": "v1", "kind": kind, "automountServiceAccountToken": False},
+        "ConfigMap": {"apiVersion": "v1", "kind": kind, "data": {f"key-{key}": f"value {key} of {name}" for key in range(8)}},
+        "Role": {"apiVersion": f"{RBAC}/v1", "kind": kind, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]},
+        "RoleBinding": {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": kind,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name}],
+        },
+        "Service": {"apiVersion": "v1", "kind": kind, "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]}},
+    }[kind]
+
+
+def objects(namespace: str) -> list[dict[str, Any]]:
+    """The Namespace and 39 objects in it."""
+    found: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"bench": "true"}}}]
+    for kind, count in COUNTS.items():
+        for number in range(count):
+            manifest = body(kind, number)
+            manifest["metadata"] = {"name": f"bench-{number}", "namespace": namespace, "labels": {"bench": "true"}}
+            if kind == "RoleBinding":
+                manifest["subjects"][0]["namespace"] = namespace
+            found.append(manifest)
+    return found
+
+
+def fat_node(number: int) -> dict[str, Any]:
+    """About 30 KB, as a node with 50 images and NFD's labels has them; every fifth has no GPU."""
+    gpu = number % 5 != 0
+    labels = {f"feature.node.kubernetes.io/cpu-cpuid.FEATURE{index}": "true" for index in range(120)}
+    labels |= {"kubernetes.io/hostname": f"fat-{number}", "pool": "training" if gpu else "cpu"}
+    if gpu:
+        labels |= {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    image = "registry.invalid/image-"
+    images = [{"names": [f"{image}{index}@sha256:{index:064x}", f"{image}{index}:v1.{index}.0-{'x' * 180}"]} for index in range(50)]
+    resources = {"cpu": "128", "memory": "1056563204Ki", "pods": "110"} | ({"nvidia.com/gpu": "8"} if gpu else {})
+    info = {
+        "kernelVersion": f"6.8.0-{45 + number % 3}-generic",
+        "osImage": "Ubuntu 24.04.1 LTS",
+        "architecture": "amd64",
+        "operatingSystem": "linux",
+        "containerRuntimeVersion": "containerd://2.0.0",
+        "kubeletVersion": "v1.36.4",
+        "kubeProxyVersion": "",
+        "bootID": f"boot-{number}",
+        "machineID": f"machine-{number}",
+        "systemUUID": f"uuid-{number}",
+    }
+    annotations = {"bench.invalid/padding": json.dumps({f"field-{index}": "y" * 80 for index in range(60)})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"fat-{number}", "labels": labels, "annotations": annotations},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "images": images,
+            "nodeInfo": info,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "addresses": [{"type": "Hostname", "address": f"fat-{number}"}],
+        },
+    }

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures of the live tests: real control planes with simulated fleets.
+
+make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the test session ends, or by its close()
+sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import signal
+import types
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
+
+MakeSandbox = c.Callable[..., Sandbox]
+
+
+def pytest_sessionstart() -> None:
+    """A session that is ended from outside takes its sandboxes with it: they are sessions of their own and would stay."""
+
+    def interrupt(_number: int, _frame: types.FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+@pytest.fixture(scope="session")
+def make_sandbox() -> c.Iterator[MakeSandbox]:
+    sandboxes = Sandboxes(find_programs())
+    try:
+        yield sandboxes.make
+    finally:
+        sandboxes.close()
+
+
+@pytest.fixture(scope="session")
+def sandbox(make_sandbox: MakeSandbox) -> Sandbox:
+    return make_sandbox()

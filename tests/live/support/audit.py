@@ -1,0 +1,92 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read the API server's audit log: who wrote what. The definition of a write is that of the design (budgets)."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import pathlib
+import urllib.parse
+
+MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+#: Kinds that are asked with POST but stored nowhere.
+NOT_STORED = frozenset(
+    {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectreviews", "tokenreviews"}
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One finished request: user is the impersonated one where there is one; status is the HTTP status."""
+
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    user_agent: str
+    uri: str
+    status: int
+
+    @property
+    def is_write(self) -> bool:
+        if self.verb not in MUTATING or self.resource in NOT_STORED or self.subresource == "token":
+            return False
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.uri).query)
+        return "All" not in query.get("dryRun", []) and self.status < 400
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.uri} by {self.user} ({self.user_agent.split(' ', maxsplit=1)[0]}) -> {self.status}"
+
+
+def _request(line: str) -> Request | None:
+    event = json.loads(line)
+    if event.get("stage") != "ResponseComplete":
+        return None
+    ref = event.get("objectRef") or {}
+    user = (event.get("impersonatedUser") or event.get("user") or {}).get("username", "")
+    return Request(
+        verb=event["verb"],
+        resource=ref.get("resource", ""),
+        subresource=ref.get("subresource", ""),
+        namespace=ref.get("namespace", ""),
+        name=ref.get("name", ""),
+        user=user,
+        user_agent=event.get("userAgent", ""),
+        uri=event.get("requestURI", ""),
+        status=(event.get("responseStatus") or {}).get("code", 0),
+    )
+
+
+class AuditLog:
+    """The part of an audit log that was written after this object was made (or after `mark`)."""
+
+    def __init__(self, path: str | pathlib.Path) -> None:
+        self.path = pathlib.Path(path)
+        self.offset = 0
+        self.mark()
+
+    def mark(self) -> None:
+        """Forget everything up to now."""
+        self.offset = self.path.stat().st_size if self.path.exists() else 0
+
+    def requests(self) -> c.Iterator[Request]:
+        with self.path.open("rb") as stream:
+            if self.offset:
+                # The mark may be in the middle of a line that the API server was writing: that request was under way before it.
+                stream.seek(self.offset - 1)
+                stream.readline()
+            for line in stream:
+                if line.endswith(b"\n") and (request := _request(line.decode())):
+                    yield request
+
+    def ours(self) -> list[Request]:
+        """Requests that the collection's own client made."""
+        return [request for request in self.requests() if request.user_agent.startswith("hwaccel.gpu/")]
+
+    def our_writes(self) -> list[Request]:
+        return [request for request in self.ours() if request.is_write]

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes what a run did into the file that HWACCEL_RECORD names, one JSON document: tasks, recap and statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import typing as t
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: recorder
+type: notification
+short_description: Record a run as JSON
+version_added: 0.1.0
+description:
+  - For the live tests. Needs the environment variable HWACCEL_RECORD.
+"""
+
+
+class CallbackModule(CallbackBase):
+    """One entry per task and host, in the order of their ends."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "recorder"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: list[dict[str, t.Any]] = []
+        self._started: dict[tuple[str, str], float] = {}
+
+    def v2_runner_on_start(self, host: t.Any, task: t.Any) -> None:
+        self._started.setdefault((host.get_name(), task._uuid), time.monotonic())
+
+    def _record(self, result: t.Any, outcome: str, ignored: bool = False) -> None:
+        task = getattr(result, "task", None) or result._task
+        host = getattr(result, "host", None) or result._host
+        values = getattr(result, "result", None)
+        values = dict(result._result if values is None else values)
+        values.pop("invocation", None)
+        self.tasks.append({
+            "host": host.get_name(), "name": task.get_name(), "action": task.resolved_action or task.action, "outcome": "ignored" if ignored else outcome,
+            "result": values,
+            "seconds": round(time.monotonic() - self._started.get((host.get_name(), task._uuid), time.monotonic()), 2),
+        })
+
+    def v2_runner_on_ok(self, result: t.Any) -> None:
+        self._record(result, "ok")
+
+    def v2_runner_on_failed(self, result: t.Any, ignore_errors: bool = False) -> None:
+        self._record(result, "failed", ignore_errors)
+
+    def v2_runner_on_unreachable(self, result: t.Any) -> None:
+        self._record(result, "unreachable")
+
+    def v2_runner_on_skipped(self, result: t.Any) -> None:
+        self._record(result, "skipped")
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        recap = {host: stats.summarize(host) for host in sorted(stats.processed)}
+        with open(os.environ["HWACCEL_RECORD"], "w", encoding="utf-8") as stream:
+            json.dump({"tasks": self.tasks, "recap": recap, "custom": stats.custom}, stream, default=str)

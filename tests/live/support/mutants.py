@@ -1,0 +1,223 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Benches on which single mutations of the roles' manifests are run, one bench a stage, all at once.
+
+A bench is a sandbox in which the stages before its own have passed. Before each mutation it gets a machine that nobody has touched
+(a node with another name, hence with an empty disk and no driver), and the stage's workloads are gone. What a mutation did to other
+objects is mended by the next run of the role, which is drift like any other.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import concurrent.futures
+import contextlib
+import dataclasses
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+STAGES = ("feature_discovery", "driver", "device_plugin")
+AGENTS, CONTROLLERS = "hwaccel-gpu", "hwaccel-gpu-system"
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+#: Delays of a real node, shortened to this part.
+TIME_SCALE = 0.01
+#: Seconds after which a node that still waits has failed. Unmutated, a stage passes in two to five.
+PATIENCE = 14
+_NFD_SEEN = "feature.node.kubernetes.io/pci-10de.present"
+#: Whose DaemonSets and Deployments belong to which stage, by app.kubernetes.io/component or the object's name.
+_WORKLOADS = {
+    "feature_discovery": ("nfd-worker", "nfd-master", "nfd-gc"),
+    "driver": ("nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"),
+    "device_plugin": ("nvidia-device-plugin", "gpu-feature-discovery"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    """names: regular expressions, each of which must be found in what the run says of its failure. why: what it breaks in the real world.
+
+    patches go over the stage's objects. taints: the node has them. variables: more of the inventory.
+    before: patches over the stages before, run first (they are left as they are found afterwards).
+    soak: why it is run by `make soak` only, "" where `make test` runs it.
+    """
+
+    name: str
+    stage: str
+    patches: tuple[dict[str, t.Any], ...]
+    names: tuple[str, ...]
+    why: str
+    taints: tuple[dict[str, str], ...] = ()
+    variables: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    before: tuple[Mutation, ...] = ()
+    soak: str = ""
+
+
+def change(kind: str, name: str, *operations: dict[str, t.Any], **merge: t.Any) -> dict[str, t.Any]:
+    """A patch for an object: RFC 6902 operations, or a JSON merge patch given by its top-level keys."""
+    return {"target": {"kind": kind, "name": name}, "patch": list(operations) or merge}
+
+
+def pod(kind: str, name: str, **spec: t.Any) -> dict[str, t.Any]:
+    """A merge patch of a workload's pod."""
+    return change(kind, name, spec={"template": {"spec": spec}})
+
+
+def replace(path: str, value: t.Any) -> dict[str, t.Any]:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def add(path: str, value: t.Any) -> dict[str, t.Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def remove(path: str) -> dict[str, t.Any]:
+    return {"op": "remove", "path": path}
+
+
+def named(path: str, name: str) -> dict[str, t.Any]:
+    """Where lists are told by position: the patch fails, and says so, when another element stands there."""
+    return {"op": "test", "path": f"{path}/name", "value": name}
+
+
+#: Where a pod's parts are in a workload.
+SPEC = "/spec/template/spec"
+MAIN = f"{SPEC}/containers/0"
+INIT = f"{SPEC}/initContainers/0"
+
+
+class Bench:
+    """One sandbox, one stage, one mutation after the other."""
+
+    def __init__(self, make: c.Callable[..., Sandbox], stage: str) -> None:
+        self.stage, self._number = stage, 0
+        self.sandbox = make({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}]})
+        self.client: Client = connect({"kubeconfig": self.sandbox.kubeconfig})
+        if STAGES.index(stage):
+            self._new_machine(())
+        for earlier in STAGES[: STAGES.index(stage)]:
+            done = self.play(earlier)
+            assert done.rc == 0, done.stdout[-6000:]
+
+    def run(self, mutation: Mutation | None) -> site.Run:
+        """The stage with this mutation, or as it is."""
+        self._clear(self.stage)
+        self._new_machine(mutation.taints if mutation else ())
+        for earlier in mutation.before if mutation else ():
+            self._clear(earlier.stage)
+            self.play(earlier.stage, earlier)
+        done = self.play(self.stage, mutation)
+        for earlier in mutation.before if mutation else ():
+            mended = self.play(earlier.stage)
+            assert mended.rc == 0, mended.stdout[-6000:]
+        return done
+
+    def play(self, stage: str, mutation: Mutation | None = None) -> site.Run:
+        pools = [{"name": "proof", "selector": "pool=proof", "gpu": GPU}]
+        variables: dict[str, t.Any] = {"hwaccel_wait_timeout": PATIENCE, "hwaccel_max_failed": "0", "hwaccel_pools": pools}
+        if mutation:
+            variables |= {f"{stage}_patches": list(mutation.patches), **mutation.variables}
+        return site.playbook(stage, {"bench": site.cluster(self.sandbox.kubeconfig, **variables)}, timeout=240)
+
+    @property
+    def _node(self) -> str:
+        return f"m{self._number}-0"
+
+    def _new_machine(self, taints: c.Sequence[dict[str, str]]) -> None:
+        self._number += 1
+        pool = {"name": f"m{self._number}", "count": 1, "gpu": GPU, "labels": {"pool": "proof"}, "taints": list(taints)}
+        self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}, pool]})
+        for earlier in STAGES[: STAGES.index(self.stage)]:
+            self._await_stage(earlier)
+
+    def _await_stage(self, stage: str) -> None:
+        """The new machine passes the stages before by itself, as every late node does; only NFD's and the driver's are waited for."""
+        node, pods = self.client.resource("v1", "Node"), self.client.resource("v1", "Pod")
+        daemon_sets = self.client.resource("apps/v1", "DaemonSet")
+        if not self.client.list(daemon_sets, AGENTS).items:
+            return
+
+        def passed() -> bool:
+            if stage == "feature_discovery":
+                return _NFD_SEEN in (self.client.get(node, self._node)["metadata"].get("labels") or {})
+            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-validator", field_selector=f"spec.nodeName={self._node}").items
+            return any(status.get("ready") for item in found for status in item["status"].get("containerStatuses") or [])
+
+        until(passed, f"{self._node} to pass {stage}")
+
+    def _clear(self, stage: str) -> None:
+        """The stage's workloads go, and with them their pods."""
+        for kind in ("DaemonSet", "Deployment"):
+            resource = self.client.resource("apps/v1", kind)
+            for namespace in (AGENTS, CONTROLLERS):
+                for item in self.client.list(resource, namespace).items:
+                    name = item["metadata"]["name"]
+                    if name.startswith(_WORKLOADS[stage]):
+                        with contextlib.suppress(NotFound):
+                            self.client.delete(resource, name, namespace, propagation="Background")
+        pods = self.client.resource("v1", "Pod")
+        until(lambda: not [
+            item for namespace in (AGENTS, CONTROLLERS) for item in self.client.list(pods, namespace).items
+            if item["metadata"]["name"].startswith(_WORKLOADS[stage])
+        ], f"the pods of {stage} to go")
+
+
+def until(done: c.Callable[[], bool], what: str, seconds: float = 60, seen: c.Callable[[], t.Any] = lambda: "") -> None:
+    """Look until it is so. seen: what is there instead, for the message."""
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}: {seen()}"
+        time.sleep(0.2)
+
+
+class Benches:
+    """Every stage's mutations one after the other, the stages at once; answers are asked for by name."""
+
+    def __init__(self, make: c.Callable[..., Sandbox], mutations: c.Sequence[Mutation]) -> None:
+        self._make, self._stopped = make, False
+        self._pool = concurrent.futures.ThreadPoolExecutor(len(STAGES), "bench")
+        self._answers: dict[str, concurrent.futures.Future[site.Run]] = {one.name: concurrent.futures.Future() for one in mutations}
+        #: Runs without a mutation, before all others and after them: what the bench says of a role that is as it should be.
+        self.sound: dict[str, list[concurrent.futures.Future[site.Run]]] = {
+            stage: [concurrent.futures.Future(), concurrent.futures.Future()] for stage in {one.stage for one in mutations}
+        }
+        for stage in self.sound:
+            self._pool.submit(self._work, stage, [one for one in mutations if one.stage == stage])
+
+    def answer(self, mutation: Mutation) -> site.Run:
+        return self._answers[mutation.name].result()
+
+    def close(self) -> None:
+        """What is not asked for any more is not run."""
+        self._stopped = True
+        self._pool.shutdown()
+
+    def _work(self, stage: str, mutations: c.Sequence[Mutation]) -> None:
+        first, last = self.sound[stage]
+        asked: list[tuple[concurrent.futures.Future[site.Run], Mutation | None]] = [(first, None)]
+        asked += [(self._answers[one.name], one) for one in mutations]
+        asked.append((last, None))
+        try:
+            bench = Bench(self._make, stage)
+        except BaseException as error:
+            for future, _one in asked:
+                future.set_exception(error)
+            raise
+        for future, one in asked:
+            if self._stopped:
+                return
+            try:
+                future.set_result(bench.run(one))
+            except BaseException as error:
+                future.set_exception(error)
+
+
+def told(run: site.Run) -> str:
+    """All that a user reads of a failure: the messages, and the log tails that come with them."""
+    logs = [fault.get("log_tail", "") for task in run.tasks for fault in task["result"].get("faults") or [] if isinstance(fault, dict)]
+    return "\n".join([*run.failures, *logs])

@@ -1,0 +1,156 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sandboxes for live tests: started in seconds, each in a folder of its own, gone without a trace after the tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import components, layout, process, resolver, sandbox
+
+REPOSITORY = pathlib.Path(__file__).parents[3]
+#: Two GPU nodes and one without: enough for whatever looks at one node of a kind.
+SMALL_FLEET: dict[str, t.Any] = {
+    "time_scale": 0.02,
+    "pools": [
+        {"name": "gpu", "count": 2, "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}},
+        {"name": "cpu", "count": 1},
+    ],
+}
+_numbers = itertools.count()
+
+
+@dataclasses.dataclass
+class Sandbox:
+    """One running sandbox. Its parts are changed with the functions that the module calls."""
+
+    layout: layout.Layout
+    programs: components.Components
+    sources: pathlib.Path
+    wait_limit: float = 300.0
+
+    @property
+    def kubeconfig(self) -> str:
+        return str(self.layout.kubeconfig)
+
+    @property
+    def audit_log(self) -> pathlib.Path:
+        return self.layout.audit_log
+
+    @property
+    def state_dir(self) -> pathlib.Path:
+        return self.layout.root
+
+    def set_fleet(self, fleet: dict[str, t.Any]) -> sandbox.Run:
+        """Another fleet file; returns when its nodes are Ready and those that left are gone."""
+        return self._apply(sandbox.FleetAsk(declared=fleet))
+
+    def reboot(self, node: str, kernel: str | None = None) -> sandbox.Run:
+        return self._apply(sandbox.FleetAsk(reboot=[{"node": node, "kernel": kernel}]))
+
+    def add_fault(self, name: str, *, node: str | None = None, pool: str | None = None, **options: str) -> sandbox.Run:
+        """One fault more, on a node or on a pool."""
+        fault = {"name": name, **({"node": node} if node else {}), **({"pool": pool} if pool else {}), **options}
+        return self._apply(sandbox.FleetAsk(faults=[*self.faults, fault]))
+
+    def clear_faults(self) -> sandbox.Run:
+        """End the faults that add_fault made; those of the fleet file stay."""
+        return self._apply(sandbox.FleetAsk(faults=[]))
+
+    @property
+    def faults(self) -> list[dict[str, t.Any]]:
+        return t.cast("list[dict[str, t.Any]]", layout.read_json(self.layout.record).get("faults", []))
+
+    def start(self, fleet: dict[str, t.Any] | None = None) -> sandbox.Run:
+        """Start what does not run; with a fleet, take it too."""
+        return self._apply(sandbox.FleetAsk(declared=fleet))
+
+    def stop(self) -> sandbox.Run:
+        run = sandbox.Run()
+        sandbox.stop(self.layout, run)
+        return run
+
+    def kill(self, component: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """Send a signal to one of the processes, by its component's name; its pid."""
+        known = process.known(self.layout.pid_file(component))
+        assert known is not None
+        assert process.running(known)
+        os.kill(known.pid, number)
+        # Gone for good: a run that begins beside a dying process takes it for alive.
+        end = time.monotonic() + 10
+        while number == signal.SIGKILL and process.running(known) and time.monotonic() < end:
+            process.reap()
+            time.sleep(0.02)
+        return known.pid
+
+    def log(self, component: str) -> str:
+        return self.layout.log(component).read_text(encoding="utf-8", errors="replace")
+
+    def close(self) -> None:
+        """Kill and delete."""
+        sandbox.remove(self.layout, sandbox.Run())
+
+    def _apply(self, ask: sandbox.FleetAsk) -> sandbox.Run:
+        run = sandbox.Run()
+        supervisor = sandbox.supervisor_for(self.layout, self.programs, self.sources, sys.executable, run)
+        for _line in sandbox.start(supervisor, ask, self.wait_limit):
+            pass
+        self._await_agent()
+        return run
+
+    def _await_agent(self) -> None:
+        """Until the simulated machines live by the fleet as it is now: faults come and go without a node's readiness changing."""
+        end = time.monotonic() + 30
+        wanted = self.layout.fleet.stat().st_mtime_ns if self.layout.fleet.exists() else 0
+        while layout.read_json(self.layout.root / "agent-status.json").get("fleet_mtime_ns") != wanted:
+            assert time.monotonic() < end, "the fleet agent does not take the fleet"
+            time.sleep(0.05)
+
+
+class Sandboxes:
+    """All sandboxes of a test session, in one temporary folder."""
+
+    def __init__(self, programs: components.Components) -> None:
+        self.programs = programs
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="hwaccel-sandboxes-"))
+        self._made: list[Sandbox] = []
+        # A copy: whoever edits the agent while tests run does not restart it in their middle.
+        self._sources = self._folder / "files"
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / "roles" / "sandbox" / "files" / "fleet_agent", self._sources / "fleet_agent", ignore=ignored)
+
+    def make(self, fleet: dict[str, t.Any] | None = None, *, name: str = "", start: bool = True) -> Sandbox:
+        name = name or f"test-{next(_numbers)}"
+        made = Sandbox(layout.layout(name, str(self._folder / name)), self.programs, self._sources)
+        self._made.append(made)
+        if start:
+            made.start(SMALL_FLEET if fleet is None else fleet)
+        return made
+
+    def close(self) -> None:
+        for made in self._made:
+            made.close()
+        shutil.rmtree(self._folder)
+
+
+def find_programs() -> components.Components:
+    """As users get them: the folder in HWACCEL_COMPONENTS, the cache, or else downloaded or built into it, which is told."""
+    wanted = resolver.Wanted(layout.cache_folder(), sources=REPOSITORY / "roles" / "sandbox" / "files" / "control_plane", environment=dict(os.environ))
+    steps = resolver.resolve(wanted)
+    while True:
+        try:
+            line = next(steps)
+        except StopIteration as found:
+            return t.cast("components.Components", found.value)
+        if line:
+            print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,114 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the collection's playbooks as a user does, as a process of their own, and returns what they did as data.
+
+    clusters = {"one": cluster(sandbox.kubeconfig, hwaccel_wait_timeout=60)}
+    run = playbook("site", clusters)
+    assert run.rc == 0, run.stdout
+
+A warning is a failure (design, "tests"): `playbook` raises where Ansible printed one that is not in `warnings`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import typing as t
+
+import yaml
+
+import ansible_collections.hwaccel.gpu as collection
+
+#: The folder that holds ansible_collections/hwaccel/gpu.
+COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
+_CALLBACKS = pathlib.Path(__file__).parent / "callbacks"
+_WARNING = re.compile(r"^\[(?:DEPRECATION )?WARNING\]: ?.*$|^.*(?:MODULE FAILURE|Traceback \(most recent).*$", re.MULTILINE)
+#: What a run inherits from the environment of the tests: where programs, the home and the caches are, and nothing about clusters.
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME")
+
+Clusters = dict[str, dict[str, t.Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """tasks: one row per task and host with host, name, action, outcome and result. recap: counts by host. summary: hwaccel_summary."""
+
+    rc: int
+    stdout: str
+    tasks: list[dict[str, t.Any]]
+    recap: dict[str, dict[str, int]]
+    summary: dict[str, t.Any]
+    warnings: list[str]
+
+    @property
+    def failures(self) -> list[str]:
+        """Messages of the tasks that failed, in order; a list of messages is joined."""
+        return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable")]
+
+    def failures_of(self, host: str) -> list[str]:
+        return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable") and task["host"] == host]
+
+    def changed(self, host: str | None = None) -> int:
+        """Number of changed tasks, of one host or of all."""
+        return sum(counts["changed"] for name, counts in self.recap.items() if host in (None, name))
+
+    def results(self, action: str, host: str | None = None) -> list[dict[str, t.Any]]:
+        """Results of all tasks of a module, by its short name."""
+        rows = [task for task in self.tasks if task["action"].rpartition(".")[2] == action and host in (None, task["host"])]
+        return [task["result"] for task in rows if task["outcome"] != "skipped"]
+
+
+def cluster(kubeconfig: str, **variables: t.Any) -> dict[str, t.Any]:
+    """Variables of an inventory host that stands for a cluster."""
+    return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "hwaccel_connection": {"kubeconfig": kubeconfig}, **variables}
+
+
+def playbook(
+    name: str, clusters: Clusters, *arguments: str, environment: dict[str, str] | None = None, warnings: t.Sequence[str] = (), timeout: float = 600,
+) -> Run:
+    """One `ansible-playbook hwaccel.gpu.<name>` over an inventory with these clusters.
+
+    arguments: more of ansible-playbook's, such as --check. warnings: regular expressions of warnings that are right to come.
+    """
+    with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as folder:
+        run = _run(pathlib.Path(folder), name, clusters, arguments, environment or {}, timeout)
+    unexpected = [warning for warning in run.warnings if not any(re.search(pattern, warning) for pattern in warnings)]
+    assert not unexpected, f"{name} warned:\n" + "\n".join(unexpected) + "\n" + run.stdout[-6000:]
+    return run
+
+
+def _run(folder: pathlib.Path, name: str, clusters: Clusters, arguments: t.Sequence[str], environment: dict[str, str], timeout: float) -> Run:
+    inventory, record = folder / "inventory.yml", folder / "record.json"
+    (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
+    inventory.write_text(yaml.safe_dump({"gpu_clusters": {"hosts": clusters}}), encoding="utf-8")
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
+    done = subprocess.run(
+        command, env=_environment(folder, record) | environment, cwd=folder, timeout=timeout, check=False, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    recorded = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {"tasks": [], "recap": {}, "custom": {}}
+    summary = recorded["custom"].get("_run", {}).get("hwaccel_summary", {})
+    found = [match.group(0) for match in _WARNING.finditer(done.stdout)]
+    return Run(done.returncode, done.stdout, recorded["tasks"], recorded["recap"], summary, found)
+
+
+def _environment(folder: pathlib.Path, record: pathlib.Path) -> dict[str, str]:
+    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    return kept | {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS), "ANSIBLE_CALLBACKS_ENABLED": "recorder", "HWACCEL_RECORD": str(record),
+        # Warnings stay on one line, where they can be found.
+        "COLUMNS": "4000", "PYTHONWARNINGS": "ignore",
+    }
+
+
+def _message(result: dict[str, t.Any]) -> str:
+    message = result.get("msg") or result.get("message") or ""
+    return "\n".join(str(line) for line in message) if isinstance(message, list) else str(message)

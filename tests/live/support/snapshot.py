@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster holds, as plain data, so that before and after a teardown can be compared by program.
+
+Left out, by name: Events (they expire by themselves), Pods of other owners' controllers are kept, kube-node-lease and
+kube-system's component Leases (renewed all the time: only their names count), and of every object the fields that the
+server writes by itself (resourceVersion, managedFields, generation, uid, timestamps, status), except a Node's resource keys; and
+of a Node's taints those that the node lifecycle controller writes.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+
+LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
+#: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
+LIFECYCLE_TAINTS = "node.kubernetes.io/"
+SERVER_FIELDS = ("resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink")
+
+
+def _plain(obj: dict[str, t.Any]) -> dict[str, t.Any]:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in SERVER_FIELDS}
+    if obj["kind"] == "Node":
+        status = obj.get("status", {})
+        return {
+            "metadata": {key: metadata.get(key) for key in ("labels", "annotations")},
+            "taints": [taint for taint in obj.get("spec", {}).get("taints") or [] if not taint["key"].startswith(LIFECYCLE_TAINTS)],
+            "unschedulable": obj.get("spec", {}).get("unschedulable", False),
+            "resources": {kind: sorted(status.get(kind, {})) for kind in ("capacity", "allocatable")},
+        }
+    if obj["kind"] == "Lease":
+        return {"metadata": {"name": metadata["name"]}}
+    return {key: value for key, value in {**obj, "metadata": metadata}.items() if key not in ("status", "apiVersion", "kind")}
+
+
+def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
+    """Every stored object by "Kind.group namespace/name"."""
+    world: dict[str, dict[str, t.Any]] = {}
+    for resource in client.all_resources():
+        if resource.kind in LEFT_OUT_KINDS or "list" not in resource.verbs:
+            continue
+        for item in client.list(resource).items:
+            obj = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            name = obj["metadata"]["name"]
+            world[f"{resource.kind}.{resource.group} {obj['metadata'].get('namespace', '')}/{name}"] = _plain(obj)
+    return world
+
+
+def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, t.Any]]) -> list[str]:
+    """Readable lines, [] where the two are equal."""
+    lines = [f"left behind: {key}" for key in sorted(after.keys() - before.keys())]
+    lines += [f"gone: {key}" for key in sorted(before.keys() - after.keys())]
+    for key in sorted(before.keys() & after.keys()):
+        if before[key] != after[key]:
+            fields = sorted(name for name in before[key].keys() | after[key].keys() if before[key].get(name) != after[key].get(name))
+            lines += [f"changed: {key} {field}: {before[key].get(field)!r} -> {after[key].get(field)!r}" for field in fields]
+    return lines

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several clusters in one run: each gets its own, and none waits for, or is taken for, another.
+
+Runtime: three runs of site on two sandboxes, and four short ones.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import socket
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+FLEET = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 1, "gpu": GPU}]}
+WAIT = {"hwaccel_wait_timeout": 90}
+
+
+@pytest.fixture(scope="module")
+def north(make_sandbox: t.Any) -> Sandbox:
+    return make_sandbox(FLEET)
+
+
+@pytest.fixture(scope="module")
+def south(make_sandbox: t.Any) -> Sandbox:
+    return make_sandbox({**FLEET, "pools": [{**FLEET["pools"][0], "count": 2}]})
+
+
+def test_one_cluster_under_two_names_is_refused(north: Sandbox) -> None:
+    audit = AuditLog(north.audit_log)
+    run = site.playbook("site", {"north": site.cluster(north.kubeconfig), "again": site.cluster(north.kubeconfig)})
+    assert run.rc != 0
+    for host, other in (("north", "again"), ("again", "north")):
+        assert any("has this cluster twice" in message and other in message and "kube-system" in message for message in run.failures_of(host)), run.stdout
+    assert audit.our_writes() == []
+
+
+def test_the_environment_is_no_credential_where_there_are_several(north: Sandbox) -> None:
+    audit = AuditLog(north.audit_log)
+    bare = site.cluster(north.kubeconfig)
+    del bare["hwaccel_connection"]
+    environment = {"K8S_AUTH_KUBECONFIG": north.kubeconfig, "KUBECONFIG": north.kubeconfig}
+    run = site.playbook("preflight", {"north": site.cluster(north.kubeconfig), "bare": bare}, environment=environment)
+    assert run.rc != 0
+    assert any("bare has no credentials of its own" in message for message in run.failures_of("bare")), run.stdout
+    assert run.failures_of("north") == []
+    assert audit.our_writes() == []
+    alone = site.playbook("preflight", {"bare": bare}, environment=environment)
+    assert alone.rc == 0, alone.stdout
+
+
+def test_another_cluster_than_was_meant_is_refused(north: Sandbox) -> None:
+    run = site.playbook("preflight", {"north": site.cluster(north.kubeconfig, hwaccel_cluster_uid="11111111-2222-3333-4444-555555555555")})
+    assert run.rc != 0
+    assert any("another cluster than the inventory means" in message for message in run.failures), run.stdout
+
+
+def test_both_are_taken_to_schedulable_gpus(north: Sandbox, south: Sandbox) -> None:
+    run = site.playbook("site", {"north": site.cluster(north.kubeconfig, **WAIT), "south": site.cluster(south.kubeconfig, **WAIT)})
+    assert run.rc == 0, run.stdout[-6000:]
+    seen = {name: sum(pool["seen"] for pool in summary["pools"]) for name, summary in run.summary.items()}
+    assert seen == {"north": 8, "south": 16}
+
+
+def test_one_that_cannot_be_reached_holds_nobody(north: Sandbox, tmp_path: pathlib.Path) -> None:
+    config = yaml.safe_load(pathlib.Path(north.kubeconfig).read_text(encoding="utf-8"))
+    with socket.socket() as held:
+        # Bound and not listening: nobody answers here as long as the test runs.
+        held.bind(("127.0.0.1", 0))
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{held.getsockname()[1]}"
+        (tmp_path / "dark").write_text(yaml.safe_dump(config), encoding="utf-8")
+        run = site.playbook("site", {"dark": site.cluster(str(tmp_path / "dark")), "north": site.cluster(north.kubeconfig, **WAIT)})
+    assert run.rc != 0
+    assert run.recap["north"]["failures"] == run.recap["north"]["unreachable"] == 0, run.stdout[-6000:]
+    assert sum(pool["seen"] for pool in run.summary["north"]["pools"]) == 8
+    assert any("127.0.0.1" in message for message in run.failures_of("dark")), run.failures

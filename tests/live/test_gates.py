@@ -1,0 +1,178 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a fault on one node does to a whole run of site, and what nodes do with nobody running one.
+
+Runtime: eight runs of site on four nodes, each of 20 CPU seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+COUNT = 4
+FAULTY = "gpu-1"
+POOLS = [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}]
+VARIABLES = {"hwaccel_wait_timeout": 40, "hwaccel_max_failed": "25%", "hwaccel_pools": POOLS}
+KERNEL, OTHER_KERNEL = "6.8.0-45-generic", "6.8.0-49-generic"
+FLEET: dict[str, t.Any] = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": COUNT, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}}]}
+
+
+class Cluster:
+    """The sandbox, and what its nodes look like."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
+
+    def site(self, **variables: t.Any) -> site.Run:
+        return site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, **{**VARIABLES, **variables})})
+
+    def node(self, name: str) -> dict[str, t.Any]:
+        return self.client.get(self.client.resource("v1", "Node"), name)
+
+    def gpus(self, name: str) -> int:
+        """GPUs that the scheduler can give out on a node."""
+        return resources.total(resources.observed(reduce_node(self.node(name), [])))
+
+    def taints(self, name: str) -> dict[str, str]:
+        return {taint["key"]: taint.get("value", "") for taint in self.node(name)["spec"].get("taints") or []}
+
+    def restarts(self, name: str, app: str) -> int:
+        found = self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}", field_selector=f"spec.nodeName={name}").items
+        return sum(status["restartCount"] for item in found for status in item["status"].get("containerStatuses") or [])
+
+
+@pytest.fixture(scope="module")
+def cluster(make_sandbox: t.Any) -> Cluster:
+    made = Cluster(make_sandbox(FLEET))
+    run = made.site()
+    assert run.rc == 0, run.stdout[-6000:]
+    assert {made.gpus(f"gpu-{number}") for number in range(COUNT)} == {8}
+    return made
+
+
+def is_out(cluster: Cluster, run: site.Run, name: str, gate: str, reason: str) -> None:
+    """The run says which node failed and why, and that node alone is kept from new pods."""
+    assert run.rc != 0
+    (last,) = run.failures
+    for part in (name, reason, "next: "):
+        assert part in last, last
+    assert run.summary["one"]["failed_nodes"] == [name]
+    others = [f"gpu-{number}" for number in range(COUNT) if f"gpu-{number}" != name]
+    assert {cluster.gpus(other) for other in others} == {8}
+    assert not any(names.QUARANTINE in cluster.taints(other) for other in others)
+    assert cluster.taints(name)[names.QUARANTINE] == gate
+    metadata = cluster.node(name)["metadata"]
+    assert metadata["labels"][names.QUARANTINE] == gate
+    assert metadata["annotations"][names.QUARANTINE_REASON]
+
+
+def is_back(cluster: Cluster, run: site.Run, name: str) -> None:
+    assert run.rc == 0, run.stdout[-6000:]
+    assert names.QUARANTINE not in cluster.taints(name)
+    assert names.QUARANTINE not in (cluster.node(name)["metadata"].get("labels") or {})
+    assert names.QUARANTINE_REASON not in (cluster.node(name)["metadata"].get("annotations") or {})
+    assert cluster.gpus(name) == 8
+
+
+@pytest.mark.parametrize(
+    ("fault", "gate", "reason"),
+    [("driver_load_failure", "driver", "nvidia-driver-ctr"), ("plugin_fewer_gpus", "devices", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected")],
+)
+def test_one_faulty_node_is_out_and_the_others_work(cluster: Cluster, fault: str, gate: str, reason: str) -> None:
+    cluster.sandbox.add_fault(fault, node=FAULTY)
+    cluster.sandbox.reboot(FAULTY)
+    is_out(cluster, cluster.site(), FAULTY, gate, reason)
+
+    # Somebody else keeps the node out as well: that is not ours to lift.
+    node = cluster.client.resource("v1", "Node")
+    taints = [*cluster.node(FAULTY)["spec"]["taints"], {"key": "example.com/repair", "effect": "NoSchedule"}]
+    cluster.client.patch(node, FAULTY, "", {"spec": {"taints": taints, "unschedulable": True}}, field_manager="people")
+    cluster.sandbox.clear_faults()
+    cluster.sandbox.reboot(FAULTY)
+    is_back(cluster, cluster.site(), FAULTY)
+    assert "example.com/repair" in cluster.taints(FAULTY)
+    assert cluster.node(FAULTY)["spec"]["unschedulable"] is True
+    cluster.client.patch(node, FAULTY, "", {"spec": {"taints": None, "unschedulable": None}}, field_manager="people")
+
+
+def test_an_image_that_cannot_be_pulled(cluster: Cluster) -> None:
+    """On a node that joins: the others have the image."""
+    fresh = {"name": "fresh", "count": 1, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}}
+    cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], {**fresh, "faults": [{"name": "image_pull_failure", "image": "driver"}]}]})
+    is_out(cluster, cluster.site(), "fresh-0", "driver", "the image cannot be pulled")
+    cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], fresh]})
+    is_back(cluster, cluster.site(), "fresh-0")
+    cluster.sandbox.set_fleet(FLEET)
+
+
+def test_more_than_is_borne_quarantines_nobody(cluster: Cluster) -> None:
+    for name in ("gpu-0", "gpu-2"):
+        cluster.sandbox.add_fault("driver_load_failure", node=name)
+        cluster.sandbox.reboot(name)
+    run = cluster.site()
+    assert run.rc != 0
+    assert "2 of 4 nodes failed, 1 may" in run.failures[0], run.failures
+    assert all(name in run.failures[0] for name in ("gpu-0", "gpu-2"))
+    assert not any(names.QUARANTINE in cluster.taints(f"gpu-{number}") for number in range(COUNT))
+    assert run.results("node_gate")[-1]["gate"] == "driver", "the cluster stops at that stage"
+    cluster.sandbox.clear_faults()
+    for name in ("gpu-0", "gpu-2"):
+        cluster.sandbox.reboot(name)
+        until(lambda name=name: cluster.gpus(name) == 8, f"{name} to be well again")
+
+
+def test_a_late_node_needs_no_run(cluster: Cluster) -> None:
+    cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], {"name": "late", "count": 1, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}}]})
+    until(lambda: cluster.gpus("late-0") == 8, "late-0 to offer its GPUs")
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, OTHER_KERNEL], ids=["same-kernel", "another-kernel"])
+def test_a_rebooted_node_needs_no_run(cluster: Cluster, kernel: str) -> None:
+    cluster.sandbox.reboot("gpu-3", kernel)
+    assert cluster.node("gpu-3")["status"]["nodeInfo"]["kernelVersion"] == kernel
+    seen: list[int] = []
+
+    def back() -> bool:
+        seen.append(cluster.gpus("gpu-3"))
+        return seen[-1] == 8 and (0 in seen or len(seen) > 40)
+
+    until(back, "gpu-3 to offer its GPUs again")
+
+
+def test_a_killed_driver_closes_the_gate_and_it_opens_by_itself(cluster: Cluster) -> None:
+    name = "gpu-0"
+    until(lambda: cluster.gpus(name) == 8, f"{name} to be well")
+    before = cluster.restarts(name, "nvidia-validator")
+    closed = _watch_validator(cluster, name)
+    order = {"kill": {"node": name, "container": "nvidia-driver-ctr", "signal": "KILL"}}
+    with (cluster.sandbox.state_dir / "control.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(order) + "\n")
+    until(closed, "the gate to close", 30)
+    until(lambda: cluster.restarts(name, "nvidia-validator") > before, "the validator to prove again")
+    until(lambda: not closed() and cluster.gpus(name) == 8, "the gate to open")
+    run = cluster.site()
+    assert run.rc == 0, run.stdout[-6000:]
+
+
+def _watch_validator(cluster: Cluster, name: str) -> t.Callable[[], bool]:
+    """Whether the node's validator pod, which is its gate, is not ready now."""
+    pods = cluster.client.resource("v1", "Pod")
+
+    def closed() -> bool:
+        found = cluster.client.list(pods, AGENTS, label_selector="app=nvidia-validator", field_selector=f"spec.nodeName={name}").items
+        conditions = {row["type"]: row["status"] for item in found for row in item["status"].get("conditions") or []}
+        return conditions.get("Ready") != "True"
+
+    return closed

@@ -1,0 +1,185 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""manifest_set as its users meet it: by ansible, with kubectl beside it, with webhooks and slices."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import typing as t
+import uuid
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.modules import manifest_set
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, config_map, deployment, workload
+
+#: Where this collection was imported from: a folder with ansible_collections/hwaccel/gpu in it.
+COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
+HOOK = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+SPACE = "module"
+
+
+@pytest.fixture(scope="module")
+def sets(sandbox: t.Any) -> c.Iterator[Sets]:
+    found = Sets(sandbox.kubeconfig)
+    found.client().create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACE)
+    found.apply("anchor", config_map("anchor", SPACE))
+    yield found
+    found.remove("anchor")
+    found.client().delete(NAMESPACE, SPACE)
+
+
+@pytest.fixture
+def name(sets: Sets) -> c.Iterator[str]:
+    made = f"t-{uuid.uuid4().hex[:8]}"
+    yield made
+    sets.remove(made)
+
+
+def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple[int, dict[str, t.Any], str]:
+    """One ad-hoc task; exit status, result, and everything that was printed."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(sandbox.state_dir), "LANG": "C.UTF-8", "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
+    environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    given = json.dumps({"kubeconfig": sandbox.kubeconfig} | arguments)
+    command = [
+        str(pathlib.Path(sys.executable).parent / "ansible"),
+        "localhost",
+        "-i",
+        "localhost,",
+        "-c",
+        "local",
+        "-m",
+        "hwaccel.gpu.manifest_set",
+        "-a",
+        given,
+    ]
+    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    head = re.search(r"^localhost \| \S+ => ", done.stdout, re.MULTILINE)
+    assert head, done.stdout + done.stderr
+    result = json.JSONDecoder().raw_decode(done.stdout[head.end() :])[0]
+    return done.returncode, result, done.stdout[: head.start()] + done.stderr
+
+
+def test_apply_by_ansible_then_nothing_then_a_fault_in_words(sandbox: t.Any, sets: Sets, name: str) -> None:
+    asked = {"name": name, "definition": [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)], "wait_timeout": 60}
+    status, result, printed = ansible(sandbox, asked, "--diff")
+    assert status == 0, printed
+    assert result["changed"]
+    assert {(row["kind"], row["action"], row["ready"]) for row in result["objects"]} == {("ConfigMap", "created", True), ("Deployment", "created", True)}
+    assert f"+++ after: ConfigMap {SPACE}/{name}-a" in printed
+    assert result["not_ready"] == []
+    assert "pending" not in result
+    status, result, _printed = ansible(sandbox, asked)
+    assert (status, result["changed"]) == (0, False)
+    assert result["requests"] <= 4 + 2
+    asked["definition"] = "kind: ["
+    status, result, printed = ansible(sandbox, asked, "-v")
+    assert status != 0
+    assert "no valid YAML" in result["msg"]
+    assert result["faults"][0]["where"].startswith("definition, document 1, line 2")
+    assert "Traceback" not in printed + json.dumps(result)
+
+
+def test_progress_is_printed_while_it_waits(sandbox: t.Any, sets: Sets, name: str) -> None:
+    body = deployment(f"{name}-d", SPACE)
+    body["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "yes"}
+    status, result, printed = ansible(sandbox, {"name": name, "definition": [body], "wait_timeout": 12})
+    assert status != 0
+    assert f"Deployment {SPACE}/{name}-d: 0 of 1 pods" in result["msg"]
+    assert result["changed"], "what was applied before the wait failed is not forgotten"
+    assert f"localhost: 0 of 1 ready, Deployment {SPACE}/{name}-d" in printed
+
+
+def test_waiting_goes_on_where_the_slice_before_stopped(sets: Sets, name: str) -> None:
+    asked = [workload("DaemonSet", f"{name}-ds", SPACE), config_map(f"{name}-a", SPACE)]
+    asked[0]["spec"]["template"]["spec"]["nodeSelector"] = {f"{name}.example": "yes"}
+    nodes = Resource("", "v1", "Node", "nodes", False)
+    client = sets.client()
+    node = client.list(nodes).items[0]["metadata"]["name"]
+    report = sets.apply(name, asked, wait=True)
+    assert report.rows, "no node matches, so nothing is waited for"
+    asked[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
+    client.patch(nodes, node, "", {"metadata": {"labels": {f"{name}.example": "yes"}}})
+    try:
+        slices = 0
+        report = sets.apply(name, asked, wait=True, clock=Clock(deadline=time.monotonic()))
+        while report.pending is not None:
+            slices += 1
+            assert slices < 200
+            resume = json.loads(json.dumps(report.pending))
+            report = sets.apply(name, asked, wait=True, resume=resume, clock=Clock(deadline=time.monotonic() + 0.3))
+        assert slices >= 1
+        assert report.changed
+        assert actions(report)[f"DaemonSet.apps {SPACE}/{name}-ds"] == "configured"
+        assert all(row.ready for row in report.rows.values() if row.key.kind == "DaemonSet")
+    finally:
+        client.patch(nodes, node, "", {"metadata": {"labels": {f"{name}.example": None}}})
+
+
+def test_webhooks_come_last_and_only_with_somebody_behind_them(sets: Sets, name: str) -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": SPACE},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 443}]},
+    }
+    rules = [{"apiGroups": [f"{name}.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}]
+    hook = {"name": f"h.{name}.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": rules}
+    hook["clientConfig"] = {"service": {"namespace": SPACE, "name": name, "path": "/"}}
+    body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+    asked = [body, service]
+    late = sets(name, asked, wait_timeout=1)
+    assert late.failure is not None
+    assert f"Service {SPACE}/{name} has no ready endpoints" in str(late.failure)
+    with pytest.raises(NotFound):
+        sets.client().get(HOOK, name)
+    paused = sets(name, asked, clock=Clock(deadline=time.monotonic()))
+    assert paused.pending is not None
+    assert "endpoints of Service" in paused.progress[-1]
+    helper = threading.Thread(target=lambda: sets.apply(f"{name}-pods", [deployment(name, SPACE)]))
+    helper.start()
+    report = sets.apply(name, asked, resume=paused.pending)
+    helper.join()
+    assert actions(report) == {f"ValidatingWebhookConfiguration.admissionregistration.k8s.io {name}": "created", f"Service {SPACE}/{name}": "unchanged"}
+    assert not sets.apply(name, asked).changed
+    sets.remove(name)
+    sets.remove(f"{name}-pods")
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on this machine")
+def test_kubectl_keeps_its_hands_off_our_set(sandbox: t.Any, sets: Sets, name: str) -> None:
+    sets.apply(name, [config_map(f"{name}-a", SPACE)])
+    command = [
+        "kubectl",
+        "--kubeconfig",
+        sandbox.kubeconfig,
+        "apply",
+        "--server-side",
+        "--prune",
+        f"--applyset=configmap/{name}",
+        "-n",
+        "hwaccel-gpu-records",
+        "-f",
+        "-",
+    ]
+    manifest = json.dumps(config_map(f"{name}-b", "hwaccel-gpu-records"))
+    done = subprocess.run(command, input=manifest, env=os.environ | {"KUBECTL_APPLYSET": "true"}, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert 'is managed by tooling "hwaccel.gpu"' in done.stderr
+    assert sets.client().get(CONFIG_MAP, f"{name}-a", SPACE)
+    assert not sets.apply(name, [config_map(f"{name}-a", SPACE)]).changed

@@ -1,0 +1,337 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One thing wrong in our manifests, and the stage fails with a message that names it.
+
+The simulated nodes know no stages of ours: they run what the manifests say. So what is shown here is that they, and the gates, are no
+mirror that shows what we want to see. Mutations are made with the roles' own patches, as a user could make them.
+
+Runtime: three sandboxes at once; a mutation costs about five CPU seconds and, where a node has to be given up, 14 seconds of waiting:
+20 to 25 seconds on two cores with little else to do (one bench), a minute where others used them as well (load 20).
+
+`make test` takes mutations that were seen to fail with the cause named. Those with `soak` are in `make soak`: UNTRIED ones were not run
+to their end yet, and one that is seen there to fail as it says loses its `soak`.
+
+Open: "plugin does not use NVIDIA's runtime" survives. The plugin is privileged, and NVIDIA's looks for NVML below its driver root
+first (tryResolveLibrary in its main.go), which we mount: so it sees the GPUs without that runtime, on real nodes too.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import (
+    INIT,
+    MAIN,
+    SPEC,
+    STAGES,
+    Benches,
+    Mutation,
+    add,
+    change,
+    named,
+    pod,
+    remove,
+    replace,
+    told,
+)
+
+WORKER, MASTER = "nfd-worker", "nfd-master"
+DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver-proof-6*", "nvidia-container-toolkit", "nvidia-validator"
+PLUGIN, DISCOVERY = "nvidia-device-plugin", "gpu-feature-discovery"
+#: As it is, but for the field that tells NVIDIA's devices from others.
+CLASSES_ONLY = """
+core: {ownerRefs: [node], featureSources: [cpu, kernel, pci, system], labelSources: [cpu, kernel, pci, system]}
+sources: {pci: {deviceClassWhitelist: ["03", "0b40", "12"], deviceLabelFields: [class]}}
+"""
+#: Which of them a run has not confirmed yet. `make test` takes only what was seen to fail with the cause named.
+UNTRIED = "it was not run to its end yet: whether the message names the cause is not known"
+#: The driver's bench is the longest, and six minutes are what `make test` has for this file.
+LENGTH = "for its time only: it was seen to fail as it should"
+#: What the docstring says of it. Should it fail one day, then this is no longer true.
+SURVIVES = "the run is right to pass"
+TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
+
+FEATURES = (
+    Mutation(
+        "worker may not create NodeFeatures", "feature_discovery",
+        (change("Role", WORKER, replace("/rules/0/verbs", ["get", "update"])),),
+        (r'cannot create resource "nodefeatures"',), "workers find everything and publish nothing",
+    ),
+    Mutation(
+        "master may not patch nodes", "feature_discovery",
+        (change("ClusterRole", "hwaccel-gpu-nfd-master", replace("/rules/0/verbs", ["get", "list"])),),
+        (r'cannot patch resource "nodes"',), "findings never become labels",
+    ),
+    Mutation(
+        "worker's service account is missing", "feature_discovery", (pod("DaemonSet", WORKER, serviceAccountName="absent"),),
+        (r'serviceaccount "absent" not found',), "the controller cannot make a pod",
+    ),
+    Mutation(
+        "PCI labels without the vendor", "feature_discovery",
+        (change("ConfigMap", "nfd-worker-conf", data={"nfd-worker.conf": CLASSES_ONLY}),),
+        (r"NFD sees none", r"deviceLabelFields"), "no GPU is ever seen",
+    ),
+    Mutation(
+        "NFD's kind is not served", "feature_discovery",
+        (change("CustomResourceDefinition", "nodefeatures.nfd.k8s-sigs.io", replace("/spec/versions/0/served", False)),),
+        (r"nfd-worker|nfd-master", r"not find|not found|404"), "workers have nowhere to put what they find",
+    ),
+    Mutation(
+        "worker's node selector has a typing error", "feature_discovery", (pod("DaemonSet", WORKER, nodeSelector={"kubernetes.io/os": "linus"}),),
+        (r"no NFD worker", r"node selector"), "no worker on any node",
+    ),
+    Mutation(
+        "worker's ConfigMap is missing", "feature_discovery",
+        (change("DaemonSet", WORKER, named(f"{SPEC}/volumes/5", "nfd-worker-conf"), replace(f"{SPEC}/volumes/5/configMap/name", "absent")),),
+        (r'configmap "absent" not found',), "the kubelet waits for it for ever",
+    ),
+    Mutation(
+        "namespace at Pod Security baseline", "feature_discovery",
+        (change("Namespace", "hwaccel-gpu", metadata={"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}),),
+        (r"violates PodSecurity",), "admission refuses every pod with a host path",
+    ),
+    Mutation(
+        "NFD's tag has a typing error", "feature_discovery",
+        (change("DaemonSet", WORKER, replace(f"{MAIN}/image", "registry.k8s.io/nfd/node-feature-discovery:v0.91.0")),),
+        (r"cannot be pulled", r"v0\.91\.0: not found"), "the registry does not have it",
+    ),
+    Mutation(
+        "worker tolerates no taint", "feature_discovery", (pod("DaemonSet", WORKER, tolerations=None),),
+        (r"no NFD worker", r"tolerations"), "no worker on tainted nodes", taints=(TAINT,),
+    ),
+    Mutation(
+        "master asks for more than any node has", "feature_discovery",
+        (change("Deployment", MASTER, replace(f"{MAIN}/resources", {"requests": {"memory": "900Ti"}})),),
+        (r"nfd-master", r"Insufficient memory"), "nobody makes labels of what workers find",
+    ),
+    Mutation(
+        "worker cannot see the host's devices", "feature_discovery",
+        (change("DaemonSet", WORKER, named(f"{SPEC}/volumes/2", "host-sys"), replace(f"{SPEC}/volumes/2/hostPath/path", "/srv")),),
+        (r"NFD sees none|no PCI",), "the PCI bus is looked for in another place",
+    ),
+)
+
+DRIVERS = (
+    Mutation(
+        "driver is not privileged", "driver", (change("DaemonSet", DRIVER, replace(f"{MAIN}/securityContext", {"privileged": False})),),
+        (r"Bidirectional mount propagation is available only to privileged containers",), "no module can be loaded, and the server says so at once",
+    ),
+    Mutation(
+        "driver's /run/nvidia is not propagated", "driver",
+        (change("DaemonSet", DRIVER, named(f"{MAIN}/volumeMounts/0", "run-nvidia"), remove(f"{MAIN}/volumeMounts/0/mountPropagation")),),
+        (r"mount propagation of /run/nvidia",), "nobody sees the driver's files",
+    ),
+    Mutation(
+        "driver mounts /run/nvidia elsewhere", "driver",
+        (change("DaemonSet", DRIVER, named(f"{MAIN}/volumeMounts/0", "run-nvidia"), replace(f"{MAIN}/volumeMounts/0/mountPath", "/run/nvidia-driver")),),
+        (r"/run/nvidia",), "the installer finds no place for its files",
+    ),
+    Mutation(
+        "driver's tag does not exist", "driver", (change("DaemonSet", DRIVER, replace(f"{MAIN}/image", "nvcr.io/nvidia/driver:595.91.70-ubuntu24.04")),),
+        (r"cannot be pulled", r"595\.91\.70-ubuntu24\.04: not found"), "the registry does not have it",
+    ),
+    Mutation(
+        "driver is for another kernel", "driver",
+        (change("DaemonSet", DRIVER, replace(f"{MAIN}/image", "nvcr.io/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04")),),
+        (r"nvidia-driver-ctr", r"6\.8\.0-(45|111)-generic"), "its modules do not load here",
+    ),
+    Mutation(
+        "driver manager may not read its node", "driver",
+        (change("ClusterRole", "hwaccel-gpu-driver", replace("/rules/0/verbs", ["patch"])),),
+        (r'cannot get resource "nodes"',), "the init container never ends well",
+    ),
+    Mutation(
+        "driver has no startup probe", "driver", (change("DaemonSet", DRIVER, remove(f"{MAIN}/startupProbe")),),
+        (r"waiting for the driver container to be ready",), "nobody writes the first gate's file",
+    ),
+    Mutation(
+        "driver's startup probe is missing its script", "driver",
+        (change("ConfigMap", "nvidia-driver-startup-probe", metadata={"name": "nvidia-driver-probe"}),),
+        (r'configmap "nvidia-driver-startup-probe" not found',), "the pod cannot start",
+        soak=LENGTH,
+    ),
+    Mutation(
+        "driver asks for more than any node has", "driver",
+        (change("DaemonSet", DRIVER, add(f"{MAIN}/resources", {"requests": {"cpu": "4000"}})),),
+        (r"Insufficient cpu",), "no place for the pod",
+        soak=LENGTH,
+    ),
+    Mutation(
+        "driver's priority class does not exist", "driver", (pod("DaemonSet", DRIVER, priorityClassName="absent"),),
+        (r"no PriorityClass with name absent was found",), "admission refuses the pods",
+    ),
+    Mutation(
+        "a host path is of another type", "driver",
+        (change("DaemonSet", DRIVER, named(f"{SPEC}/volumes/0", "run-nvidia"), replace(f"{SPEC}/volumes/0/hostPath/type", "Socket")),),
+        (r"hostPath type check failed: /run/nvidia is not a socket",), "the kubelet refuses to mount it",
+    ),
+    Mutation(
+        "driver's entry point has a typing error", "driver", (change("DaemonSet", DRIVER, replace(f"{MAIN}/command", ["nvidia-drivre"])),),
+        (r'"nvidia-drivre": executable file not found',), "the container never starts",
+    ),
+    Mutation(
+        "toolkit writes its configuration elsewhere", "driver",
+        (change("DaemonSet", TOOLKIT, named(f"{MAIN}/volumeMounts/7", "runtime-config"), replace(f"{MAIN}/volumeMounts/7/mountPath", "/runtime/config"),
+                named(f"{MAIN}/volumeMounts/8", "runtime-drop-in"), replace(f"{MAIN}/volumeMounts/8/mountPath", "/runtime/drop-in")),),
+        (r'no runtime for "nvidia" is configured|/runtime/config-dir',), "the container runtime never hears of NVIDIA's",
+        soak=LENGTH,
+    ),
+    Mutation(
+        "toolkit cannot reach the runtime's socket", "driver",
+        (change("DaemonSet", TOOLKIT, named(f"{MAIN}/volumeMounts/9", "runtime-socket"), remove(f"{MAIN}/volumeMounts/9")),),
+        (r"containerd\.sock",), "the runtime is not told to read its configuration",
+    ),
+    Mutation(
+        "RuntimeClass names another handler", "driver", (change("RuntimeClass", "nvidia", handler="nvidia-legacy2"),),
+        (r"handler of RuntimeClass nvidia cannot be changed", r"immutable"), "no sandbox for GPU pods; here the server refuses it, as the class is there",
+    ),
+    Mutation(
+        "RuntimeClass is named otherwise", "driver", (change("RuntimeClass", "nvidia", metadata={"name": "nvidia-gpu"}),),
+        (r'RuntimeClass "nvidia" not found',), "admission refuses GPU pods",
+    ),
+    Mutation(
+        "validator does not use NVIDIA's runtime", "driver", (pod("DaemonSet", VALIDATOR, runtimeClassName=None),),
+        (r"toolkit-validation", r"nvidia-smi"), "no driver libraries in the container",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "validator looks for validations elsewhere", "driver",
+        (change("DaemonSet", VALIDATOR, named(f"{INIT}/volumeMounts/2", "validations"), replace(f"{INIT}/volumeMounts/2/mountPath", "/run/validations")),),
+        (r"waiting for the driver container to be ready",), "it waits for a file that it cannot see",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "validator's cuda step proves nothing", "driver", (change("ConfigMap", "nvidia-validator-scripts", data={"cuda.sh": "exit 0\n"}),),
+        (r"nvidia-validator", r"proving again|not proven yet"), "no proof is written",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "validator may not list DaemonSets", "driver", (change("Role", VALIDATOR, replace("/rules/0/verbs", ["get"])),),
+        (r'cannot list resource "daemonsets"',), "NVIDIA's validator cannot tell whose driver it is",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "admission policy is no valid CEL", "driver",
+        (change("ValidatingAdmissionPolicy", "hwaccel-gpu-driver-node-labels", replace("/spec/validations/1/expression", "object.spec == old.spec")),),
+        (r"hwaccel-gpu-driver-node-labels", r"undeclared reference"), "the server refuses it before anything is written",
+    ),
+    Mutation(
+        "driver's node selector has a typing error", "driver", (pod("DaemonSet", DRIVER, nodeSelector={"gpu": "yes"}),),
+        (r"no driver pod is on the node",), "no driver on any node",
+    ),
+)
+
+PLUGINS = (
+    Mutation(
+        "plugin has no device-plugins mount", "device_plugin",
+        (change("DaemonSet", PLUGIN, named(f"{MAIN}/volumeMounts/2", "device-plugins"), remove(f"{MAIN}/volumeMounts/2")),),
+        (r"/var/lib/kubelet/device-plugins",), "the kubelet's socket is out of reach",
+    ),
+    Mutation(
+        "kubelet's folder is elsewhere", "device_plugin", (),
+        (r"hostPath type check failed: /var/lib/kublet/device-plugins is not a directory",), "the kubelet refuses to mount it",
+        variables={"device_plugin_kubelet_root": "/var/lib/kublet"},
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin tolerates no taint", "device_plugin", (pod("DaemonSet", PLUGIN, tolerations=None),),
+        (r"no device plugin pod is on the node", r"tolerations"), "no plugin on tainted nodes", taints=(TAINT,),
+    ),
+    Mutation(
+        "plugin's node selector has a typing error", "device_plugin", (pod("DaemonSet", PLUGIN, nodeSelector={"nvidia.com/gpu.preset": "true"}),),
+        (r"no device plugin pod is on the node", r"node selector"), "no plugin on any node",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin's service account is missing", "device_plugin", (pod("DaemonSet", PLUGIN, serviceAccountName="absent"),),
+        (r'serviceaccount "absent" not found',), "the controller cannot make a pod",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin's configuration is missing", "device_plugin",
+        (change("DaemonSet", PLUGIN, named(f"{SPEC}/volumes/1", "config"), replace(f"{SPEC}/volumes/1/configMap/name", "absent")),),
+        (r'configmap "absent" not found',), "the kubelet waits for it for ever",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin's configuration is of an unknown version", "device_plugin",
+        (change("ConfigMap", "nvidia-device-plugin-config", data={"config.yaml": "version: v9\n"}),),
+        (r"unknown version: v9",), "the plugin does not start",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin does not use NVIDIA's runtime", "device_plugin", (pod("DaemonSet", PLUGIN, runtimeClassName=None),),
+        (r"NVML|NVIDIA Container Toolkit|invalid device discovery strategy",), "it sees no GPU",
+        soak=SURVIVES,
+    ),
+    Mutation(
+        "plugin's tag does not exist", "device_plugin", (change("DaemonSet", PLUGIN, replace(f"{MAIN}/image", "nvcr.io/nvidia/k8s-device-plugin:v0.30.0")),),
+        (r"cannot be pulled", r"v0\.30\.0: not found"), "the registry does not have it",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin waits for the proof in another place", "device_plugin",
+        (change("DaemonSet", PLUGIN, named(f"{INIT}/volumeMounts/0", "validations"), replace(f"{INIT}/volumeMounts/0/mountPath", "/run/validations")),),
+        (r"cuda-proof", r"/run/nvidia/validations/cuda-ready|waiting for the cuda proof"), "it waits for ever",
+    ),
+    Mutation(
+        "plugin does not wait for the proof", "device_plugin", (change("DaemonSet", PLUGIN, remove(f"{SPEC}/initContainers")),),
+        (r"schedulable without a proof",), "GPUs on which nothing has run are given to users",
+        before=(Mutation(
+            "cuda proof fails", "driver", (change("DaemonSet", VALIDATOR, replace(f"{SPEC}/initContainers/2/command", ["sh", "-c", "exit 1"])),), (), "",
+        ),),
+    ),
+    Mutation(
+        "GPU feature discovery may not create NodeFeatures", "device_plugin", (change("Role", DISCOVERY, replace("/rules/0/verbs", ["get", "update"])),),
+        (r'cannot create resource "nodefeatures"',), "no label says which GPU a node has",
+        soak=UNTRIED,
+    ),
+    Mutation(
+        "plugin's entry point sources another file", "device_plugin",
+        (change("ConfigMap", "nvidia-device-plugin-entrypoint", data={"entrypoint.sh": "#!/bin/sh\n. /run/nvidia/driver-ready\nexec nvidia-device-plugin\n"}),),
+        (r"/run/nvidia/driver-ready",), "the plugin does not know where the driver is",
+        soak=UNTRIED,
+    ),
+)
+MUTATIONS = (*FEATURES, *DRIVERS, *PLUGINS)
+
+
+@pytest.fixture(scope="module")
+def benches(request: pytest.FixtureRequest, make_sandbox: t.Any) -> t.Iterator[Benches]:
+    """Starts on what this session has selected, every stage on a sandbox of its own."""
+    chosen = [item.callspec.params["mutation"] for item in request.session.items if "mutation" in getattr(getattr(item, "callspec", None), "params", {})]
+    made = Benches(make_sandbox, chosen)
+    yield made
+    made.close()
+
+
+def case(one: Mutation) -> t.Any:
+    marks = [pytest.mark.slow] if one.soak else []
+    if one.soak == SURVIVES:
+        marks.append(pytest.mark.xfail(reason=one.soak, strict=True))
+    return pytest.param(one, id=f"{one.stage}: {one.name}".replace(" ", "-"), marks=marks)
+
+
+@pytest.mark.parametrize("mutation", [case(one) for one in MUTATIONS])
+def test_it_fails_and_names_the_cause(benches: Benches, mutation: Mutation) -> None:
+    sound = benches.sound[mutation.stage][0].result()
+    assert sound.rc == 0, f"the stage fails without a mutation too:\n{sound.stdout[-6000:]}"
+    run = benches.answer(mutation)
+    text = told(run)
+    assert run.rc != 0, f"survived, though {mutation.why}:\n{run.stdout[-3000:]}"
+    missing = [pattern for pattern in mutation.names if not re.search(pattern, text)]
+    assert not missing, f"the message does not say {missing}:\n{text}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("when", [0, 1], ids=["before", "after"])
+def test_what_is_not_mutated_passes(benches: Benches, stage: str, when: int) -> None:
+    """So that none of the above failed for another reason, and what a mutation broke was mended by the role."""
+    if stage not in benches.sound:
+        pytest.skip("no mutation of this stage was selected")
+    run = benches.sound[stage][when].result()
+    assert run.rc == 0, run.stdout[-6000:]

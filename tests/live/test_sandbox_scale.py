@@ -1,0 +1,63 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A thousand nodes in under a minute and 3 GiB, the whole control plane and the fleet agent counted."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import COMPONENTS
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}
+THOUSAND = {"time_scale": 0.1, "pools": [{"name": "gpu", "count": 500, "gpu": GPU}, {"name": "cpu", "count": 500}]}
+
+
+def pids(made: Sandbox) -> dict[str, int]:
+    known = {name: process.known(made.layout.pid_file(name)) for name in COMPONENTS}
+    return {name: one.pid for name, one in known.items() if one}
+
+
+def memory_mib(made: Sandbox) -> dict[str, int]:
+    """Proportional set size: pages that several processes of the one binary share are counted once."""
+    sizes = {}
+    for name, pid in pids(made).items():
+        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+        sizes[name] = next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
+    return sizes
+
+
+def processor_seconds(made: Sandbox) -> float:
+    fields = [pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split() for pid in pids(made).values()]
+    return sum(int(one[11]) + int(one[12]) for one in fields) / 100
+
+
+@pytest.mark.slow
+def test_a_thousand_nodes(make_sandbox: t.Any) -> None:
+    began = time.monotonic()
+    made = make_sandbox(THOUSAND)
+    took = time.monotonic() - began
+    client = connect({"kubeconfig": made.kubeconfig})
+    assert len(client.list(client.resource("v1", "Node")).items) == 1000
+    leases = client.resource("coordination.k8s.io/v1", "Lease")
+    give_up = time.monotonic() + 120
+    while len(client.list(leases, namespace="kube-node-lease").items) < 1000:
+        assert time.monotonic() < give_up
+        time.sleep(0.5)
+    time.sleep(10)
+    before, begun = processor_seconds(made), time.monotonic()
+    time.sleep(30)
+    cores = (processor_seconds(made) - before) / (time.monotonic() - begun)
+    sizes = memory_mib(made)
+    print(f"1,000 nodes Ready after {took:.1f} s; MiB: {sizes}, together {sum(sizes.values())}; at rest {cores:.2f} cores")
+    made.close()
+    assert took < 60
+    assert sum(sizes.values()) < 3072
+    assert cores < 0.5

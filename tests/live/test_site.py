@@ -1,0 +1,168 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`site` on real control planes: to schedulable GPUs, again without a write, predicted by check mode, taken back by teardown."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+from ansible_collections.hwaccel.gpu.tests.live.support.site import cluster, playbook
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, snapshot
+
+MakeSandbox = c.Callable[..., Sandbox]
+
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.02,
+    "pools": [
+        {"name": "training", "count": 3, "labels": {"pool": "training"}, "kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS",
+         "gpu": {**GPU, "mig_capable": True}, "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        {"name": "general", "count": 1},
+    ],
+}
+POOLS = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
+WAIT = 240
+
+
+def variables(sandbox: Sandbox, **more: t.Any) -> dict[str, t.Any]:
+    return cluster(sandbox.kubeconfig, **({"hwaccel_pools": POOLS, "hwaccel_wait_timeout": WAIT} | more))
+
+
+def client(sandbox: Sandbox) -> Client:
+    return connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
+
+
+def allocatable(sandbox: Sandbox) -> dict[str, str]:
+    found = client(sandbox)
+    nodes = found.list(found.resource("v1", "Node")).items
+    return {one["metadata"]["name"]: one["status"]["allocatable"].get("nvidia.com/gpu", "0") for one in nodes}
+
+
+def actions(run: t.Any) -> dict[str, list[tuple[str, str, str, str]]]:
+    """By set: what was done, or would be done, with each object."""
+    found = {}
+    for task in run.tasks:
+        if task["action"].endswith("manifest_set") and task["outcome"] != "skipped":
+            rows = task["result"]["objects"]
+            found[task["name"]] = sorted((one["action"], one["kind"], one["namespace"], one["name"]) for one in rows)
+    return found
+
+
+@pytest.fixture(scope="module")
+def first(make_sandbox: MakeSandbox) -> dict[str, t.Any]:
+    """A check run on an empty cluster, and the real run that follows."""
+    sandbox = make_sandbox(FLEET)
+    audit, before = AuditLog(sandbox.audit_log), snapshot(client(sandbox))
+    planned = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
+    written = audit.our_writes()
+    done = playbook("site", {"one": variables(sandbox)})
+    return {"sandbox": sandbox, "before": before, "planned": planned, "written": written, "done": done}
+
+
+def test_check_mode_writes_nothing_and_marks_what_it_assumes(first: dict[str, t.Any]) -> None:
+    assert first["planned"].rc == 0, first["planned"].stdout
+    assert [str(request) for request in first["written"]] == []
+    assert "assumed: pool training: GPUs on 3 nodes with kernel 6.8.0-134-generic" in first["planned"].stdout
+
+
+def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
+    predicted, done = actions(first["planned"]), actions(first["done"])
+    assert predicted.keys() == done.keys()
+    assert len(done) == 3
+    for name, rows in done.items():
+        assert predicted[name] == rows, name
+
+
+def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
+    assert first["done"].rc == 0, first["done"].stdout
+    assert allocatable(first["sandbox"]) == {"general-0": "0", "training-0": "8", "training-1": "8", "training-2": "8"}
+    summary = first["done"].summary["one"]
+    assert summary["failed_nodes"] == []
+    (row,) = [row for row in summary["pools"] if row["pool"] == "training"]
+    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices"])
+
+
+def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[str, t.Any]) -> None:
+    sandbox = first["sandbox"]
+    checked = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
+    audit = AuditLog(sandbox.audit_log)
+    again = playbook("site", {"one": variables(sandbox)})
+    assert (checked.rc, checked.changed()) == (0, 0), checked.stdout
+    assert (again.rc, again.changed()) == (0, 0), again.stdout
+    assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_one_broken_node_costs_only_itself_and_is_named(first: dict[str, t.Any]) -> None:
+    sandbox = first["sandbox"]
+    sandbox.add_fault("plugin_fewer_gpus", node="training-1")
+    sandbox.reboot("training-1")
+    broken = playbook("site", {"one": variables(sandbox, hwaccel_max_failed=1, hwaccel_wait_timeout=90)})
+    assert broken.rc != 0
+    assert broken.summary["one"]["failed_nodes"] == ["training-1"]
+    text = "\n".join(broken.failures)
+    assert "training-1 (pool training) failed at gate devices" in text
+    assert "next: " in text
+    seen = allocatable(sandbox)
+    assert (seen["training-0"], seen["training-2"]) == ("8", "8")
+    sandbox.clear_faults()
+    sandbox.reboot("training-1")
+    mended = playbook("site", {"one": variables(sandbox)})
+    assert mended.rc == 0, mended.stdout
+    assert allocatable(sandbox)["training-1"] == "8"
+
+
+def test_teardown_leaves_the_cluster_as_it_was(first: dict[str, t.Any]) -> None:
+    sandbox = first["sandbox"]
+    uid = client(sandbox).get(client(sandbox).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"]
+    run = playbook("teardown", {"one": variables(sandbox)})
+    assert run.rc == 0, run.stdout
+    assert uid in run.stdout
+    lines = [line for line in differences(first["before"], snapshot(client(sandbox))) if not excluded(line)]
+    assert lines == []
+    again = playbook("teardown", {"one": variables(sandbox)})
+    assert (again.rc, again.changed()) == (0, 0), again.stdout
+
+
+def excluded(line: str) -> bool:
+    """What no API can take back: a kubelet keeps a resource key in its node's status until it restarts."""
+    return line.startswith("changed: Node. ") and " resources: " in line
+
+
+def test_two_clusters_in_one_run_do_not_mix(make_sandbox: MakeSandbox) -> None:
+    one, two = make_sandbox(FLEET), make_sandbox(FLEET)
+    # Credentials in the environment belong to nobody here: they would send both to the same cluster.
+    run = playbook(
+        "preflight", {"one": variables(one), "two": variables(two)},
+        environment={"K8S_AUTH_KUBECONFIG": one.kubeconfig, "K8S_AUTH_HOST": "https://203.0.113.1"},
+    )
+    assert run.rc == 0, run.stdout
+    bare = playbook("preflight", {"one": variables(one), "two": {"ansible_connection": "local"}}, environment={"K8S_AUTH_KUBECONFIG": one.kubeconfig})
+    assert bare.rc != 0
+    assert "two has no credentials of its own" in "\n".join(bare.failures_of("two"))
+    assert bare.recap["one"]["failures"] == 0
+    twins = playbook("preflight", {"one": variables(one), "also-one": variables(one)})
+    assert twins.rc != 0
+    assert "the inventory has this cluster twice, also as also-one" in "\n".join(twins.failures_of("one"))
+    other = playbook("preflight", {"one": variables(one, hwaccel_cluster_uid="00000000-0000-0000-0000-000000000000")})
+    assert "this is another cluster than the inventory means" in "\n".join(other.failures)
+
+
+def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) -> None:
+    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
+    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=[POOLS[0] | {"machines": machines}], hwaccel_render_to=str(tmp_path))}
+    run = playbook("render", hosts)
+    assert run.rc == 0, run.stdout
+    written = {path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8"))) for path in (tmp_path / "one").iterdir()}
+    assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml"]
+    drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
+    assert len(drivers) == 2
+    assert (playbook("render", hosts).changed(), run.changed() > 0) == (0, True)

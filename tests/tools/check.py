@@ -1,0 +1,208 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a suite of tests/tools/jobs.py, two jobs at a time, and adds up what they counted.
+
+check.py lint|all|soak [--only TEXT]
+
+Each job's output goes to .build/logs/<job>.log; the end of it is shown when the job fails. Jobs whose Python is not on this
+machine are counted as skipped, with the reason. The last line is `N passed, N failed, N skipped`; the exit status is 1 when
+anything failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import environments
+from jobs import SUITES, Job
+
+LOGS = environments.BUILD / "logs"
+COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
+CLOSING = re.compile(r"^(=+ )?\d+ (passed|failed|skipped|errors?|deselected|xfailed|xpassed)\b.* in [\d.]+s")
+KINDS = {"error": "failed", "errors": "failed", "xfailed": "skipped", "xpassed": "failed"}
+STARTED = time.monotonic()
+PRINTING = threading.Lock()
+
+
+@dataclasses.dataclass
+class Result:
+    """counts: what the job's own runner counted, or one for the job; reason: why it was skipped or failed."""
+
+    counts: dict[str, int]
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.counts.get("failed", 0) > 0
+
+    @property
+    def ran(self) -> bool:
+        return self.counts.get("passed", 0) > 0
+
+
+def say(text: str) -> None:
+    with PRINTING:
+        print(f"[{time.monotonic() - STARTED:5.0f} s] {text}", flush=True)
+
+
+def log_of(job: Job) -> pathlib.Path:
+    return LOGS / f"{job.name.replace(' ', '-')}.log"
+
+
+def count(job: Job, text: str, status: int) -> dict[str, int]:
+    """pytest's own closing line where the job is a pytest run, else the job itself counts as one."""
+    counts: dict[str, int] = {}
+    closing = [line for line in text.splitlines() if CLOSING.match(line)] if "pytest" in job.command else []
+    if closing:
+        for number, kind in COUNTED.findall(closing[-1]):
+            kind = KINDS.get(kind, kind)
+            counts[kind] = counts.get(kind, 0) + int(number)
+    else:
+        counts["failed" if status else "passed"] = 1
+    if status and not counts.get("failed"):
+        counts["failed"] = 1
+    return counts
+
+
+def variables(job: Job, folder: pathlib.Path) -> dict[str, str]:
+    places = {"build": str(environments.BUILD), "tree": str(environments.TREE)}
+    given = environments.variables(folder)
+    given.update((key, value.format(**places)) for key, value in job.environment)
+    given.update({"NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "TERM": "dumb"})
+    if job.sandbox:
+        given["XDG_STATE_HOME"] = str(environments.BUILD / "state" / job.name.replace(" ", "-"))
+    return given
+
+
+def run(job: Job) -> Result:
+    began = time.monotonic()
+    try:
+        folder = environments.ensure(job.profile)
+    except environments.Unavailable as reason:
+        return Result({"skipped": 1}, reason=str(reason))
+    say(f"start   {job.name}")
+    with open(log_of(job), "w", encoding="utf-8") as log:
+        given = variables(job, folder)
+        process = subprocess.Popen(
+            job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=given, start_new_session=True
+        )
+        status, reason = wait(job, process)
+    return Result(count(job, log_of(job).read_text(encoding="utf-8", errors="replace"), status), time.monotonic() - began, reason)
+
+
+def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """Until it ends, with a line a minute on how far it is; past its limit it is ended with all that it started."""
+    end = time.monotonic() + job.limit
+    while time.monotonic() < end:
+        try:
+            return process.wait(timeout=60), ""
+        except subprocess.TimeoutExpired:
+            say(f"running {job.name}: {last_line(log_of(job))}")
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return 1, f"ended after its limit of {job.limit} s"
+
+
+def last_line(log: pathlib.Path) -> str:
+    with open(log, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 2000))
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:140] if lines else "no output yet"
+
+
+def report(job: Job, result: Result) -> None:
+    summary = ", ".join(f"{number} {kind}" for kind, number in result.counts.items() if kind in ("passed", "failed", "skipped"))
+    word = "FAILED " if result.failed else "passed " if result.ran else "skipped"
+    say(f"{word} {job.name} ({result.seconds:.0f} s): {summary}{'; ' + result.reason if result.reason else ''}")
+    if not result.failed or not log_of(job).exists():
+        return
+    tail = log_of(job).read_text(encoding="utf-8", errors="replace").splitlines()[-80:]
+    with PRINTING:
+        print("\n".join(f"    {line}" for line in tail), flush=True)
+
+
+class Runner:
+    """Starts a job as soon as those before it have passed and a slot is free."""
+
+    def __init__(self, jobs: tuple[Job, ...], slots: int) -> None:
+        self.waiting = list(jobs)
+        self.results: dict[str, Result] = {}
+        self.slots = slots
+        self.running: dict[concurrent.futures.Future[Result], Job] = {}
+
+    def startable(self, job: Job) -> bool:
+        busy = sum(not other.heavy for other in self.running.values())
+        return all(name in self.results for name in job.after) and (job.heavy or busy < self.slots)
+
+    def start(self, pool: concurrent.futures.Executor) -> None:
+        for job in list(self.waiting):
+            lost = [name for name in job.after if name in self.results and not self.results[name].ran]
+            if lost:
+                self.waiting.remove(job)
+                self.done(job, Result({"failed": 1}, reason=f"not started: {lost[0]} did not pass"))
+            elif self.startable(job):
+                self.waiting.remove(job)
+                self.running[pool.submit(run, job)] = job
+
+    def done(self, job: Job, result: Result) -> None:
+        self.results[job.name] = result
+        report(job, result)
+
+    def run(self) -> dict[str, Result]:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=self.slots + 2) as pool:
+            while self.waiting or self.running:
+                self.start(pool)
+                if not self.running:
+                    continue
+                finished = concurrent.futures.wait(self.running, return_when=concurrent.futures.FIRST_COMPLETED).done
+                for future in finished:
+                    self.done(self.running.pop(future), future.result())
+        return self.results
+
+
+def close(results: dict[str, Result]) -> int:
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    for result in results.values():
+        for kind in total:
+            total[kind] += result.counts.get(kind, 0)
+    for name, result in results.items():
+        if result.counts.get("skipped") and not result.ran:
+            say(f"skipped as a whole: {name}: {result.reason}")
+    say(f"logs: {LOGS}")
+    closing = ", ".join(f"{number} {kind}" for kind, number in total.items())
+    (LOGS / "total").write_text(closing + "\n", encoding="utf-8")
+    print(closing, flush=True)
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs a suite of jobs")
+    parser.add_argument("suite", choices=list(SUITES))
+    parser.add_argument("--only", default="", help="only jobs whose name holds this text, with those that they need")
+    parser.add_argument("--slots", type=int, default=max(2, min(4, os.cpu_count() or 2)))
+    arguments = parser.parse_args()
+    jobs = tuple(job for job in SUITES[arguments.suite] if arguments.only in job.name)
+    needed = {name for job in jobs for name in job.after}
+    jobs = tuple(job for job in SUITES[arguments.suite] if job in jobs or job.name in needed)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    return close(Runner(jobs, arguments.slots).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make demo` and `make demo-down` start, beside their environment: the collection's own playbooks.
+
+demo.py up [--fleet FILE]      ansible-playbook hwaccel.gpu.demo
+demo.py down                   takes the sandbox away again
+demo.py twice [--fleet FILE]   for the tests: up, up again (nothing may change or be written), down (nothing may be left)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import environments
+
+RECAP = re.compile(r"^\S+\s+:\s+ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
+REMOVE = [
+    {
+        "name": "Take the sandbox away",
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}", "sandbox_state": "absent"},
+        "tasks": [{"name": "Remove the sandbox", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox"}}],
+    }
+]
+
+
+def state_folder() -> pathlib.Path:
+    base = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
+    return pathlib.Path(base) / "hwaccel-gpu"
+
+
+def playbook(*arguments: str) -> tuple[int, str]:
+    """Runs ansible-playbook, shows its output as it comes and returns it."""
+    lines = []
+    with subprocess.Popen(["ansible-playbook", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line)
+    return process.returncode, "".join(lines)
+
+
+def up(fleet: str | None) -> tuple[int, str]:
+    if not (environments.cache_folder() / "components").is_dir():
+        print("First run: the control plane is fetched or built once, which takes from one to eight minutes and about 5 GB of disk while it lasts.", flush=True)
+    return playbook("hwaccel.gpu.demo", *(["-e", f"demo_fleet={pathlib.Path(fleet).resolve()}"] if fleet else []))
+
+
+def down() -> int:
+    path = environments.BUILD / "demo-down.yml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(REMOVE), encoding="utf-8")
+    status, text = playbook("-i", "localhost,", str(path))
+    folder = state_folder()
+    for empty in (folder / "sandbox", folder):
+        if empty.is_dir() and not any(empty.iterdir()):
+            empty.rmdir()
+    if not status:
+        print(f"Gone: the sandbox and its state. Kept: the cache in {environments.cache_folder()}")
+    del text
+    return status
+
+
+def writes(mark: int) -> list[str]:
+    """What the collection's own client has written since, by the API server's audit log."""
+    sys.path.insert(0, str(environments.TREE / "tests" / "live"))
+    from support.audit import AuditLog
+
+    (path,) = state_folder().glob("sandbox/*/audit.log")
+    log = AuditLog(path)
+    log.offset = mark
+    return [str(request) for request in log.our_writes()]
+
+
+def twice(fleet: str | None) -> int:
+    try:
+        status, text = up(fleet)
+        if status:
+            print(f"FAULT: the first run ended with {status}")
+            return 1
+        audit = next(state_folder().glob("sandbox/*/audit.log"))
+        mark, began = audit.stat().st_size, time.monotonic()
+        status, text = up(fleet)
+        changed = sum(int(found[0]) for found in RECAP.findall(text))
+        written = writes(mark)
+        print(f"second run: {time.monotonic() - began:.0f} s, changed={changed}, {len(written)} writes")
+        faults = [f"the second run ended with {status}"] if status or not RECAP.search(text) else []
+        faults += [f"the second run says changed={changed}"] if changed else []
+        faults += [f"the second run wrote {line}" for line in written]
+    finally:
+        gone = down()
+    faults += ["taking down failed"] if gone else []
+    faults += [f"left behind: {path}" for path in state_folder().rglob("*")]
+    print("\n".join(f"FAULT: {fault}" for fault in faults) or "twice: as it should be")
+    return 1 if faults else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The demo")
+    parser.add_argument("action", choices=["up", "down", "twice"])
+    parser.add_argument("--fleet", help="a fleet file instead of the default fleet")
+    arguments = parser.parse_args()
+    if arguments.action == "down":
+        return down()
+    return twice(arguments.fleet) if arguments.action == "twice" else up(arguments.fleet)[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

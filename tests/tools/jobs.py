@@ -1,0 +1,76 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make lint`, `make test` and `make soak` consist of, as data. check.py runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+CORES = ("core-2.19", "core-2.16", "core-newest")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One command in one environment.
+
+    after: jobs that must have passed before; heavy: uses the machine's cores itself, so it takes no slot and never holds others up;
+    limit: seconds after which it is ended and has failed; sandbox: it gets a state folder of its own and its sandboxes are its own.
+    """
+
+    name: str
+    profile: str
+    command: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    limit: int = 900
+    heavy: bool = False
+    sandbox: bool = False
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+def pytest(*arguments: str) -> tuple[str, ...]:
+    return ("python", "-m", "pytest", "-q", *arguments)
+
+
+# The collection keeps its scenarios at the top level: said here, or molecule proposes another place in each run.
+MOLECULE = ("molecule", "--base-config", "molecule/config.yml", "test", "--all")
+SCENARIOS = (("MOLECULE_GLOB", "molecule/*/molecule.yml"),)
+MYPY = ("mypy", "--cache-dir", "../../../mypy")
+
+LINT = (
+    Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
+    Job("mypy", "dev", (*MYPY, "-p", "ansible_collections.hwaccel.gpu.plugins.module_utils"), environment=(("MYPYPATH", "{build}"),)),
+    Job("mypy fleet agent", "dev", (*MYPY, "-p", "fleet_agent"), environment=(("MYPYPATH", "{tree}/roles/sandbox/files"),)),
+    Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter")),
+    Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),
+    Job("changelog", "dev", ("antsibull-changelog", "lint")),
+    Job("tarball", "dev", ("python", "tests/tools/tarball.py")),
+    *(Job(f"sanity {core}", core, ("python", "tests/tools/sanity.py"), limit=1800) for core in CORES),
+)
+
+UNIT = tuple(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) for core in CORES)
+
+CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
+
+LIVE = (
+    CONTROL_PLANE,
+    Job("live", "core-2.19", pytest("tests/live", "-m", "not slow"), ("control plane",), limit=2700, sandbox=True),
+    Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
+    Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
+    *(
+        Job(f"site {core}", core, ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml"), ("control plane",), sandbox=True)
+        for core in ("core-2.16", "core-newest")
+    ),
+)
+
+SOAK = (
+    CONTROL_PLANE,
+    Job("unit slow", "core-2.19", pytest("tests/unit", "-m", "slow")),
+    Job("live slow", "core-2.19", pytest("tests/live", "-m", "slow"), ("control plane",), limit=4 * 3600, sandbox=True),
+    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("live slow",), limit=3600, sandbox=True),
+    Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=3600),
+)
+
+#: The control plane comes first: its build runs beside everything that needs no server. The live tests take longest, so they start
+#: as soon as it is there, and the others share the slot beside them.
+SUITES = {"lint": LINT, "all": (*LIVE[:2], *UNIT, *LINT, *LIVE[2:]), "soak": SOAK}

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role pages of docs/roles, from meta/argument_specs.yml. `make docs` writes them; a test holds them up to date."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+NOTE = "<!-- Generated from meta/argument_specs.yml by `make docs`: change it there. -->"
+
+
+def sentences(text: Any) -> str:
+    """Descriptions are a string or a list of paragraphs; a table cell takes neither line ends nor bars."""
+    parts = text if isinstance(text, list) else [text or ""]
+    return " ".join(" ".join(str(part).split()) for part in parts).replace("|", "\\|")
+
+
+def kind_of(option: Mapping[str, Any]) -> str:
+    kind = str(option.get("type", "str"))
+    if option.get("elements"):
+        kind += f" of {option['elements']}"
+    if option.get("choices"):
+        kind += ": " + ", ".join(f"`{choice}`" for choice in option["choices"])
+    return kind
+
+
+def default_of(option: Mapping[str, Any]) -> str:
+    if option.get("required"):
+        return "**required**"
+    if "default" not in option:
+        return ""
+    value = yaml.safe_dump(option["default"], default_flow_style=True, width=10000).removesuffix("\n").removesuffix("\n...")
+    return f"`{value}`".replace("|", "\\|")
+
+
+def rows(options: Mapping[str, Any], indent: str = "") -> list[str]:
+    lines = []
+    for name, option in options.items():
+        lines.append(f"| {indent}`{name}` | {kind_of(option)} | {default_of(option)} | {sentences(option.get('description'))} |")
+        lines += rows(option.get("options", {}), indent + "&nbsp;&nbsp;")
+    return lines
+
+
+def section(entry: str, spec: Mapping[str, Any]) -> list[str]:
+    lines = [f"## Entry point `{entry}`", "", sentences(spec.get("short_description")), ""]
+    described = spec.get("description") or []
+    for paragraph in described if isinstance(described, list) else [described]:
+        lines += [" ".join(str(paragraph).split()), ""]
+    options = spec.get("options") or {}
+    if options:
+        lines += ["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options), ""]
+    return lines
+
+
+def page(role: pathlib.Path) -> str:
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    lines = [NOTE, "", f"# Role `hwaccel.gpu.{role.name}`", ""]
+    for entry, spec in specs.items():
+        lines += section(entry, spec)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def index(roles: list[pathlib.Path]) -> str:
+    lines = [NOTE, "", "# Roles", ""]
+    for role in roles:
+        specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+        lines.append(f"- [{role.name}]({role.name}.md): {sentences(specs['main'].get('short_description'))}")
+    return "\n".join(lines) + "\n"
+
+
+def pages(top: pathlib.Path = TOP) -> dict[str, str]:
+    roles = sorted(path.parents[1] for path in top.glob("roles/*/meta/argument_specs.yml"))
+    return {"README.md": index(roles)} | {f"{role.name}.md": page(role) for role in roles}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Generates the role pages")
+    parser.add_argument("--write", type=pathlib.Path, required=True, metavar="FOLDER")
+    folder = parser.parse_args().write
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = pages()
+    for name, text in fresh.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for stale in set(folder.glob("*.md")) - {folder / name for name in fresh}:
+        stale.unlink()
+    print(f"{len(fresh)} pages in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pages, restarts of lists, and watches that survive what networks and servers do."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import watch
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request, Transport
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, status
+
+NODES = Resource("", "v1", "Node", "nodes", False)
+
+
+def page(*names: str, token: str = "", version: str = "10", remaining: int | None = None) -> Answer:
+    metadata: dict = {"resourceVersion": version, "continue": token}
+    if remaining is not None:
+        metadata["remainingItemCount"] = remaining
+    return Answer(body={"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": [{"metadata": {"name": name}} for name in names]})
+
+
+def event(kind: str, name: str, version: str) -> dict:
+    return {"type": kind, "object": {"kind": "Node", "metadata": {"name": name, "resourceVersion": version}}}
+
+
+def names(items: list[dict]) -> list[str]:
+    return [item["metadata"]["name"] for item in items]
+
+
+EXPIRED = status(410, "the provided continue parameter is too old", "Expired")
+
+
+def test_pages_follow_the_token(fake: Fake, client: Client) -> None:
+    fake.answers = [page("a", "b", token="t1", remaining=1), page("c")]
+    pages = list(client.pages(NODES, label_selector="x=y", field_selector="f=g"))
+    assert [names(entry.items) for entry in pages] == [["a", "b"], ["c"]]
+    assert pages[0].remaining == 1 and pages[1].resource_version == "10"
+    assert fake.seen[0].query == {"labelSelector": "x=y", "fieldSelector": "f=g", "limit": "500"}
+    assert fake.seen[1].query["continue"] == "t1" and fake.seen[1].query["labelSelector"] == "x=y"
+
+
+def test_items_know_their_kind_also_metadata_only(fake: Fake, client: Client) -> None:
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}}
+    fake.answers = [Answer(body={"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "1"}, "items": [partial]})]
+    item = client.list(NODES, metadata_only=True).items[0]
+    assert (item["apiVersion"], item["kind"]) == ("v1", "Node")
+    assert fake.seen[0].headers["Accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+def test_an_expired_token_restarts_and_repeats_no_item(fake: Fake, client: Client) -> None:
+    fake.answers = [page("a", "b", token="t1", version="10"), EXPIRED, page("a", "b", "b2", token="t2", version="20"), page("c", version="20")]
+    pages = list(client.pages(NODES))
+    assert [name for entry in pages for name in names(entry.items)] == ["a", "b", "b2", "c"]
+    # A watch from the first list's version also tells what has changed in the items of its first page.
+    assert {entry.resource_version for entry in pages} == {"10"}
+
+
+def test_a_whole_list_is_of_one_state(fake: Fake, client: Client) -> None:
+    fake.answers = [page("a", "gone", token="t1", version="10"), EXPIRED, page("a", token="t2", version="20"), page("c", version="20")]
+    found = client.list(NODES)
+    assert (names(found.items), found.resource_version) == (["a", "c"], "20")
+
+
+def test_a_list_that_always_expires_is_given_up(fake: Fake, client: Client) -> None:
+    fake.answers = lambda seen: EXPIRED if "continue" in seen.query else page("a", token="t")
+    with pytest.raises(e.Gone):
+        client.list(NODES)
+    assert len(fake.seen) == 6
+
+
+def test_a_page_that_is_cut_off_is_asked_for_again(fake: Fake, client: Client) -> None:
+    fake.answers = [page("a", token="t1"), Answer(body=page("b" * 300).body, cut=80), status(503), page("b")]
+    assert names(client.list(NODES).items) == ["a", "b"]
+    assert [seen.query.get("continue") for seen in fake.seen] == [None, "t1", "t1", "t1"]
+
+
+def test_a_watch_goes_on_from_the_last_bookmark_and_over_broken_connections(fake: Fake, client: Client) -> None:
+    fake.answers = [
+        Answer(stream=[event("ADDED", "a", "11"), event("BOOKMARK", "", "15"), None]),
+        Answer(0),
+        Answer(stream=[event("MODIFIED", "a", "16"), b'{"type": "MODI\n']),
+        status(503),
+        Answer(stream=[event("DELETED", "a", "17"), 5]),
+    ]
+    seen = []
+    for found in client.watch(NODES, resource_version="10", deadline=time.monotonic() + 3):
+        seen.append((found.type, found.object["metadata"]["resourceVersion"]))
+        if found.type == "DELETED":
+            break
+    assert seen == [("ADDED", "11"), ("BOOKMARK", "15"), ("MODIFIED", "16"), ("DELETED", "17")]
+    assert [request.query["resourceVersion"] for request in fake.seen] == ["10", "15", "15", "16", "16"]
+    assert fake.seen[0].query["allowWatchBookmarks"] == "true"
+    assert int(fake.seen[0].query["timeoutSeconds"]) <= 3
+
+
+def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
+    fake.answers = [Answer(stream=[b'{"type": "ADDED", "object": ', 0.05, b'{"metadata": {"name": "a"}}}\n{"type": "DELE', b'TED", "object": {}}\n'])]
+    found = []
+    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2):
+        found.append(entry.type)
+        if len(found) == 2:
+            break
+    assert found == ["ADDED", "DELETED"]
+
+
+@pytest.mark.parametrize(
+    "answer", [EXPIRED, Answer(stream=[{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}])]
+)
+def test_a_version_that_is_too_old_is_the_callers_to_list_again(fake: Fake, client: Client, answer: Answer) -> None:
+    fake.answers = [answer]
+    with pytest.raises(e.Gone, match="too old"):
+        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2))
+
+
+def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -> None:
+    fake.answers = [status(403, 'nodes is forbidden: User "u" cannot watch resource "nodes" in API group "" at the cluster scope', "Forbidden")]
+    with pytest.raises(e.Forbidden, match=r"let u watch nodes \(cluster-wide\)"):
+        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2))
+    assert len(fake.seen) == 1
+
+
+def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Client) -> None:
+    fake.answers = [
+        Answer(stream=[event("ADDED", "a", "2"), {"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "etcd is slow"}}]),
+        Answer(stream=[event("ADDED", "b", "3"), 5]),
+    ]
+    found = []
+    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 3):
+        found.append(entry.object["metadata"]["name"])
+        if len(found) == 2:
+            break
+    assert found == ["a", "b"]
+    assert fake.seen[1].query["resourceVersion"] == "2"
+
+
+def test_a_silent_connection_is_replaced(fake: Fake) -> None:
+    fake.answers = [Answer(stream=[event("ADDED", "a", "2"), 3]), Answer(stream=[event("ADDED", "b", "3"), 3])]
+    transport = Transport(Credentials(fake.host))
+    request = Request("GET", "/api/v1/nodes", "watching nodes", repeat=Repeat.ALWAYS)
+    found = []
+    started = time.monotonic()
+    for entry in watch.events(transport, request, "1", started + 10, silence=0.3):
+        found.append(entry.object["metadata"]["name"])
+        if len(found) == 2:
+            break
+    assert found == ["a", "b"]
+    assert time.monotonic() - started < 2
+
+
+def test_a_silent_server_holds_nobody_past_the_deadline(fake: Fake, client: Client) -> None:
+    fake.answers = [Answer(stream=[3])]
+    started = time.monotonic()
+    assert list(client.watch(NODES, resource_version="1", deadline=started + 0.4)) == []
+    assert time.monotonic() - started < 1
+
+
+def test_a_server_that_ends_every_watch_is_not_hammered(fake: Fake, client: Client) -> None:
+    fake.answers = [Answer(stream=[])]
+    assert list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 1)) == []
+    assert len(fake.seen) < 8
+
+
+def test_no_watch_begins_after_the_deadline(fake: Fake, client: Client) -> None:
+    assert list(client.watch(NODES, resource_version="1", deadline=time.monotonic() - 1)) == []
+    assert fake.seen == []
+
+
+def test_a_server_that_was_given_no_time_to_answer_is_not_taken_for_gone(fake: Fake, client: Client) -> None:
+    def late(seen: object) -> Answer:
+        time.sleep(0.6)
+        return Answer(stream=[])
+
+    fake.answers = late
+    assert list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 0.2)) == []
+    assert fake.seen

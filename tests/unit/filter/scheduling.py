@@ -1,0 +1,51 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the filters on the roles' own manifests, and asks a small scheduler which nodes the result takes."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.filter.device_plugin_objects import device_plugin_objects
+from ansible_collections.hwaccel.gpu.plugins.filter.driver_objects import driver_objects
+from ansible_collections.hwaccel.gpu.plugins.filter.feature_discovery_objects import feature_discovery_objects
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+FILTERS = {"feature_discovery": feature_discovery_objects, "driver": driver_objects, "device_plugin": device_plugin_objects}
+TEXTS = {role: stack.texts(role) for role in stack.ROLES}
+TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"product": "H100", "count": 8}}
+INFERENCE = {"name": "inference", "selector": "pool=inference", "gpu": {"product": "L4", "count": 2}}
+
+
+def run(role: str, fleet: dict[str, t.Any] | None = None, **more: t.Any) -> dict[str, t.Any]:
+    return FILTERS[role](TEXTS[role], stack.settings(role, **more), fleet)
+
+
+def daemon_sets(plan: dict[str, t.Any], prefix: str = "") -> list[dict[str, t.Any]]:
+    return [one for one in plan["objects"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith(prefix)]
+
+
+def takes(daemon_set: dict[str, t.Any], labels: dict[str, str]) -> bool:
+    """Would the DaemonSet controller put a pod on a node with these labels?"""
+    wanted = daemon_set["spec"]["template"]["spec"].get("affinity", {}).get("nodeAffinity")
+    if not wanted:
+        return True
+    terms = wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return any(all(holds(one, labels) for one in term["matchExpressions"]) for term in terms)
+
+
+def holds(one: dict[str, t.Any], labels: dict[str, str]) -> bool:
+    value = labels.get(one["key"])
+    return {
+        "In": value in one.get("values", ()), "NotIn": value not in one.get("values", ()), "Exists": value is not None, "DoesNotExist": value is None,
+    }[one["operator"]]
+
+
+def node(pool: str = "", kernel: str = "6.8.0-134-generic", **more: str) -> dict[str, str]:
+    nfd = "feature.node.kubernetes.io/"
+    base = {
+        nfd + "pci-10de.present": "true", nfd + "kernel-version.full": kernel, nfd + "system-os_release.ID": "ubuntu",
+        nfd + "system-os_release.VERSION_ID": "24.04", "kubernetes.io/arch": "amd64", **({"pool": pool} if pool else {}),
+    }
+    return base | more

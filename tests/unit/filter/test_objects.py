@@ -1,0 +1,139 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters: fleets and settings in, objects out. What holds for every role, and what the small filters do."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.filter.driver_objects import driver_objects
+from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
+from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
+from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
+from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import FILTERS, INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+# -- what every filter does
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_every_object_and_pod_says_whose_it_is(role: str) -> None:
+    plan = run(role, stack.fleet(stack.node_class()), pools=[TRAINING])
+    assert plan["objects"]
+    for one in plan["objects"]:
+        holders = [one["metadata"], *([one["spec"]["template"]["metadata"]] if one["kind"] in ("DaemonSet", "Deployment") else [])]
+        for holder in holders:
+            assert holder["labels"]["app.kubernetes.io/managed-by"] == "hwaccel.gpu"
+            assert holder["labels"]["app.kubernetes.io/part-of"] == "hwaccel-gpu"
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
+    plan = run(role, stack.fleet(stack.node_class(), stack.node_class("inference", "5.15.0-185-generic", os_version="22.04")), pools=[TRAINING, INFERENCE])
+    keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in plan["objects"]]
+    assert len(keys) == len(set(keys))
+    kinds = [kind for kind, _namespace, _name in keys]
+    if "Namespace" in kinds:
+        assert kinds.index("CustomResourceDefinition") < kinds.index("Namespace") < kinds.index("ServiceAccount") < kinds.index("DaemonSet")
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_registry_and_pull_secrets_reach_every_pod(role: str) -> None:
+    plan = run(role, stack.fleet(stack.node_class()), image_registry="mirror.example.com:5000/gpu/", image_pull_secrets=["pull"])
+    specs = [one["spec"]["template"]["spec"] for one in plan["objects"] if one["kind"] in ("DaemonSet", "Deployment")]
+    assert specs
+    for spec in specs:
+        assert spec["imagePullSecrets"] == [{"name": "pull"}]
+        for container in [*spec.get("initContainers", ()), *spec["containers"]]:
+            assert container["image"].startswith("mirror.example.com:5000/gpu/n"), container["image"]
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
+    plan = run(role, stack.fleet(), cluster_uid="u-2")
+    assert [fault["what"] for fault in plan["faults"]] == ["this is another cluster than the inventory means"]
+    assert not run(role, stack.fleet(), cluster_uid="u-1")["faults"]
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_what_is_given_stays_as_it_was(role: str) -> None:
+    fleet, settings = stack.fleet(stack.node_class()), stack.settings(role, pools=[TRAINING])
+    before = repr((fleet, settings))
+    FILTERS[role](TEXTS[role], settings, fleet)
+    assert repr((fleet, settings)) == before
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
+    def hashes(plan: dict[str, t.Any]) -> dict[str, str]:
+        found = [(one["metadata"]["name"], one["spec"]["template"]["metadata"].get("annotations", {})) for one in daemon_sets(plan)]
+        return {name: annotations["hwaccel.gpu/config-hash"] for name, annotations in found if "hwaccel.gpu/config-hash" in annotations}
+
+    before = hashes(run(role, stack.fleet(stack.node_class())))
+    changed = [text.replace("[pci,", "[ pci,").replace("echo ", "echo  ").replace("sleepInterval: ", "sleepInterval:  ") + "" for text in TEXTS[role]]
+    changed = [text.replace("exec nvidia-device-plugin", "exec  nvidia-device-plugin").replace("ownerRefs: [node]", "ownerRefs: [ node ]") for text in changed]
+    after = hashes(FILTERS[role](changed, stack.settings(role), stack.fleet(stack.node_class())))
+    assert before.keys() == after.keys() != set()
+    assert any(before[name] != after[name] for name in before)
+
+
+def test_a_manifest_that_is_none_is_told() -> None:
+    with pytest.raises(AnsibleFilterError, match="no YAML"):
+        driver_objects(["a: [1"], stack.settings("driver"), None)
+
+
+# -- feature discovery
+
+
+def test_foreign_nfd_leaves_only_the_namespaces() -> None:
+    foreign = {"nfd": [{"kind": "DaemonSet", "namespace": "nfd", "name": "nfd-worker", "image": "x"}]}
+    plan = run("feature_discovery", stack.fleet(existing=foreign))
+    assert plan["provider"] == "existing"
+    assert {one["kind"] for one in plan["objects"]} == {"Namespace"}
+    assert "DaemonSet nfd/nfd-worker" in plan["notes"][0]
+    refused = run("feature_discovery", stack.fleet(existing=foreign), provider="hwaccel")
+    assert "another Node Feature Discovery" in refused["faults"][0]["text"]
+
+
+# -- device plugin
+
+
+def test_a_plugin_for_each_configuration_that_a_pool_asks_for() -> None:
+    pools = [TRAINING, INFERENCE | {"plugin_config": "shared"}]
+    configs = {"shared": {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}}
+    plan = run("device_plugin", stack.fleet(stack.node_class(), stack.node_class("inference")), pools=pools, configs=configs)
+    found = {one["metadata"]["name"]: one for one in daemon_sets(plan, "nvidia-device-plugin")}
+    assert set(found) == {"nvidia-device-plugin", "nvidia-device-plugin-shared"}
+    for labels, wanted in ((node("inference"), "nvidia-device-plugin-shared"), (node("training"), "nvidia-device-plugin"), (node(), "nvidia-device-plugin")):
+        assert [name for name, one in found.items() if takes(one, labels)] == [wanted]
+    unknown = run("device_plugin", stack.fleet(), pools=[TRAINING | {"plugin_config": "nowhere"}])
+    assert "nowhere" in unknown["faults"][0]["text"]
+
+
+# -- the small ones
+
+
+def test_rendered_text_is_sorted_patched_and_stable() -> None:
+    objects = [{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "b"}, "data": {"z": "1\n2\n", "a": "x"}}]
+    text = rendered(objects, [{"target": {"kind": "ConfigMap"}, "patch": {"data": {"more": "yes"}}}])
+    assert text == rendered(objects, [{"target": {"kind": "ConfigMap"}, "patch": {"data": {"more": "yes"}}}])
+    assert stack.yaml.safe_load(text)["data"] == {"a": "x", "more": "yes", "z": "1\n2\n"}
+    assert text.index("  a: x") < text.index("  more: ")
+    with pytest.raises(AnsibleFilterError, match="ConfigMap"):
+        rendered(objects, [{"target": {"kind": "ConfigMap", "name": "other"}, "patch": {"data": {}, "x": 1}}])
+
+
+def test_summary_and_table_tell_who_failed_where() -> None:
+    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 56, "passed": 7, "failed": 1, "kernels": ["6.8"], "drivers": ["595.91.07"]}
+    fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "crashed"}
+    fault |= {"log_tail": "a\nmodprobe: ERROR", "next_step": "read"}
+    summary = gate_summary([{}, {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}, {"skipped": True}])
+    assert summary["failed_nodes"] == ["training-3"]
+    assert summary["faults"] == ["training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"]
+    table = fleet_table(summary, seconds=61.2, simulated=True)
+    assert table[2].split() == ["training", "8", "6.8", "595.91.07", "64", "56", "driver", "7/8", "61", "s", "simulated"]
+    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": []}

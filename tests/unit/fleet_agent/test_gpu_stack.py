@@ -1,0 +1,245 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The chain driver, toolkit, proof, plugin on one node, and what breaks it."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from stack import DEVICE_PLUGIN, DRIVER, PROOF, TOOLKIT, changed, container, log, mount
+
+GPU = "nvidia.com/gpu"
+
+
+def deploy(world, kubelet, driver=None, toolkit=None, proof=None, plugin=None):
+    specs = (driver or DRIVER, toolkit or TOOLKIT, proof or PROOF, plugin or DEVICE_PLUGIN)
+    return [world.pod(kubelet, spec) for spec in specs]
+
+
+def allocatable(kubelet):
+    return int(kubelet.api.objects[f"/api/v1/nodes/{kubelet.name}"]["status"]["allocatable"].get(GPU, 0))
+
+
+@pytest.fixture
+def node(world):
+    return world.node()
+
+
+def test_whole_chain(world, node):
+    driver, toolkit, proof, plugin = deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    assert all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin))
+    assert "Test PASSED" in log(proof.init[2])
+    assert "driver-ready" in node.host.names("/run/nvidia/validations")
+
+
+def test_nothing_is_offered_before_the_proof(world, node):
+    plugin = world.pod(node, {**DEVICE_PLUGIN, "runtimeClassName": None})
+    world.until(lambda: "running" in plugin.init[0].state)
+    world.pass_time(120)
+    assert "running" in plugin.init[0].state
+    assert allocatable(node) == 0
+
+
+def _unprivileged(spec):
+    spec["containers"][0]["securityContext"] = {}
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (_unprivileged, "could not insert 'nvidia': Operation not permitted"),
+    (lambda s: s["containers"][0].update(volumeMounts=[]), "nvidia-driver.pid: No such file or directory"),
+    (lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04"), "Unable to locate package linux-modules-nvidia-580"),
+    (lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:595.91.07-rhel9"), "Could not resolve Linux kernel version"),
+    (lambda s: s["containers"][0].update(command=["nvidia-driver", "start"]), "Usage: nvidia-driver COMMAND"),
+])
+def test_driver_that_fails_says_why(world, node, change, words):
+    pod = world.pod(node, changed(DRIVER, change))
+    world.until(lambda: pod.main[0].restarts >= 1)
+    assert words in log(pod.main[0])
+    assert not pod.main[0].ready
+    assert "nvidia" not in node.host.modules
+
+
+def test_driver_mounts_are_seen_by_others_only_when_bidirectional(world, node):
+    driver, toolkit, *_rest = deploy(world, node, driver=changed(DRIVER, lambda s: s["containers"][0]["volumeMounts"][0].pop("mountPropagation")))
+    world.until(lambda: driver.main[0].ready)
+    world.pass_time(60)
+    assert "running" in toolkit.init[0].state
+    assert "failed to validate the driver" in log(toolkit.init[0])
+    assert allocatable(node) == 0
+
+
+def test_consumer_without_propagation_never_sees_the_driver(world, node):
+    toolkit = changed(TOOLKIT, lambda s: s["initContainers"][0]["volumeMounts"][0].pop("mountPropagation"))
+    pod = world.pod(node, toolkit)
+    world.until(lambda: "running" in pod.init[0].state)
+    driver = world.pod(node, DRIVER)
+    world.until(lambda: driver.main[0].ready)
+    world.pass_time(60)
+    assert "running" in pod.init[0].state
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda s: s["containers"][0]["env"].pop(0), "unable to restart docker"),
+    (lambda s: s["containers"][0]["volumeMounts"].pop(2), "dial unix /runtime/sock-dir/containerd.sock: connect: no such file or directory"),
+    (lambda s: s["initContainers"][0]["volumeMounts"].pop(3), "could not create symlink"),
+    (lambda s: s["initContainers"][0].update(env=[{"name": "COMPONENT", "value": "drivers"}]), "invalid -c <component-name> flag value: drivers"),
+])
+def test_toolkit_that_fails_says_why(world, node, change, words):
+    pod = world.pod(node, changed(TOOLKIT, change))
+    driver = world.pod(node, DRIVER)
+    world.until(lambda: driver.main[0].ready)
+    world.until(lambda: any(words in log(c) for c in pod.containers))
+    assert "nvidia" not in node.host.handlers
+
+
+def test_validator_without_the_right_to_list_daemon_sets_fails(world, node):
+    world.api.forbidden.append(r"GET /apis/apps/v1/namespaces/ns/daemonsets")
+    pod = world.pod(node, TOOLKIT)
+    world.until(lambda: pod.init[0].restarts >= 1)
+    assert "error listing daemonsets: daemonsets is forbidden" in log(pod.init[0])
+    assert ("system:serviceaccount:ns:default", "GET") in [request[:2] for request in world.api.requests]
+
+
+def test_runtime_class_without_its_handler_makes_no_sandbox(world, node):
+    pod = world.pod(node, PROOF)
+    world.until(lambda: world.warnings)
+    assert world.warnings[0][0] == "FailedCreatePodSandBox"
+    assert 'no runtime for "nvidia" is configured' in world.warnings[0][1]
+    assert not pod.sandbox_ready
+
+
+def test_cuda_needs_the_runtime(world, node):
+    deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    pod = world.pod(node, {"restartPolicy": "Never", "containers": [container("c", "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0", ["vectorAdd"])]})
+    world.until(lambda: pod.forced_phase == "Failed")
+    assert "CUDA driver version is insufficient" in log(pod.main[0])
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda s: s["containers"][0].update(volumeMounts=[]), "failed to create FS watcher for /var/lib/kubelet/device-plugins/"),
+    (lambda s: s.pop("runtimeClassName"), "did you configure the NVIDIA Container Toolkit"),
+    (lambda s: s["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/c.yaml"}), "open /config/c.yaml: no such file or directory"),
+])
+def test_plugin_that_fails_says_why(world, node, change, words):
+    *_others, plugin = deploy(world, node, plugin=changed(DEVICE_PLUGIN, change))
+    world.until(lambda: plugin.main[0].restarts >= 1)
+    assert words in log(plugin.main[0])
+    assert allocatable(node) == 0
+
+
+def test_devices_are_counted_and_freed(world, node):
+    deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    job = container("c", "example.com/job:1", ["sh", "-c", "nvidia-smi -L; sleep 9999"], privileged=False)
+    user = {"runtimeClassName": "nvidia", "containers": [{**job, "resources": {"limits": {GPU: "5"}}}]}
+    first, second = world.pod(node, user), world.pod(node, user)
+    world.until(lambda: first.main[0].ready and second.forced_phase == "Failed")
+    assert second.status_reason == "UnexpectedAdmissionError"
+    assert "Requested: 5, Available: 3" in second.status_message
+    assert log(first.main[0]).count("GPU ") == 5
+    world.delete(first, 0)
+    world.until(lambda: first.uid not in node.devices.allocated)
+    third = world.pod(node, user)
+    world.until(lambda: third.main[0].ready)
+
+
+def test_plugin_lost_takes_allocatable_at_once_and_capacity_late(world, node):
+    *_others, plugin = deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    world.delete(plugin, 0)
+    world.until(lambda: allocatable(node) == 0)
+    status = node.api.objects["/api/v1/nodes/n0"]["status"]
+    assert status["capacity"][GPU] == "8"
+    world.until(lambda: status["capacity"][GPU] == "0")
+
+
+def test_kubelet_restart_forgets_devices_until_the_plugin_comes_back(world, node):
+    deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    node.restarted()
+    world.until(lambda: allocatable(node) == 0)
+    world.until(lambda: allocatable(node) == 8)
+
+
+def test_killed_driver_takes_its_mounts_and_cannot_load_again_while_clients_hold_the_modules(world, node):
+    from fleet_agent.loop import Killed
+    driver, *_others, plugin = deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    driver.main[0].signal(Killed())
+    world.until(lambda: driver.main[0].restarts >= 2)
+    assert not node.host.mounts
+    assert node.host.read("/run/nvidia/validations/.driver-ctr-ready") is not None
+    assert "Could not unload NVIDIA driver kernel modules, driver is in use" in log(driver.main[0])
+    world.delete(plugin, 0)
+    world.until(lambda: driver.main[0].ready, 20)
+
+
+def test_reboot_empties_run_and_closes_the_gates(world, node):
+    driver, toolkit, proof, plugin = deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    boot = node.host.boot_id
+    before = proof.init[0].restarts
+    node.wanted = node.host.spec.__class__(**{**vars(node.host.spec), "boot": 2})
+    world.loop.spawn(node.reboot())
+    world.until(lambda: node.host.boot_id != boot and node.up)
+    assert allocatable(node) == 0
+    assert node.host.read("/run/nvidia/validations/cuda-ready") is None
+    world.until(lambda: allocatable(node) == 8, 20)
+    assert proof.init[0].restarts > before
+    assert all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin))
+
+
+def test_faults(world):
+    bad = world.node("n0", faults=["driver_load_failure"])
+    driver = world.pod(bad, DRIVER)
+    world.until(lambda: driver.main[0].restarts >= 1)
+    assert "Xid (PCI:0000:18:00): 119" in log(driver.main[0])
+    fewer = world.node("n1", faults=["plugin_fewer_gpus"])
+    deploy(world, fewer)
+    world.until(lambda: allocatable(fewer) == 7)
+    fewer.host.spec = fewer.host.spec.__class__(**{**vars(fewer.host.spec), "faults": ()})
+    fewer.host.changed()
+    world.until(lambda: allocatable(fewer) == 8)
+    unpullable = world.node("n2", faults=[{"name": "image_pull_failure", "image": "driver"}])
+    pod = world.pod(unpullable, DRIVER)
+    world.until(lambda: pod.main[0].state.get("waiting", {}).get("reason") == "ImagePullBackOff")
+    assert "503 Service Unavailable" in pod.main[0].state["waiting"]["message"]
+    cuda = world.node("n3", faults=["cuda_failure"])
+    *_rest, proof, _plugin = deploy(world, cuda)
+    world.until(lambda: proof.init[2].restarts >= 1)
+    assert "system not yet initialized" in log(proof.init[2])
+
+
+def test_host_driver_is_found_and_the_manager_steps_back(world):
+    node = world.node("n0", host_driver="580.95.05")
+    toolkit = world.pod(node, TOOLKIT)
+    world.until(lambda: toolkit.init[0].finished)
+    assert "IS_HOST_DRIVER=true" in node.host.read("/run/nvidia/validations/driver-ready")
+    manager = {"containers": [container("m", "nvcr.io/nvidia/cloud-native/k8s-driver-manager:v0.12.0", ["driver-manager", "uninstall_driver"], NODE_NAME="n0")]}
+    pod = world.pod(node, manager)
+    world.until(lambda: pod.main[0].restarts >= 1)
+    assert "already pre-installed on the node" in log(pod.main[0])
+    assert world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
+
+
+@pytest.mark.parametrize(("config", "resource", "count"), [
+    ("version: v1\nsharing:\n  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n", GPU, 32),
+    ("version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    resources: [{name: nvidia.com/gpu, replicas: 2}]\n", GPU + ".shared", 16),
+    ("version: v1\nresources:\n  gpus: [{pattern: '*', name: big}]\n", "nvidia.com/big", 8),
+])
+def test_plugin_configuration(world, node, config, resource, count):
+    world.store.data[("configmap", "ns", "plugin")] = {"config.yaml": config}
+
+    def configure(spec):
+        spec["volumes"] = [*spec["volumes"], {"name": "config", "configMap": {"name": "plugin"}}]
+        spec["containers"][0]["volumeMounts"].append(mount("config", "/config"))
+        spec["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/config.yaml"})
+    deploy(world, node, plugin=changed(DEVICE_PLUGIN, configure))
+    world.until(lambda: node.devices.allocatable.get(resource) == count)

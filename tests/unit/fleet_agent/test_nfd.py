@@ -1,0 +1,105 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Feature discovery: labels, rules, and the objects that workers and master write."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+from fleet_agent import nfd_features
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from stack import host, log, mount
+
+NFD = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
+FEATURES = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/ns/nodefeatures"
+
+
+def worker(*without):
+    mounts = {"sys": mount("sys", "/host-sys"), "os": mount("os", "/host-etc/os-release"), "conf": mount("conf", "/etc/kubernetes/node-feature-discovery")}
+    fields = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    return {"volumes": [host("sys", "/sys", ""), host("os", "/etc/os-release", ""), {"name": "conf", "configMap": {"name": "conf"}}],
+            "containers": [{"name": "w", "image": NFD, "command": ["nfd-worker"], "env": [f for f in fields if f["name"] not in without],
+                            "volumeMounts": [m for k, m in mounts.items() if k not in without]}]}
+
+
+def published(world, config="", spec=None):
+    world.store.data[("configmap", "ns", "conf")] = {"nfd-worker.conf": config} if config else {}
+    node = world.nodes.get("n0") or world.node()
+    pod = world.pod(node, spec or worker())
+    world.until(lambda: f"{FEATURES}/n0" in world.api.objects or pod.main[0].restarts)
+    return pod, world.api.objects.get(f"{FEATURES}/n0", {})
+
+
+@pytest.mark.parametrize(("config", "label"), [
+    ("", "pci-0302_10de.present"),
+    ("sources: {pci: {deviceLabelFields: [vendor]}}", "pci-10de.present"),
+    ("sources: {pci: {deviceLabelFields: [vendor], deviceClassWhitelist: ['0302']}}", "pci-10de.present"),
+])
+def test_worker_labels_gpus_by_its_configuration(world, config, label):
+    _pod, item = published(world, config)
+    assert item["spec"]["labels"][label] == "true"
+    assert item["spec"]["labels"]["kernel-version.full"] == "6.8.0-106-generic"
+    assert item["spec"]["labels"]["system-os_release.ID"] == "ubuntu"
+    assert item["metadata"]["labels"] == {"nfd.node.kubernetes.io/node-name": "n0"}
+
+
+def test_worker_without_its_mounts_finds_nothing_there(world):
+    _pod, item = published(world, spec=worker("sys", "os"))
+    assert not [k for k in item["spec"]["labels"] if k.startswith(("pci-", "system-"))]
+
+
+def test_white_list_and_owner(world):
+    _pod, item = published(world, "core: {labelWhiteList: 'pci-', ownerRefs: [node]}")
+    assert set(item["spec"]["labels"]) == {"pci-0302_10de.present"}
+    assert item["metadata"]["ownerReferences"][0]["kind"] == "Node"
+
+
+@pytest.mark.parametrize(("forbidden", "config", "words"), [
+    (rf"POST {FEATURES}", "", 'failed to create NodeFeature object "n0"'),
+    (rf"GET {FEATURES}/n0", "", "failed to get NodeFeature object"),
+    (r"GET /api/v1/nodes/n0", "core: {ownerRefs: [node]}", 'cannot resolve Node owner reference "n0"'),
+])
+def test_worker_without_a_right_ends_with_its_name(world, forbidden, config, words):
+    world.node()
+    world.api.forbidden.append(forbidden)
+    pod, item = published(world, config)
+    assert not item
+    world.until(lambda: pod.main[0].restarts)
+    assert words in log(pod.main[0])
+    assert "is forbidden" in log(pod.main[0])
+
+
+def test_worker_without_a_node_name_ends(world):
+    pod, _item = published(world, spec=worker("NODE_NAME"))
+    assert "NODE_NAME environment variable not set" in log(pod.main[0])
+
+
+FOUND = {"flags": {}, "attributes": {"kernel.version": {"elements": {"full": "6.8.0-106-generic", "major": "6"}}},
+         "instances": {"pci.device": {"elements": [{"attributes": {"vendor": "10de", "class": "0302"}}, {"attributes": {"vendor": "8086", "class": "0200"}}]}}}
+
+
+@pytest.mark.parametrize(("term", "expected"), [
+    ({"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0302"]}}}, True),
+    ({"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0200"]}}}, False),
+    ({"feature": "kernel.version", "matchExpressions": {"major": {"op": "Gt", "value": ["5"]}}}, True),
+    ({"feature": "kernel.version", "matchExpressions": {"full": {"op": "InRegexp", "value": ["^6[.]8"]}}}, True),
+    ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "Exists"}}}, False),
+    ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "DoesNotExist"}}}, True),
+    ({"feature": "kernel.config", "matchExpressions": {"X": {"op": "Exists"}}}, False),
+])
+def test_rules(term, expected):
+    output = nfd_features.rule_output({"name": "r", "labels": {"a.example/b": "@kernel.version.major"}, "matchFeatures": [term]}, FOUND)
+    assert (output is not None) == expected
+    if output:
+        assert output["labels"] == {"a.example/b": "6"}
+
+
+def test_label_names_that_the_master_refuses():
+    given = {"plain": "1", "nvidia.com/gpu.count": "8", "kubernetes.io/x": "1", "node-role.kubernetes.io/y": "",
+             "sub.feature.node.kubernetes.io/z": "1", "bad": "a b"}
+    assert set(nfd_features.qualified(given)) == {"feature.node.kubernetes.io/plain", "nvidia.com/gpu.count", "sub.feature.node.kubernetes.io/z"}

@@ -1,0 +1,241 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts of the chain, from the states that kubelets report."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, proof
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Wanted, judge
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+
+N = "training-0"
+EIGHT = Wanted(gpu_declared=True, expected={s.GPU: 8})
+
+
+def verdict(gate: str, node: s.Obj, *pods: s.Obj, wanted: Wanted = EIGHT) -> chain.Verdict:
+    facts = [reduce_pod(pod) for pod in pods]
+    return judge(gate, reduce_node(node), {pod.role: pod for pod in facts}, wanted)
+
+
+PULL = "Back-off pulling image \"nvcr.io/nvidia/driver:580-x\": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found"
+LOADING = s.running(ready=False, started=False)
+BUSY = s.running(ready=False)
+
+DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
+    "all proven": ([s.driver(N), s.toolkit(N), s.validator(N)], ("passed", "cuda", "")),
+    "no validator": ([s.driver(N), s.toolkit(N)], ("waiting", "driver", "no validator pod")),
+    "no validator, driver crashes": ([s.driver(N, s.crash_loop("d", 3))], ("failed", "driver", "crashed 4 times")),
+    "driver loads": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
+    "driver manager": ([s.driver(N, s.waiting(), BUSY, phase="Pending"), s.validator(N, BUSY)], ("waiting", "driver", "makes room")),
+    "driver missing": ([s.toolkit(N), s.validator(N, BUSY)], ("waiting", "driver", "no driver pod")),
+    "driver crashed twice": ([s.driver(N, s.crash_loop("d", 1)), s.validator(N, BUSY)], ("waiting", "driver", "crashed twice")),
+    "driver crash loop": ([s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times, last with exit code 1")),
+    "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
+    "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
+    "registry slow": (
+        [s.driver(N, s.waiting("ErrImagePull", "dial tcp: i/o timeout"), phase="Pending"), s.validator(N, BUSY)], ("waiting", "driver", "cannot be pulled"),
+    ),
+    "toolkit crashes": (
+        [s.driver(N), s.toolkit(N, s.crash_loop("toolkit", 4)), s.validator(N, None, s.crash_loop("t", 1))], ("failed", "toolkit", "container toolkit"),
+    ),
+    "toolkit step crashes while the toolkit starts": (
+        [s.driver(N), s.toolkit(N, s.waiting("ContainerCreating")), s.validator(N, None, s.crash_loop("t", 1))], ("waiting", "toolkit", "configures"),
+    ),
+    "toolkit of the host": ([s.driver(N), s.validator(N, None, BUSY)], ("waiting", "toolkit", "checks the toolkit")),
+    "cuda fails": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, s.crash_loop("c", 3))], ("failed", "cuda", "container cuda-validation")),
+    "cuda failed once": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, s.done(1))], ("waiting", "cuda", "crashed once")),
+    "cuda runs": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, BUSY)], ("waiting", "cuda", "proof runs")),
+    "no RuntimeClass handler": (
+        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("PodInitializing"), sandbox=False)], ("waiting", "driver", "sandbox is not created"),
+    ),
+    "driver was killed": (
+        [s.driver(N, LOADING), s.toolkit(N), s.validator(N, main=s.running(ready=False))], ("waiting", "driver", "compiling or loading"),
+    ),
+    "devices went away": (
+        [s.driver(N), s.toolkit(N), s.validator(N, main=s.running(ready=False))], ("waiting", "driver", "readiness probe"),
+    ),
+    "config missing": (
+        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("CreateContainerConfigError", "configmap \"x\" not found"))], ("waiting", "driver", "configmap"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DRIVER_CASES, ids=str)
+def test_driver_gate(case: str) -> None:
+    pods, (state, link, text) = DRIVER_CASES[case]
+    found = verdict("driver", s.node(N), *pods)
+    assert (found.state, found.link) == (state, link), found
+    assert text in found.reason
+    if state != "passed":
+        assert found.reason
+
+
+def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
+    assert verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY)).grace == chain.GRACE
+    assert verdict("driver", s.node(N), s.driver(N, LOADING), s.validator(N, BUSY)).grace == 0
+
+
+def test_host_driver_needs_no_driver_pod() -> None:
+    found = verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY), wanted=Wanted(host_driver=True))
+    assert "checks the driver" in found.reason
+
+
+def test_printed_column_after_a_reboot_is_not_read() -> None:
+    """kubectl prints Unknown; the init statuses say that the first step runs again."""
+    pod = s.validator(N, s.running(ready=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}}))
+    found = verdict("driver", s.node(N), s.driver(N), s.toolkit(N), pod)
+    assert (found.state, found.link) == ("waiting", "driver")
+
+
+def test_node_that_is_not_ready_never_passes() -> None:
+    node = s.node(N, allocatable=8, ready=False)
+    for gate, pods in (("driver", [s.driver(N), s.toolkit(N), s.validator(N)]), ("devices", [s.plugin(N)])):
+        found = verdict(gate, node, *pods)
+        assert found.state == "waiting"
+        assert "Kubelet stopped posting" in found.reason
+
+
+DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
+    "all there": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
+    "one less": (s.node(N, allocatable=7), [s.plugin(N)], ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected")),
+    "one more": (s.node(N, allocatable=9), [s.plugin(N)], ("waiting", "schedulable", "9 nvidia.com/gpu")),
+    "plugin waits": (
+        s.node(N), [s.validator(N, None, None, BUSY), s.plugin(N, s.waiting(), BUSY, phase="Pending")], ("waiting", "cuda", "validator has not passed"),
+    ),
+    "plugin waits for what is proven": (
+        s.node(N), [s.validator(N), s.plugin(N, s.waiting(), BUSY, phase="Pending")], ("waiting", "plugin", "the plugin waits in wait-for-proof"),
+    ),
+    "plugin starts": (s.node(N), [s.validator(N), s.plugin(N, s.waiting("ContainerCreating"), phase="Pending")], ("waiting", "plugin", "starts")),
+    "plugin crashes": (s.node(N), [s.plugin(N, s.crash_loop("p", 5))], ("failed", "plugin", "crashed 6 times")),
+    "no plugin": (s.node(N), [], ("waiting", "plugin", "no device plugin pod")),
+    "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
+    "plugin lost, capacity still there": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),
+    "evicted": (
+        s.node(N), [s.plugin(N, phase="Failed", ready=False, extra={"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."})],
+        ("waiting", "plugin", "Evicted"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEVICE_CASES, ids=str)
+def test_devices_gate(case: str) -> None:
+    node, pods, (state, link, text) = DEVICE_CASES[case]
+    found = verdict("devices", node, *pods)
+    assert (found.state, found.link) == (state, link), found
+    assert text in found.reason
+
+
+def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> None:
+    assert verdict("devices", s.node(N, allocatable=7), s.plugin(N)).grace == chain.SETTLE
+
+
+def test_devices_of_an_undeclared_node() -> None:
+    assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), wanted=Wanted()).state == "passed"
+    assert verdict("devices", s.node(N, allocatable=0), s.plugin(N), wanted=Wanted()).reason == "no GPU is schedulable"
+
+
+def features_case(**kwargs: t.Any) -> chain.Verdict:
+    labels = kwargs.pop("labels", {})
+    pods = kwargs.pop("pods", [s.worker(N)])
+    wanted = kwargs.pop("wanted", EIGHT)
+    return verdict("features", s.node(N, labels=labels, **kwargs), *pods, wanted=wanted)
+
+
+def test_features_gate() -> None:
+    assert features_case().state == "passed"
+    assert "not labelled" in features_case(nfd=False).reason
+    assert "no NFD worker" in features_case(nfd=False, pods=[]).reason
+    late = features_case(labels={s.NFD + "kernel-version.full": "6.8.0-106-generic"})
+    assert (late.state, late.grace) == ("waiting", 0)
+    assert "still says kernel 6.8.0-106-generic" in late.reason
+    unseen = features_case(gpus=0)
+    assert "sees none on the PCI bus" in unseen.reason
+    assert unseen.grace == chain.GRACE
+    assert features_case(gpus=0, wanted=Wanted()).state == "passed"
+    assert features_case(nfd=False, pods=[s.worker(N, s.crash_loop("w", 4))]).state == "failed"
+
+
+def test_kernel_that_is_no_label_value() -> None:
+    node = s.node(N, kernel="6.1.0-custom+")
+    del node["metadata"]["labels"][s.NFD + "kernel-version.full"]
+    assert verdict("features", node, s.worker(N)).state == "passed"
+
+
+@pytest.mark.parametrize("label", ["pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present"])
+def test_all_forms_of_the_pci_label(label: str) -> None:
+    assert features_case(gpus=0, labels={s.NFD + label: "true"}).state == "passed"
+
+
+def test_unscheduled_pod_belongs_to_the_node_that_it_is_made_for() -> None:
+    pod = s.validator(N, s.waiting())
+    del pod["spec"]["nodeName"]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [N]}]}
+    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    pod["status"] = {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available: 1 Insufficient cpu."}],
+    }
+    assert reduce_pod(pod).node == N
+    found = verdict("driver", s.node(N), s.driver(N), s.toolkit(N), pod)
+    assert "1 Insufficient cpu" in found.reason
+    assert found.grace == chain.GRACE
+
+
+def test_feature_discovery_is_not_taken_for_the_plugin() -> None:
+    pod = s.plugin(N)
+    pod["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
+    assert reduce_pod(pod).role != "plugin"
+
+
+@pytest.mark.parametrize("junk", [{}, {"metadata": None, "spec": None, "status": None}, {"spec": {"containers": "x"}, "status": {"conditions": [1]}}])
+def test_odd_pods_give_empty_facts(junk: s.Obj) -> None:
+    facts = reduce_pod(junk)
+    assert (facts.name, facts.role, facts.ready) == ("", "other", False)
+
+
+def test_mig_that_is_being_changed_is_waited_for() -> None:
+    found = verdict("devices", s.node(N, allocatable=8, labels={"nvidia.com/mig.config.state": "rebooting"}), s.plugin(N))
+    assert (found.state, found.grace) == ("waiting", 0)
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
+    ("E: Unable to locate package linux-headers-6.8.0-45-generic", "headers"),
+    ("curl: (6) Could not resolve host: archive.ubuntu.com", "repositories"),
+    ("NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)", "power-cycle"),
+    ("Failed to allocate device vector A (error code system not yet initialized)!", "fabric manager"),
+    ('daemonsets.apps is forbidden: User "system:serviceaccount:x:y" cannot list', "service account"),
+    ("modprobe: ERROR: could not insert 'nvidia': Exec format error", "another kernel"),
+    ("all is well", ""),
+])
+def test_hints_from_logs(line: str, words: str) -> None:
+    found = hints.next_step(line)
+    assert words in found
+    assert bool(found) is bool(words)
+
+
+def test_a_proof_holds_for_one_state_of_the_node() -> None:
+    node = reduce_node(s.node(N, allocatable=8))
+    key = proof.key_of(node, driver="580.178.04", plugin_config={"version": "v1"}, validator_image="gpu-operator:v26.7.0")
+    made = proof.Proof(key, "2026-11-20T10:00:00Z")
+    read = proof.load(proof.dump(made))
+    assert read == made
+    assert read is not None
+    assert read.holds(key)
+    for change in ({"boot_id": "other"}, {"driver": "595.91.07"}, {"gpus": "x"}, {"plugin_config": "x"}, {"validator_image": "x"}):
+        assert not read.holds(dataclasses.replace(key, **change))
+    rebooted = proof.key_of(reduce_node(s.node(N, allocatable=7)), driver="580.178.04", plugin_config={"version": "v1"}, validator_image="gpu-operator:v26.7.0")
+    assert not read.holds(rebooted)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "7", '{"v":1}', '{"v":2,"at":""}', "nonsense"])
+def test_odd_proofs_are_none(text: str) -> None:
+    assert proof.load(text) is None

@@ -1,0 +1,91 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Quantities, hashes, waves and differences."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, hashing, quantities, waves
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("1500m", Fraction(3, 2)),
+        ("8Gi", 8 * 1024**3),
+        ("1e3", 1000),
+        ("1E3", 1000),
+        ("2E", 2 * 10**18),
+        (".5", Fraction(1, 2)),
+        ("-1.5k", -1500),
+        (8, 8),
+        ("100n", Fraction(1, 10**7)),
+    ],
+)
+def test_quantities(text: str, value: Fraction) -> None:
+    assert quantities.parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "1 Gi", "1kk", "1KI", "--1", "1e", "0x10", "\u0661"])
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(ValueError, match="no quantity"):
+        quantities.parse(text)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["", "m", "k", "Ki", "Gi"]))
+def test_whole_numbers_are_rounded_up(number: int, suffix: str) -> None:
+    value = quantities.parse(f"{number}{suffix}")
+    assert value <= quantities.as_int(f"{number}{suffix}") < value + 1
+
+
+def test_the_order_of_keys_does_not_change_a_hash() -> None:
+    assert hashing.digest({"a": 1, "b": [1, 2]}) == hashing.digest({"b": [1, 2], "a": 1})
+    assert hashing.digest({"a": [1, 2]}) != hashing.digest({"a": [2, 1]})
+
+
+def test_waves_are_in_the_order_of_the_design_and_backwards() -> None:
+    kinds = [
+        ("example.com", "Thing"),
+        ("apps", "DaemonSet"),
+        ("", "ConfigMap"),
+        ("", "Namespace"),
+        waves.CRD,
+        ("node.k8s.io", "RuntimeClass"),
+        waves.API_SERVICE,
+    ]
+    order = [
+        waves.CRD,
+        ("", "Namespace"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("", "ConfigMap"),
+        ("apps", "DaemonSet"),
+        waves.API_SERVICE,
+        ("example.com", "Thing"),
+    ]
+    assert [group[0] for _wave, group in waves.in_waves(kinds, lambda kind: kind)] == order
+    assert [group[0] for _wave, group in waves.in_waves(kinds, lambda kind: kind, backwards=True)] == order[::-1]
+
+
+def test_status_and_bookkeeping_are_no_change() -> None:
+    before = {"kind": "X", "metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": []}, "status": {"a": 1}}
+    after = {"kind": "X", "metadata": {"name": "a", "resourceVersion": "2", "generation": 2}, "status": {"a": 2}}
+    assert not diff.changed(before, after)
+    assert diff.changed(before, after | {"spec": {}})
+
+
+def test_secrets_show_which_keys_changed_and_no_value() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "planted"}
+    before = {"kind": "Secret", "metadata": {"name": "s", "annotations": annotations}, "data": {"same": "planted", "other": "planted1", "old": "planted2"}}
+    after = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"same": "planted", "other": "planted3"}}
+    entry = diff.entry("Secret s", before, after)
+    assert "planted" not in repr(entry)
+    assert entry["before"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_BEFORE, "old": diff.REDACTED_BEFORE}
+    assert entry["after"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_AFTER}
+    assert before["data"]["same"] == "planted"

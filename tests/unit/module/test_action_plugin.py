@@ -1,0 +1,219 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shared action plugin, with real ansible-playbook runs of a module that takes several slices. Needs no cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+MODULE = """
+from __future__ import annotations
+DOCUMENTATION = "module: count"
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+
+
+def operation(params, context):
+    step = context.resume.get("step", 0) + 1
+    context.warn("a warning that every slice gives")
+    outcome = Outcome(changed=step == 1, values={"step": step, "sliced": context.deadline is not None, "texts": params["texts"]})
+    outcome.diff = [{"before": str(step - 1), "after": str(step)}] if step < 3 else []
+    if params["fail_at"] == step:
+        outcome.failure = HwaccelError("step failed", "here", "it was asked for", "ask for another")
+    if params["crash_at"] == step:
+        raise KeyError(params["secret"])
+    if step < params["steps"] and context.deadline is not None:
+        outcome.pending = {"step": step}
+        outcome.progress = [f"{step} of {params['steps']} with {params['secret']}"]
+    return outcome
+
+
+def main():
+    run_module(
+        {"steps": {"type": "int", "default": 3}, "fail_at": {"type": "int"}, "crash_at": {"type": "int"}, "texts": {"type": "list", "elements": "dict"},
+         "secret": {"type": "str", "no_log": True, "default": "none at all"}, "definition": {"type": "raw"}},
+        operation, waits=True, cluster=False, supports_check_mode=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The collection with one module more, which counts slices."""
+    base = tmp_path_factory.mktemp("collections")
+    here = base / "ansible_collections" / "hwaccel" / "gpu"
+    (here / "plugins" / "modules").mkdir(parents=True)
+    (here / "meta").mkdir()
+    for name in ("action", "doc_fragments", "module_utils", "plugin_utils"):
+        (here / "plugins" / name).symlink_to(ROOT / "plugins" / name)
+    for name in ("count", "manifest_set"):
+        (here / "plugins" / "modules" / f"{name}.py").write_text(MODULE)
+    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())
+    runtime["plugin_routing"] = {"action": {"count": {"redirect": "hwaccel.gpu.manifest_set"}}}
+    (here / "meta" / "runtime.yml").write_text(yaml.safe_dump(runtime))
+    return base
+
+
+def play(collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments: str, hosts: str = "alpha,", strategy: str = "linear") -> tuple[int, str]:
+    header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"
+    (folder / "play.yml").write_text(header + textwrap.indent(textwrap.dedent(tasks), "    "))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
+    environ |= {
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
+        "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_ASYNC_DIR": str(folder / "async"),
+        "HOME": str(folder),
+    }
+    program = pathlib.Path(sys.executable).with_name("ansible-playbook")
+    done = subprocess.run(
+        [program, "-i", hosts, *arguments, "play.yml"],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_progress_is_shown_between_slices_and_results_are_joined(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output = play(
+        collections,
+        tmp_path,
+        """
+        - hwaccel.gpu.count:
+          register: result
+        - ansible.builtin.copy:
+            content: "{{ result | to_json }}"
+            dest: "{{ playbook_dir }}/result.json"
+            mode: "0600"
+          diff: false
+        """,
+        "--diff",
+    )
+    assert code == 0, output
+    assert [line for line in output.splitlines() if line.startswith("alpha: ")][:2] == ["alpha: 1 of 3 with ********", "alpha: 2 of 3 with ********"]
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["step"] == 3 and result["sliced"] and result["changed"] is True
+    assert [entry["after"] for entry in result["diff"]] == ["1", "2"]
+    assert len(result["warnings"]) == 1
+    assert not {"pending", "progress", "wait_resume"} & (set(result) | set(result.get("invocation", {}).get("module_args", {})))
+
+
+def test_two_hosts_and_strategy_free(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output = play(collections, tmp_path, "- hwaccel.gpu.count:\n", hosts="alpha,beta,", strategy="free")
+    assert code == 0, output
+    assert {"alpha: 1 of 3 with ********", "beta: 2 of 3 with ********"} <= set(output.splitlines())
+
+
+def test_a_failed_slice_keeps_what_was_done_and_says_what_next(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output = play(collections, tmp_path, "- hwaccel.gpu.count: {fail_at: 2}\n", "-v")
+    assert code == 2
+    assert "step failed (here): it was asked for. Next: ask for another" in output
+    assert '"changed": true' in output and '"next_step": "ask for another"' in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("verbosity", ["-v", "-vvv"])
+def test_a_bug_is_one_line_and_tells_no_secret(collections: pathlib.Path, tmp_path: pathlib.Path, verbosity: str) -> None:
+    secrets = {"secret": "planted-secret-7", "definition": {"stringData": {"key": "planted-secret-8"}}}
+    (tmp_path / "secrets.yml").write_text(yaml.safe_dump(secrets))
+    task = "- hwaccel.gpu.count:\n    crash_at: 2\n    secret: '{{ secret }}'\n    definition: '{{ definition }}'\n"
+    code, output = play(collections, tmp_path, task, verbosity, "-e", "@secrets.yml")
+    assert code == 2
+    assert "this is a bug in hwaccel.gpu: KeyError" in output
+    assert "MODULE FAILURE" not in output
+    assert "planted-secret" not in output
+    assert ("Traceback" in output) == (verbosity == "-vvv")
+
+
+def test_no_log_shows_no_progress(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output = play(collections, tmp_path, "- hwaccel.gpu.count:\n  no_log: true\n")
+    assert code == 0, output
+    assert "alpha: 1 of 3" not in output
+
+
+def test_a_background_job_runs_in_one_piece(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output = play(
+        collections,
+        tmp_path,
+        """
+        - hwaccel.gpu.count:
+          async: 30
+          poll: 1
+          register: result
+        - ansible.builtin.assert:
+            that: [result.step == 1, not result.sliced]
+        """,
+    )
+    assert code == 0, output
+
+
+def test_templates_and_files_reach_the_module_with_their_origin(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "templates" / "many").mkdir(parents=True)
+    (tmp_path / "templates" / "many" / "b.yml.j2").write_text("name: {{ value }}\n")
+    (tmp_path / "templates" / "many" / "a.yaml").write_text("kind: {% if true %}x{% endif %}\n")
+    (tmp_path / "templates" / "many" / "README.md").write_text("{{ undefined_here }}")
+    (tmp_path / "plain.yml").write_text("{{ as it is }}\n")
+    code, output = play(
+        collections,
+        tmp_path,
+        """
+        - hwaccel.gpu.manifest_set:
+            template: many
+            src: [plain.yml]
+            steps: 1
+          vars: {value: 'yes: it is'}
+          register: result
+        - ansible.builtin.copy:
+            content: "{{ result.texts | to_json }}"
+            dest: "{{ playbook_dir }}/texts.json"
+            mode: "0600"
+        """,
+    )
+    assert code == 0, output
+    assert json.loads((tmp_path / "texts.json").read_text()) == [
+        {"origin": "templates/many/a.yaml", "text": "kind: x\n"},
+        {"origin": "templates/many/b.yml.j2", "text": "name: yes: it is\n"},
+        {"origin": "plain.yml", "text": "{{ as it is }}\n"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("template: nowhere.yml", "template 'nowhere.yml' does not exist"),
+        ("template: {path: x}", "template is a path or a list of paths"),
+        ("template: broken.yml.j2", "cannot be rendered"),
+        ("src: empty", "has no file that ends in"),
+    ],
+)
+def test_what_cannot_be_read_is_said_without_a_traceback(collections: pathlib.Path, tmp_path: pathlib.Path, task: str, expected: str) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "broken.yml.j2").write_text("{{ not_defined_anywhere }}")
+    (tmp_path / "empty").mkdir()
+    code, output = play(collections, tmp_path, f"- hwaccel.gpu.manifest_set:\n    {task}\n", "-v")
+    assert code == 2
+    assert expected in " ".join(output.split())
+    assert "Traceback" not in output and "MODULE FAILURE" not in output

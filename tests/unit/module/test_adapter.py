@@ -1,0 +1,163 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a module run makes of options and outcomes; and what options and documentation say of each other."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import json
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+from ansible.module_utils import basic
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.version import USER_AGENT, VERSION
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module import spec
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module, shown_parameters
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+Result = dict[str, t.Any]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> t.Callable[..., Result]:
+    """Runs an operation with options, in this process; the result as JSON."""
+    logged: list[str] = []
+    warned: list[str] = []
+    # Where a controller's code is loaded too, as other tests do, Ansible shows a module's warnings instead of returning them.
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda self, warning, **_more: warned.append(warning))
+    monkeypatch.setattr(basic.AnsibleModule, "log", lambda self, msg, log_args=None: logged.append(msg))
+
+    def call(options: dict[str, t.Any], operation: t.Any, argument_spec: dict[str, t.Any] | None = None, **more: t.Any) -> Result:
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": options}).encode())
+        if hasattr(basic, "_ANSIBLE_PROFILE"):
+            monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy")
+        with pytest.raises(SystemExit):
+            run_module(argument_spec or {}, operation, supports_check_mode=True, **more)
+        return {"logged": " ".join(logged), "warned": warned, **json.loads(capsys.readouterr().out)}
+
+    return call
+
+
+def test_an_empty_string_is_an_unset_option(run: t.Callable[..., Result]) -> None:
+    seen: dict[str, t.Any] = {}
+
+    def operation(params: dict[str, t.Any], _context: Context) -> Outcome:
+        seen.update(params)
+        return Outcome()
+
+    empty = dict.fromkeys(("validate_certs", "impersonate_groups", "kubeconfig", "proxy_headers", "size", "name"), "")
+    result = run(empty, operation, {"size": {"type": "int", "default": 3}, "name": {"type": "str", "default": "default"}})
+    assert result["changed"] is False
+    assert {name: seen[name] for name in empty} == {**dict.fromkeys(empty), "size": 3, "name": "default"}
+
+
+def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> None:
+    values = {"set": {"b", "a"}, "date": datetime.date(2026, 1, 2), "path": pathlib.Path("/x")}
+    result = run({"_ansible_diff": True}, lambda params, context: Outcome(True, values, ["careful"], [{"before": "a", "after": "b"}], progress=["1 of 2"]))
+    assert (result["changed"], result["set"], result["date"], result["path"]) == (True, ["a", "b"], "2026-01-02", "/x")
+    assert (result["diff"], result["progress"]) == ([{"before": "a", "after": "b"}], ["1 of 2"])
+    assert result["warned"] == ["careful"]
+
+
+def test_a_diff_that_nobody_asked_for_is_not_returned(run: t.Callable[..., Result]) -> None:
+    assert "diff" not in run({}, lambda params, context: Outcome(diff=[{"before": "a", "after": "b"}]))
+
+
+def test_a_failure_keeps_what_was_done(run: t.Callable[..., Result]) -> None:
+    failure = HwaccelError("what", "where", "why", "next")
+    result = run({}, lambda params, context: Outcome(True, {"done": 3}, failure=failure, pending={"a": 1}))
+    assert (result["failed"], result["changed"], result["done"]) == (True, True, 3)
+    assert result["msg"] == "what (where): why. Next: next"
+    assert result["faults"] == [{"what": "what", "where": "where", "why": "why", "next_step": "next"}]
+    assert "pending" not in result
+
+
+@pytest.mark.parametrize("verbosity", [0, 1, 3])
+def test_a_bug_names_its_place_and_shows_its_way_only_when_asked(run: t.Callable[..., Result], verbosity: int) -> None:
+    def operation(_params: dict[str, t.Any], _context: Context) -> Outcome:
+        raise ZeroDivisionError("two\nlines")
+
+    result = run({"_ansible_verbosity": verbosity}, operation)
+    assert result["msg"].startswith("this is a bug in hwaccel.gpu: ZeroDivisionError: two lines (")
+    assert ("traceback" in result) == (verbosity >= 3)
+    assert "exception" not in result
+
+
+def test_a_result_that_json_cannot_hold_is_a_bug_and_no_traceback(run: t.Callable[..., Result]) -> None:
+    assert "this is a bug" in run({}, lambda params, context: Outcome(values={("a", "b"): 1}))["msg"]
+
+
+def test_slices_have_a_deadline_and_resume(run: t.Callable[..., Result]) -> None:
+    def operation(_params: dict[str, t.Any], context: Context) -> Outcome:
+        assert context.deadline is not None
+        return Outcome(values={"resumed": context.resume}, pending={"step": 2})
+
+    result = run({"wait_slice": 5, "wait_resume": {"step": 1}}, operation, waits=True)
+    assert (result["resumed"], result["pending"]) == ({"step": 1}, {"step": 2})
+
+
+def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[..., Result]) -> None:
+    options = {
+        "definition": {"kind": "Secret", "data": {"a": "planted-1"}},
+        "api_key": "planted-2",
+        "password": "planted-3",
+        "kubeconfig": {"users": [{"user": {"token": "planted-4"}}]},
+        "proxy_headers": {"basic_auth": "planted-5"},
+        "texts": "planted-6",
+    }
+    result = run(options, lambda params, context: Outcome(values={"echo": params["api_key"]}), {"definition": {"type": "raw"}, "texts": {"type": "raw"}})
+    assert "planted" not in json.dumps(result)
+    # Newer cores leave it out unless they are asked for it.
+    assert result.get("invocation", {}).get("module_args", {}).get("definition", "(2 entries, not shown)") == "(2 entries, not shown)"
+
+
+def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_made(run: t.Callable[..., Result]) -> None:
+    kubeconfig = {
+        "current-context": "x",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "planted-token"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }
+
+    def operation(_params: dict[str, t.Any], context: Context) -> Outcome:
+        assert context.client() is context.client()
+        return Outcome(values={"leak": "it is planted-token"}, progress=["and planted-token"])
+
+    assert "planted-token" not in json.dumps(run({"kubeconfig": kubeconfig}, operation))
+
+
+def test_what_is_shown_of_parameters() -> None:
+    shown = shown_parameters({"kubeconfig": "/path", "name": "x", "long": "x" * 500, "definition": [1], "wait_resume": {}, "flag": True, "none": None})
+    assert shown == {
+        "kubeconfig": "/path",
+        "name": "x",
+        "long": "(500 characters, not shown)",
+        "definition": "(1 entry, not shown)",
+        "wait_resume": "(0 entries, not shown)",
+        "flag": True,
+        "none": None,
+    }
+    assert "planted" not in str(shown_parameters({"kubeconfig": "users:\n- planted"}))
+
+
+@pytest.mark.parametrize(("fragment", "shared"), [("cluster", spec.CLUSTER_SPEC), ("waiting", spec.WAITING_SPEC), ("sources", spec.SOURCES_SPEC)])
+def test_fragments_say_what_the_specs_say(fragment: str, shared: dict[str, t.Any]) -> None:
+    module = importlib.import_module(f"ansible_collections.hwaccel.gpu.plugins.doc_fragments.{fragment}")
+    documented = yaml.safe_load(module.ModuleDocFragment.DOCUMENTATION)["options"]
+    assert {name: _facts(option, "suboptions") for name, option in documented.items()} == {name: _facts(option, "options") for name, option in shared.items()}
+
+
+def _facts(option: dict[str, t.Any], inner: str) -> tuple[t.Any, ...]:
+    below = {name: _facts(entry, inner) for name, entry in (option.get(inner) or {}).items()}
+    return option.get("type"), option.get("elements"), option.get("aliases", []), option.get("required", False), option.get("default"), below
+
+
+def test_the_user_agent_tells_the_collections_version() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
+    assert f"hwaccel.gpu/{VERSION}" == USER_AGENT

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runs of one task together have to say."""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import Slices, without_internal
+
+
+def test_runs_are_joined() -> None:
+    slices = Slices()
+    slices.add({"changed": True, "pending": {"a": 1}, "progress": ["one\nline"], "warnings": ["w"], "diff": {"before": "1"}, "only": "first"})
+    assert slices.pending == {"a": 1}
+    assert slices.progress == ["one line"]
+    slices.add({"changed": False, "warnings": ["w", "v"], "diff": [{"before": "2"}], "invocation": {"module_args": {"wait_slice": 10, "name": "x"}}})
+    assert slices.pending is None
+    assert slices.result() == {
+        "changed": True,
+        "warnings": ["w", "v"],
+        "diff": [{"before": "1"}, {"before": "2"}],
+        "invocation": {"module_args": {"name": "x"}},
+    }
+
+
+def test_a_failed_run_is_the_end_even_if_it_says_pending() -> None:
+    for end in ({"failed": True}, {"unreachable": True}):
+        slices = Slices()
+        slices.add({"pending": {"a": 1}, **end})
+        assert slices.pending is None
+
+
+def test_an_empty_state_is_a_state() -> None:
+    slices = Slices()
+    slices.add({"pending": {}})
+    assert slices.pending == {}
+
+
+def test_internal_options_are_no_option_of_users() -> None:
+    assert without_internal({"name": "x", "wait_resume": {}, "wait_slice": 1}) == {"name": "x"}

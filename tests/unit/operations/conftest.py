@@ -1,0 +1,19 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures for the tests of gates."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(node_gate.time, "time", made.time)
+    monkeypatch.setattr(node_gate.time, "monotonic", made.monotonic)
+    return made

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fleet's summary from pages of nodes, and what is taken for other deployers' components."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, fleet_existing
+
+H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+
+
+class Cluster:
+    """A client of a cluster in memory, which hands out pages of two."""
+
+    def __init__(self, nodes: c.Sequence[dict] = (), workloads: c.Sequence[dict] = (), version: str = "v1.36.4", kinds: c.Collection[str] = ()) -> None:
+        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads)}
+        self.version = version
+        self.kinds = kinds
+        self.selectors: list[str] = []
+
+    def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "", **_more: t.Any) -> c.Iterator[Page]:
+        self.selectors.append(label_selector)
+        items = list(self.objects.get(resource.kind, []))
+        for start in range(0, len(items) or 1, 2):
+            yield Page(items[start : start + 2], "1")
+
+    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict:
+        assert (resource.kind, name, metadata_only) == ("Namespace", "kube-system", True)
+        return {"metadata": {"uid": "the-uid"}}
+
+    def server_version(self) -> dict:
+        return {"gitVersion": self.version}
+
+    def resource_by_group(self, group: str, kind: str) -> Resource:
+        if kind not in self.kinds:
+            raise UnknownKind(f"no {kind}")
+        return Resource(group, "v1", kind, kind.lower() + "s", False)
+
+
+def node(name: str, ready: bool = True, gpu: bool = False, count: int = 8, **labels: str) -> dict:
+    if gpu:
+        labels |= {
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.product": H100["product"],
+            "nvidia.com/gpu.count": str(count),
+            "nvidia.com/gpu.memory": "81559",
+        }
+    info = {"kernelVersion": "6.8.0-45-generic", "osImage": "Ubuntu 24.04.1 LTS", "architecture": "amd64", "containerRuntimeVersion": "containerd://2.0.0"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"nodeInfo": info, "conditions": [{"type": "Ready", "status": "True" if ready else "False", "reason": "KubeletNotReady"}]},
+    }
+
+
+def workload(name: str, image: str, container: str = "x", command: str = "", manager: str = "helm") -> dict:
+    pod = {"containers": [{"name": container, "image": image, "command": [command]}]}
+    return {"metadata": {"name": name, "namespace": "n", "managedFields": [{"manager": manager}]}, "spec": {"template": {"spec": pod}}}
+
+
+def summary(cluster: Cluster, *arguments: t.Any, **options: t.Any) -> dict[str, t.Any]:
+    return fleet.summary(t.cast(t.Any, cluster), *arguments, **options)
+
+
+def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() -> None:
+    cluster = Cluster([node("a", gpu=True), node("b", gpu=True), node("c", gpu=True, count=4), node("d", ready=False), node("t", pool="t")])
+    found = summary(cluster, [{"name": "training", "selector": "pool=t", "gpu": H100}, {"name": "empty", "nodes": ["d"]}])
+    assert found["pools"] == [
+        {"name": "training", "declared": True, "nodes": 1, "ready": 1, "gpu": H100},
+        {"name": "empty", "declared": True, "nodes": 1, "ready": 0, "gpu": None},
+        {"name": "default", "declared": False, "nodes": 3, "ready": 3, "gpu": H100},
+    ]
+    assert [(entry["pool"], entry["gpu_present"], entry["gpu_assumed"], entry["count"]) for entry in found["classes"]] == [
+        ("default", True, False, 3),
+        ("empty", False, False, 1),
+        ("training", False, True, 1),
+    ]
+    assert found["cluster_uid"] == "the-uid"
+    assert "nodes" not in found
+
+
+def test_rows_are_sorted_and_carry_the_pool() -> None:
+    rows = summary(Cluster([node("b"), node("a", gpu=True, ready=False)]), rows=True)["nodes"]
+    assert [(row["name"], row["pool"], row["ready"], row["gpu"]) for row in rows] == [("a", "default", False, H100), ("b", "cpu", True, None)]
+    assert rows[0]["not_ready"] == "KubeletNotReady"
+
+
+def test_an_empty_cluster_and_odd_nodes_are_summed_up_too() -> None:
+    assert summary(Cluster())["pools"] == []
+    assert summary(Cluster([{}, {"metadata": None, "status": {"conditions": None}}]))["pools"][0]["nodes"] == 2
+
+
+def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_read() -> None:
+    cluster = Cluster([node("a")])
+    with pytest.raises(ManyFaults, match="overlap"):
+        summary(cluster, [{"name": "x", "nodes": ["a"]}, {"name": "y", "nodes": ["a"]}])
+    warnings: list[str] = []
+    summary(cluster, [{"name": "x", "nodes": ["a", "gone"]}], warn=warnings.append)
+    assert len(warnings) == 1 and "gone" in warnings[0]
+    summary(cluster, [{"name": "x", "nodes": ["a", "gone"]}], label_selector="a=b", warn=warnings.append)
+    assert len(warnings) == 1 and "a=b" in cluster.selectors
+
+
+@pytest.mark.parametrize(
+    ("version", "kinds", "distribution"),
+    [("v1.33.1+k3s1", (), "k3s"), ("v1.33.1+rke2r1", (), "rke2"), ("v1.31.9", ("ClusterVersion",), "openshift"), ("v1.36.4", (), "kubernetes")],
+)
+def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> None:
+    assert summary(Cluster(version=version, kinds=kinds))["platform"] == {"distribution": distribution, "version": version}
+
+
+@pytest.mark.parametrize(
+    ("obj", "component"),
+    [
+        (workload("a", "registry.k8s.io/nfd/node-feature-discovery:v0.17.0"), "nfd"),
+        (workload("a", "registry.redhat.io/openshift4/ose-node-feature-discovery-rhel9@sha256:00"), "nfd"),
+        (workload("a", "mirror:5000/k8s-device-plugin"), "device_plugin"),
+        (workload("a", "nvcr.io/nvidia/k8s-device-plugin:v1", command="gpu-feature-discovery"), ""),
+        (workload("a", "nvcr.io/nvidia/k8s-device-plugin:v1", container="config-manager"), ""),
+        (workload("nvidia-driver-daemonset", "mirror/driver:580"), "driver"),
+        (workload("secrets-store", "mirror/driver:1.4"), ""),
+        (workload("gke", "gke.gcr.io/cos-nvidia-installer:fixed"), "driver"),
+        (workload("web", "nginx:1"), ""),
+        (workload("ours", "mirror/node-feature-discovery:v1", manager="hwaccel.gpu/feature-discovery"), ""),
+        ({"metadata": {}, "spec": None}, ""),
+    ],
+)
+def test_components_are_known_by_image(obj: dict, component: str) -> None:
+    found = fleet_existing.components(t.cast(t.Any, Cluster(workloads=[obj])))
+    assert [name for name, entries in found.items() if entries] == ([component] if component else [])
+
+
+@pytest.mark.parametrize(
+    ("image", "name"), [("a/b/c:1@sha256:0", "c"), ("host:5000/c", "c"), ("c", "c"), ("host:5000/x/c:tag", "c"), ("", "")]
+)  # fmt: skip
+def test_names_of_images(image: str, name: str) -> None:
+    assert fleet_existing.basename(image) == name
+
+
+def test_a_query_that_cannot_be_read_is_told() -> None:
+    jmespath = pytest.importorskip("jmespath")
+    assert fleet.query("pools[0].name", {"pools": [{"name": "a"}]}, jmespath) == "a"
+    for wrong in ("pools[", "sum(pools)", "nosuch(pools)"):
+        with pytest.raises(HwaccelError, match="the query cannot be evaluated"):
+            fleet.query(wrong, {"pools": ["a"]}, jmespath)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module's documentation, argument spec, returned values and settings say the same."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
+from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+
+DEFAULTS: dict[str, t.Any] = {name: spec.get("default") for name, spec in module.ARGUMENT_SPEC.items()}
+
+
+def test_documented_options_are_the_spec() -> None:
+    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
+    assert set(documented) == set(module.ARGUMENT_SPEC)
+    for name, spec in module.ARGUMENT_SPEC.items():
+        for key in ("type", "elements", "default", "choices", "required"):
+            assert documented[name].get(key) == spec.get(key), (name, key)
+
+
+def test_returned_values_are_documented_and_the_other_way_round() -> None:
+    documented = yaml.safe_load(module.RETURN)
+    cluster = FakeCluster([s.node("n", allocatable=7, gpus=8)], [s.driver("n", s.crash_loop("d", 9))])
+    values = run(Settings("driver"), cluster, check_mode=True).values
+    assert set(values) == set(documented)
+    assert set(values["faults"][0]) == set(documented["faults"]["contains"])
+    assert set(values["pools"][0]) == set(documented["pools"]["contains"])
+
+
+def test_settings_of_parameters() -> None:
+    params = DEFAULTS | {
+        "gate": "devices", "pools": [{"name": "a", "selector": "x", "gpu": {"count": "8"}}], "exclude": ["n1"], "wait_timeout": 5.0,
+        "plugin_configs": {"default": {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": "2"}]}}}},
+    }
+    settings = module.settings_of(params)
+    assert (settings.gate, settings.exclude, settings.wait_timeout, settings.max_failed) == ("devices", frozenset({"n1"}), 5.0, "0")
+    assert settings.pools[0].gpu is not None
+    assert settings.plugin_configs["default"].sharing[0].replicas == 2
+
+
+def test_faulty_pools_are_told_before_anything_is_read() -> None:
+    with pytest.raises(ManyFaults):
+        module.settings_of(DEFAULTS | {"gate": "driver", "pools": [{"name": "a"}]})
+
+
+def test_examples_are_tasks_with_known_options() -> None:
+    known = set(module.ARGUMENT_SPEC) | {"kubeconfig"}
+    tasks = yaml.safe_load(module.EXAMPLES)
+    assert tasks
+    for task in tasks:
+        assert set(task["hwaccel.gpu.node_gate"]) <= known

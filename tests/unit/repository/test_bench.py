@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The benchmark's parts that need no server: its objects, its proxy."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+import socket
+import threading
+import time
+from types import ModuleType
+
+import pytest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+
+    def one(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    return one
+
+
+def test_forty_objects_of_eight_kinds(load) -> None:
+    found = load("subjects").objects("bench")
+    keys = {(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in found}
+    assert len(keys) == len(found) == 40
+    assert len({item["kind"] for item in found}) == 8
+
+
+def test_a_node_is_fat(load) -> None:
+    assert 25_000 < len(json.dumps(load("subjects").fat_node(1))) < 40_000
+
+
+def echo(server: socket.socket) -> None:
+    connection = server.accept()[0]
+    with connection:
+        while data := connection.recv(4096):
+            connection.sendall(data)
+
+
+def test_proxy_adds_the_round_trip_and_keeps_the_bytes(load) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=echo, args=(server,))
+        thread.start()
+        with load("delay_proxy").delayed("127.0.0.1", server.getsockname()[1], 0.05) as port, socket.create_connection(("127.0.0.1", port)) as client:
+            for message in (b"one", b"two"):
+                began = time.monotonic()
+                client.sendall(message)
+                assert client.recv(4096) == message
+                assert time.monotonic() - began >= 0.05
+        thread.join(timeout=5)
+        assert not thread.is_alive()

@@ -1,0 +1,162 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""House rules that no linter knows, over every file of the collection."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+
+import pytest
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+OURS = ("plugins", "roles", "playbooks", "tests", "molecule", "examples", "docs", "meta", "changelogs", ".ci")
+TEXT = (".py", ".yml", ".yaml", ".md", ".j2", ".txt", ".sh", ".toml", ".rst", ".cfg", "")
+HEADER = (
+    "# Copyright (c) 2026 hwaccel.gpu contributors\n"
+    "# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)\n"
+    "# SPDX-License-Identifier: GPL-3.0-or-later\n"
+)
+LONGEST_FILE, LONGEST_TEST_FILE, LONGEST_FUNCTION, LONGEST_MAIN = 330, 450, 45, 15
+
+
+def files(*suffixes: str) -> list[pathlib.Path]:
+    found = [path for folder in OURS for path in sorted((TOP / folder).rglob("*")) if path.is_file() and path.suffix in suffixes]
+    return [path for path in found if "__pycache__" not in path.parts and "output" not in path.parts and not path.is_symlink()]
+
+
+def name(path: pathlib.Path) -> str:
+    return str(path.relative_to(TOP))
+
+
+def python_files() -> list[pathlib.Path]:
+    return [path for path in files(".py") if path.name != "__init__.py"]
+
+
+def documentation_lines(tree: ast.Module) -> int:
+    """Lines of docstrings and of a module's DOCUMENTATION, EXAMPLES and RETURN."""
+    count = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            count += (node.end_lineno or node.lineno) - node.lineno + 1
+    return count
+
+
+def test_python_files_begin_with_licence_and_docstring() -> None:
+    faults = []
+    for path in python_files():
+        text = path.read_text(encoding="utf-8")
+        body = text.split("\n", 1)[1] if text.startswith("#!") else text
+        if not body.startswith(HEADER):
+            faults.append(f"{name(path)}: licence header")
+        if "plugins/modules" not in name(path) and "doc_fragments" not in name(path) and not ast.get_docstring(ast.parse(text)):
+            faults.append(f"{name(path)}: docstring")
+        if "from __future__ import annotations" not in text:
+            faults.append(f"{name(path)}: from __future__ import annotations")
+    assert not faults
+
+
+def test_init_files_are_empty() -> None:
+    assert not [name(path) for path in files(".py") if path.name == "__init__.py" and path.stat().st_size]
+
+
+def test_files_are_readable_in_one_sitting() -> None:
+    faults = []
+    for path in python_files():
+        text = path.read_text(encoding="utf-8")
+        length = len(text.splitlines()) - documentation_lines(ast.parse(text))
+        limit = LONGEST_TEST_FILE if path.name.startswith("test_") else LONGEST_FILE
+        if length > limit:
+            faults.append(f"{name(path)}: {length} lines without documentation, more than {limit}")
+    assert not faults
+
+
+def test_functions_fit_on_a_screen() -> None:
+    faults = []
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            limit = LONGEST_MAIN if node.name == "main" and "plugins/modules" in name(path) else LONGEST_FUNCTION
+            if length > limit:
+                faults.append(f"{name(path)}:{node.lineno} {node.name}: {length} lines, more than {limit}")
+    assert not faults
+
+
+def test_resource_names_come_from_gpu() -> None:
+    """Gates, roles and messages ask `_gpu` which resources a node should have; MIG and DRA depend on that."""
+    literal = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.]+)(?![\w./-])")
+    searched = [*(TOP / "plugins").rglob("*.py"), *(TOP / "roles").glob("*/tasks/**/*.yml"), *(TOP / "playbooks").glob("**/*.yml")]
+    faults = []
+    for path in searched:
+        if "_gpu" in path.parts or "doc_fragments" in path.parts:
+            continue
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            tree = ast.parse(text)
+            text = without_documentation(tree)
+        faults += [f"{name(path)}: {line.strip()}" for line in text.splitlines() if literal.search(line.split("#", maxsplit=1)[0])]
+    assert not faults
+
+
+def without_documentation(tree: ast.Module) -> str:
+    """The code alone: docstrings and documentation blocks may name a resource to the reader."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            node.value = ast.Constant("")
+    return ast.unparse(tree)
+
+
+def test_no_machine_leaks_into_the_project() -> None:
+    """Paths of somebody's home and loopback aside, no address of a machine: what ships must hold for everybody."""
+    leak = re.compile(r"/root/|/home/(?!me/)\w+/|/Users/\w+/|\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d+/")
+    faults = []
+    for path in [*files(*TEXT), *(entry for entry in TOP.iterdir() if entry.is_file() and entry.suffix in TEXT)]:
+        if path == pathlib.Path(__file__).resolve() or (not path.suffix and path.read_bytes()[:2] != b"#!"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        faults += [f"{name(path)}:{number}: {line.strip()[:100]}" for number, line in enumerate(text.splitlines(), 1) if leak.search(line)]
+    assert not faults
+
+
+def test_no_failure_is_hidden() -> None:
+    hidden = re.compile(r"^\s*(ignore_errors|ignore_unreachable)\s*:\s*(true|yes)|^\s*failed_when\s*:\s*(false|no)\s*$", re.IGNORECASE)
+    faults = []
+    for path in files(".yml"):
+        faults += [f"{name(path)}: {line.strip()}" for line in path.read_text(encoding="utf-8").splitlines() if hidden.match(line)]
+    assert not faults
+
+
+def test_sanity_ignores_nothing() -> None:
+    assert not list((TOP / "tests").glob("sanity/ignore*"))
+
+
+def test_execution_environment_has_the_same_requirements() -> None:
+    def entries(path: str) -> set[str]:
+        lines = (line.split("#", maxsplit=1)[0].strip() for line in (TOP / path).read_text(encoding="utf-8").splitlines())
+        return {line for line in lines if line}
+
+    assert entries("meta/ee-requirements.txt") == entries("requirements.txt")
+
+
+def test_every_requirement_has_its_reason() -> None:
+    faults = []
+    for path in TOP.glob("requirements*.txt"):
+        commented = False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith(("#", "types-")) and not commented:
+                faults.append(f"{path.name}: {line}")
+            commented = line.startswith("#")
+    assert not faults
+
+
+@pytest.mark.parametrize("group", ["cluster"])
+def test_action_group_names_the_modules_that_take_a_connection(group: str) -> None:
+    runtime = yaml.safe_load((TOP / "meta" / "runtime.yml").read_text(encoding="utf-8"))
+    documented = {path.stem for path in (TOP / "plugins" / "modules").glob("*.py") if f"hwaccel.gpu.{group}" in path.read_text(encoding="utf-8")}
+    assert documented, "no module uses the fragment: the comparison would prove nothing"
+    assert set(runtime["action_groups"][group]) == documented

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Makefile's own tools: the copy of the tree, the environments' names, what is counted."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import subprocess
+from types import ModuleType
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+
+    def one(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    return one
+
+
+@pytest.fixture
+def tree(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> ModuleType:
+    """tree.py over a checkout of one role, with a folder that git ignores."""
+    module = load("tree")
+    checkout = tmp_path / "any name"
+    (checkout / "roles" / "one").mkdir(parents=True)
+    (checkout / "roles" / "one" / "main.yml").write_text("---\n")
+    (checkout / ".gitignore").write_text("*.pyc\n/collections/\n.build/\n")
+    (checkout / "collections").mkdir()
+    (checkout / "collections" / "foreign").write_text("not ours")
+    (checkout / "roles" / "one" / "old.pyc").write_text("")
+    (checkout / "examples" / "collections").mkdir(parents=True)
+    (checkout / "examples" / "collections" / "requirements.yml").write_text("---\n")
+    monkeypatch.setattr(module, "ROOT", checkout)
+    monkeypatch.setattr(module, "TARGET", checkout / ".build" / "tree")
+    return module
+
+
+def test_tree_leaves_out_what_git_ignores(tree: ModuleType) -> None:
+    tree.synchronise()
+    found = sorted(str(path.relative_to(tree.TARGET)) for path in tree.TARGET.rglob("*") if path.is_file())
+    assert found == [".gitignore", "examples/collections/requirements.yml", "roles/one/main.yml"]
+
+
+def test_tree_copies_only_what_changed_and_removes_what_is_gone(tree: ModuleType) -> None:
+    assert tree.synchronise() == (3, 0)
+    assert tree.synchronise() == (0, 0)
+    (tree.ROOT / "roles" / "one" / "main.yml").write_text("---\nchanged: true\n")
+    (tree.ROOT / "examples" / "collections" / "requirements.yml").unlink()
+    assert tree.synchronise() == (1, 1)
+    assert not (tree.TARGET / "examples").exists()
+    assert "changed" in (tree.TARGET / "roles" / "one" / "main.yml").read_text()
+
+
+def test_an_environment_is_named_by_what_is_in_it(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    environments = load("environments")
+    monkeypatch.setattr(environments, "ROOT", tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    python = environments.Interpreter("/usr/bin/python3", 11, "3.11.2 /usr", True)
+    profile = environments.Profile("some.txt")
+    names = []
+    for text in ("# reason\none>=1\n", "# another reason\none>=1\n", "one>=2\n"):
+        (tmp_path / "some.txt").write_text(text)
+        names.append(environments.folder_of("demo", profile, python))
+    assert names[0] == names[1] != names[2]
+    assert names[0].is_relative_to(tmp_path / "cache" / "hwaccel-gpu" / "venv")
+
+
+def test_a_python_without_venv_is_told_with_its_package(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments = load("environments")
+    monkeypatch.setattr(environments, "probe", lambda path: environments.Interpreter("/usr/bin/python3", 11, "3.11.2 /usr", False))
+    with pytest.raises(environments.Unavailable, match=r"apt-get install python3\.11-venv"):
+        environments.find_python(environments.Profile("some.txt", pythons=(11, 11)))
+
+
+def test_a_shim_without_its_python_is_no_python(load, tmp_path: pathlib.Path) -> None:
+    shim = tmp_path / "python3.12"
+    shim.write_text("#!/bin/sh\necho 'not installed' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    assert load("environments").probe(str(shim)) is None
+
+
+def test_an_old_python_is_told(tmp_path: pathlib.Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.2"\nexit 1\n')
+    old.chmod(0o755)
+    for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
+        (tmp_path / name).symlink_to(old)
+    script = (TOOLS / "python").read_text().replace("/usr/bin/python3", str(old))
+    (tmp_path / "wrapper").write_text(script)
+    done = subprocess.run(
+        ["/bin/sh", str(tmp_path / "wrapper"), "x.py"], env={"PATH": f"{tmp_path}{os.pathsep}/bin"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "needs Python 3.11 or newer; found: Python 3.9.2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "expected"),
+    [
+        ("....\n12 passed, 2 skipped in 3.10s\n", 0, {"passed": 12, "skipped": 2}),
+        ("1 failed, 11 passed in 3.10s\n", 1, {"passed": 11, "failed": 1}),
+        ("3 passed, 1 error in 3.10s\n", 1, {"passed": 3, "failed": 1}),
+        ("2 passed in 61.00s (0:01:01)\n", 0, {"passed": 2}),
+        ("2 passed in 1.00s\nkilled", 137, {"passed": 2, "failed": 1}),
+        ("nothing at all", 2, {"failed": 1}),
+    ],
+)
+def test_counts_of_a_pytest_run(load, text: str, status: int, expected: dict[str, int]) -> None:
+    jobs = load("jobs")
+    assert load("check").count(jobs.Job("unit", "demo", jobs.pytest("tests/unit")), text, status) == expected
+
+
+def test_other_jobs_count_as_one(load) -> None:
+    job = load("jobs").Job("ruff", "dev", ("ruff", "check"))
+    assert load("check").count(job, "12 passed in 3 s", 0) == {"passed": 1}
+    assert load("check").count(job, "12 passed in 3 s", 1) == {"failed": 1}
+
+
+def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
+    for name, suite in load("jobs").SUITES.items():
+        names = [job.name for job in suite]
+        assert len(names) == len(set(names)), name
+        assert {before for job in suite for before in job.after} <= set(names), name
+        assert {job.profile for job in suite} <= set(load("environments").PROFILES), name

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders a role's templates as Ansible would with the role's defaults, so that tests look at what is applied."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import re
+import typing as t
+
+import jinja2
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import parse_manifests
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+ROLES = ("feature_discovery", "driver", "device_plugin")
+#: Rendered at teardown only.
+APART = {"feature_discovery": ("prune.yml.j2",)}
+
+
+def load(path: pathlib.Path) -> t.Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def defaults(role: str) -> dict[str, t.Any]:
+    """A role's defaults with those that are templates filled in; fleet-wide variables are unset."""
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    values = load(TOP / "roles" / role / "defaults" / "main.yml")
+    filled = {}
+    for name, value in values.items():
+        filled[name] = yaml.safe_load(environment.from_string(value).render() or "''") if isinstance(value, str) and "{{" in value else value
+    return filled
+
+
+def texts(role: str, **more: t.Any) -> list[str]:
+    """The role's templates, values filled in, in the order of their names."""
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    files = sorted((TOP / "roles" / role / "templates").glob("*.j2"))
+    return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files if path.name not in APART.get(role, ())]
+
+
+def manifests(role: str, **more: t.Any) -> list[dict[str, t.Any]]:
+    return parse_manifests(texts(role, **more))
+
+
+def settings(role: str, **more: t.Any) -> dict[str, t.Any]:
+    """What the role hands to its filter: all settings by their name without the role's."""
+    return {name.removeprefix(f"{role}_"): value for name, value in defaults(role).items()} | more
+
+
+def fleet(*classes: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
+    """As node_info returns it."""
+    return {"classes": list(classes), "platform": {"distribution": "kubernetes", "version": "v1.36.4"}, "existing": {}, "cluster_uid": "u-1"} | more
+
+
+def node_class(pool: str = "training", kernel: str = "6.8.0-134-generic", **more: t.Any) -> dict[str, t.Any]:
+    base = {
+        "pool": pool, "kernel": kernel, "os_id": "ubuntu", "os_version": "24.04", "os_image": "Ubuntu 24.04.3 LTS", "architecture": "amd64",
+        "runtime": "containerd", "runtime_version": "2.1.4", "gpu_present": True, "gpu_assumed": False, "gpu_product": "", "host_driver": "",
+        "driver_version": "", "count": 2, "ready": 2, "unschedulable": 0,
+    }
+    return base | more
+
+
+def re_match(pattern: str, text: str) -> bool:
+    return re.match(pattern, text) is not None

@@ -1,0 +1,147 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles' manifests promise by hand-written data: rights, images, tolerations, placement, owner labels."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+WORKLOADS = ("DaemonSet", "Deployment", "Job")
+TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$")
+
+
+def workloads(role: str) -> list[tuple[str, dict[str, t.Any]]]:
+    return [(one["metadata"]["name"], one["spec"]["template"]["spec"]) for one in stack.manifests(role) if one["kind"] in WORKLOADS]
+
+
+def containers(role: str) -> list[tuple[str, dict[str, t.Any], dict[str, t.Any]]]:
+    return [(name, spec, one) for name, spec in workloads(role) for kind in ("initContainers", "containers") for one in spec.get(kind, ())]
+
+
+def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) -> dict[str, t.Any]:
+    """A container's rights as the table in vars/rights.yml writes them."""
+    security = container.get("securityContext", {})
+    hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
+    mounts = [mount for mount in container.get("volumeMounts", ()) if mount["name"] in hosts]
+    return {
+        "workload": name, "container": container["name"], "privileged": security.get("privileged", False),
+        "capabilities_dropped": security.get("capabilities", {}).get("drop", []), "capabilities_added": security.get("capabilities", {}).get("add", []),
+        "host_pid": spec.get("hostPID", False), "host_paths": {hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw" for mount in mounts},
+        "selinux": security.get("seLinuxOptions", {}), "scc": "privileged" if hosts else "nonroot-v2",
+    }
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_rights_are_those_of_the_table(role: str) -> None:
+    table = stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_rights"]
+    assert all(len(row["why"]) > 20 for row in table)
+    told = [{key: value for key, value in row.items() if key != "why"} for row in table]
+    assert [rights_of(*one) for one in containers(role)] == told
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_every_image_has_a_registry_and_a_tag(role: str) -> None:
+    images = [one["image"] for _name, _spec, one in containers(role)]
+    assert images
+    assert [image for image in images if not TAGGED.match(image) or image.endswith(":latest")] == []
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_node_agents_tolerate_taints_of_pools_and_our_quarantine(role: str) -> None:
+    agents = [one["spec"]["template"]["spec"] for one in stack.manifests(role) if one["kind"] == "DaemonSet"]
+    assert agents
+    for spec in agents:
+        assert {"operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+
+
+def test_controllers_pass_the_restricted_profile() -> None:
+    namespace = stack.defaults("feature_discovery")["feature_discovery_system_namespace"]
+    found = [one for one in stack.manifests("feature_discovery") if one["kind"] == "Deployment"]
+    assert {one["metadata"]["namespace"] for one in found} == {namespace}
+    for one in found:
+        spec = one["spec"]["template"]["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not any("hostPath" in volume for volume in spec.get("volumes", ()))
+        for container in spec["containers"]:
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
+    writers = {}
+    for role in stack.ROLES:
+        for one in stack.manifests(role):
+            for rule in one.get("rules", ()) if one["kind"] == "ClusterRole" else ():
+                if any(resource.startswith("nodes") for resource in rule["resources"]) and set(rule["verbs"]) & {"patch", "update", "delete"}:
+                    writers[one["metadata"]["name"]] = sorted(rule["verbs"])
+    assert writers == {"hwaccel-gpu-nfd-master": ["get", "list", "patch"], "hwaccel-gpu-driver": ["get", "patch"]}
+    guards = [one for one in stack.manifests("driver") if one["kind"] == "ValidatingAdmissionPolicy"]
+    assert guards[0]["spec"]["matchConditions"][0]["expression"].endswith('"system:serviceaccount:hwaccel-gpu:nvidia-driver"')
+    assert guards[0]["spec"]["failurePolicy"] == "Fail"
+
+
+def test_driver_container_has_what_a_real_driver_needs() -> None:
+    daemon_set = next(one for one in stack.manifests("driver") if one["metadata"]["name"] == "nvidia-driver" and one["kind"] == "DaemonSet")
+    assert daemon_set["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    spec = daemon_set["spec"]["template"]["spec"]
+    main = spec["containers"][0]
+    mounts = {mount["mountPath"]: mount for mount in main["volumeMounts"]}
+    assert spec["hostPID"] is True
+    assert [one["name"] for one in spec["initContainers"]] == ["k8s-driver-manager"]
+    assert mounts["/run/nvidia"]["mountPropagation"] == "Bidirectional"
+    assert mounts["/sys/module/firmware_class/parameters/path"]
+    assert mounts["/lib/firmware"]["name"] == "nv-firmware"
+    assert main["startupProbe"]["initialDelaySeconds"] == 60
+    assert main["startupProbe"]["failureThreshold"] * main["startupProbe"]["periodSeconds"] == 1200
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in main["env"]
+    assert spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+
+
+def test_validator_proves_in_order_through_the_runtime_without_taking_a_gpu() -> None:
+    spec = next(spec for name, spec in workloads("driver") if name == "nvidia-validator")
+    assert [one["name"] for one in spec["initContainers"]] == ["driver-validation", "toolkit-validation", "cuda-validation"]
+    assert spec["runtimeClassName"] == "nvidia"
+    assert not any(one.get("resources") for one in [*spec["initContainers"], *spec["containers"]])
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in spec["initContainers"][2]["env"]
+    assert spec["containers"][0]["readinessProbe"]["exec"]["command"] == ["sh", "/opt/hwaccel/probe.sh"]
+
+
+def test_plugin_waits_for_the_proof_of_this_boot() -> None:
+    for name, spec in workloads("device_plugin"):
+        wait = spec["initContainers"][0]
+        assert "cuda-ready" in wait["args"][0], name
+        assert "boot_id" in wait["args"][0], name
+        assert spec["runtimeClassName"] == "nvidia"
+
+
+def test_consumers_of_the_driver_see_mounts_that_come_later() -> None:
+    for role in ("driver", "device_plugin"):
+        for name, _spec, container in containers(role):
+            for mount in container.get("volumeMounts", ()):
+                if mount["name"] == "driver-install-dir":
+                    assert mount["mountPropagation"] == "HostToContainer", f"{name} {container['name']}"
+
+
+def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node() -> None:
+    config = next(one for one in stack.manifests("feature_discovery") if one["metadata"]["name"] == "nfd-worker-conf")["data"]["nfd-worker.conf"]
+    worker = stack.yaml.safe_load(config)
+    assert worker["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
+    assert worker["core"]["ownerRefs"] == ["node"]
+    allowed = re.compile(worker["core"]["labelWhiteList"])
+    for wanted in ("pci-10de.present", "kernel-version.full", "system-os_release.ID", "system-os_release.VERSION_ID", "cpu-model.vendor_id"):
+        assert allowed.search(wanted), wanted
+    assert not allowed.search("cpu-cpuid.AVX512F")
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_rolling_updates_do_not_take_hours(role: str) -> None:
+    for one in stack.manifests(role):
+        if one["kind"] == "DaemonSet" and one["metadata"]["name"] != "nvidia-driver":
+            assert one["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] == "10%", one["metadata"]["name"]

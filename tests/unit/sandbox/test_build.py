@@ -1,0 +1,180 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Building from Go modules, with a stand-in for Go: toolchain, steps, cache, resolver."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import resolver
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import Build, Go, Sources, cached_build, find_go
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, in_folder
+
+CONTROL_PLANE_SOURCES = pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files" / "control_plane"
+FAKE_GO = """#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$1 $2" in
+  "env GOVERSION") echo "go$GO_IS";;
+  "mod download") ;;
+  "list -deps") printf 'a\\nb\\nc\\n';;
+  "build -v")
+    if [ -n "$GO_BREAKS" ]; then echo "main.go:1: syntax error"; exit 1; fi
+    while [ "$1" != -o ]; do shift; done; printf 'binary' > "$2"; chmod 755 "$2";;
+esac
+"""
+
+
+@pytest.fixture
+def sources(tmp_path: pathlib.Path) -> Sources:
+    folder = tmp_path / "control_plane"
+    folder.mkdir()
+    (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.36.4\n\texample.org/y v0.1.0 // indirect\n)\n", encoding="utf-8")
+    for name in ("go.sum", "main.go"):
+        (folder / name).write_text(name, encoding="utf-8")
+    return Sources(folder)
+
+
+@pytest.fixture
+def environment(tmp_path: pathlib.Path) -> dict[str, str]:
+    (tmp_path / "path").mkdir()
+    go = tmp_path / "path" / "go"
+    go.write_text(FAKE_GO, encoding="utf-8")
+    go.chmod(0o755)
+    return {"PATH": f"{go.parent}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"), "GO_IS": "1.26.8"}
+
+
+def resolved(wanted: resolver.Wanted) -> tuple[list[str], Components]:
+    lines = []
+    steps = resolver.resolve(wanted)
+    while True:
+        try:
+            lines.append(next(steps))
+        except StopIteration as found:
+            return [line for line in lines if line], found.value
+
+
+def wanted(sources: Sources | None, environment: dict[str, str], cache: pathlib.Path, **more: t.Any) -> resolver.Wanted:
+    return resolver.Wanted(cache, sources=sources.folder if sources else None, environment=environment, **({"ways": ("cache", "build")} | more))
+
+
+def test_what_the_sources_say() -> None:
+    real = Sources(CONTROL_PLANE_SOURCES)
+    assert real.go_line() == (1, 26, 0)
+    assert real.kubernetes() == "v1.36.4"
+    assert 150 < real.modules() < 400
+    assert "-X k8s.io/component-base/version.gitMinor=36" in real.flags()[1]
+
+
+def test_built_once_then_from_the_cache(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert built.source == "build"
+    assert built.verified
+    assert any(line.startswith("building Kubernetes v1.36.4") for line in lines)
+    assert (tmp_path / "cache" / "building").is_dir()
+    assert list((tmp_path / "cache" / "building").iterdir()) == []
+    calls = (tmp_path / "calls").read_text(encoding="utf-8")
+    lines, cached = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert (cached.source, cached.folder, lines) == ("cache", built.folder, [])
+    assert (tmp_path / "calls").read_text(encoding="utf-8") == calls
+
+
+def test_other_sources_are_another_build(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    _lines, first = resolved(wanted(sources, environment, tmp_path / "cache"))
+    (sources.folder / "main.go").write_text("changed", encoding="utf-8")
+    assert cached_build(tmp_path / "cache", sources) is None
+    _lines, second = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert first.folder != second.folder
+
+
+def test_an_altered_cache_entry_is_made_anew(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    _lines, first = resolved(wanted(sources, environment, tmp_path / "cache"))
+    pathlib.Path(first.programs["etcd"]).write_text("altered", encoding="utf-8")
+    _lines, second = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert second.source == "build"
+    assert in_folder(pathlib.Path(second.folder), "cache").digests == first.digests
+
+
+def test_a_build_that_was_cut_goes_on(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    steps = Build(sources, tmp_path / "cache", environment).run()
+    while not next(steps).startswith("building"):
+        pass
+    t.cast("t.Generator[str, None, None]", steps).close()
+    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert built.verified
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert sum(1 for call in calls if call.startswith("mod download")) == 1
+
+
+def test_a_broken_build_is_told_with_the_compilers_words(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match="syntax error"):
+        resolved(wanted(sources, environment | {"GO_BREAKS": "1"}, tmp_path / "cache"))
+    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    assert built.verified
+
+
+def test_an_old_go_is_not_taken(environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    found, _seen = find_go((1, 26, 0), environment, tmp_path / "own")
+    assert found == Go(str(tmp_path / "path" / "go"), "1.26.8", own=False)
+    own = tmp_path / "own" / "lib" / "python3.11" / "site-packages" / "go" / "bin"
+    own.mkdir(parents=True)
+    (own / "go").write_text("#!/bin/sh\necho go1.30.1\n", encoding="utf-8")
+    (own / "go").chmod(0o755)
+    found, _seen = find_go((1, 30), environment, tmp_path / "own")
+    assert found == Go(str(own / "go"), "1.30.1", own=True)
+    found, seen = find_go((1, 31), environment, tmp_path / "own")
+    assert found is None
+    assert f"{tmp_path / 'path' / 'go'} is 1.26.8" in seen
+
+
+def test_a_named_folder_is_the_only_way(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match="not there"):
+        resolved(wanted(sources, environment, tmp_path / "cache", folder=str(tmp_path / "none")))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "controlplane").touch(mode=0o755)
+    lines, found = resolved(wanted(sources, environment | {"HWACCEL_COMPONENTS": str(tmp_path / "mine")}, tmp_path / "cache"))
+    assert (lines, found.source) == ([], "folder")
+
+
+def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    unreachable = [
+        {
+            "url": "http://127.0.0.1:1/all",
+            "checksum": "sha256:" + "0" * 64,
+            "files": dict.fromkeys(("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"), ""),
+        }
+    ]
+    environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    with pytest.raises(HwaccelError) as caught:
+        resolved(wanted(None, environment, tmp_path / "cache", ways=("cache", "release", "build"), releases=unreachable))
+    message = str(caught.value)
+    for part in (
+        "HWACCEL_COMPONENTS",
+        "official release binaries",
+        "Go modules",
+        "http://127.0.0.1:1/all",
+        "option sources",
+        str(tmp_path / "cache" / "components"),
+    ):
+        assert part in message
+
+
+def test_ways_can_be_limited_by_the_environment(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match="the way build is not allowed"):
+        resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache"}, tmp_path / "cache"))
+    with pytest.raises(HwaccelError, match="unknown ways"):
+        resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache,post"}, tmp_path / "cache"))
+
+
+def test_the_build_record_names_what_it_was_made_of(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    record = json.loads((pathlib.Path(built.folder) / "build.json").read_text(encoding="utf-8"))
+    assert record["go"] == "1.26.8"
+    assert record["sources"] == sources.digest()
+    assert record["kubernetes"] == "v1.36.4"

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ports of a sandbox: kept where they can be, and followed by everything where they cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+import time
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process, supervisor
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, PORTS, Plan, command
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
+
+
+#: Its first thread ends, another one keeps the port: so a server looks while it is on its way out.
+HALF_DEAD = """
+import ctypes, socket, threading, time
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen()
+threading.Thread(target=time.sleep, args=(60,)).start()
+print(server.getsockname()[1], flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "log"
+    started = process.start(process.Command("server", (sys.executable, "-c", HALF_DEAD), {}, tmp_path), log, tmp_path / "pid")
+    while process.running(started):
+        time.sleep(0.01)
+    port = int(log.read_text(encoding="utf-8").split()[-1])
+    assert not supervisor._free(port)
+    assert not process.ended(started)
+    process.stop([started], 5)
+    assert process.ended(started)
+    assert supervisor._free(port)
+
+
+def test_a_server_that_moves_takes_its_clients_with_it(tmp_path: pathlib.Path) -> None:
+    ports = {name: 20000 + number for number, name in enumerate(PORTS)}
+    plan = Plan(layout("one", str(tmp_path)), ports, sys.executable, 3, {})
+    moved = dataclasses.replace(plan, ports=ports | {"kube-apiserver": 29999})
+    for name in ("kube-controller-manager", "kube-scheduler", "kwok", AGENT):
+        assert command(plan, name).digest != command(moved, name).digest
+    assert command(plan, "etcd").digest == command(moved, "etcd").digest

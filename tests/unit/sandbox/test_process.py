@@ -1,0 +1,130 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A process is known by more than its number, and a job is found again by a later run."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.jobs import Job
+
+
+def command(folder: pathlib.Path, *argv: str) -> process.Command:
+    return process.Command("sleeper", argv or ("/bin/sleep", "60"), {"PATH": "/usr/bin:/bin"}, folder)
+
+
+def test_start_recognise_stop(tmp_path: pathlib.Path) -> None:
+    started = process.start(command(tmp_path), tmp_path / "log", tmp_path / "pid")
+    assert process.known(tmp_path / "pid") == started
+    assert process.running(started)
+    assert os.getsid(started.pid) == started.pid
+    process.stop([started], 5)
+    assert not process.running(started)
+
+
+def test_a_number_used_again_is_another_process(tmp_path: pathlib.Path) -> None:
+    ours = os.getpid()
+    recycled = process.Known(ours, process.identity(ours).replace(":", ":9"), "")
+    assert not process.running(recycled)
+    process.stop([recycled], 1)
+    assert process.identity(ours)
+
+
+def test_a_zombie_does_not_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        give_up = time.monotonic() + 10
+        while process.identity(child.pid) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert process.identity(child.pid) == ""
+
+
+def test_one_that_ignores_sigterm_is_killed(tmp_path: pathlib.Path) -> None:
+    script = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
+    started = process.start(command(tmp_path, "/bin/sh", "-c", script), tmp_path / "log", tmp_path / "pid")
+    while "ready" not in (tmp_path / "log").read_text(encoding="utf-8"):
+        time.sleep(0.01)
+    process.stop([started], 0.3)
+    assert not process.running(started)
+
+
+def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match="sleeper cannot be started"):
+        process.start(command(tmp_path, str(tmp_path / "nothing")), tmp_path / "log", tmp_path / "pid")
+
+
+def test_strays_are_found_by_where_they_were_started_from(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "etcd").symlink_to("/bin/sleep")
+    started = process.start(command(tmp_path, str(tmp_path / "bin" / "etcd"), "60"), tmp_path / "log", tmp_path / "pid")
+    other = process.start(command(tmp_path), tmp_path / "log2", tmp_path / "pid2")
+    try:
+        assert [one.pid for one in process.strays(tmp_path / "bin", str(tmp_path))] == [started.pid]
+    finally:
+        process.stop([started, other], 0)
+
+
+@pytest.mark.parametrize("text", ["", "12", "x\ny\nz\n"])
+def test_a_damaged_pid_file_knows_no_process(tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "pid").write_text(text, encoding="utf-8")
+    assert process.known(tmp_path / "pid") is None
+
+
+def test_a_digest_changes_with_whatever_asks_for_a_restart(tmp_path: pathlib.Path) -> None:
+    base = process.Command("a", ("x",), {"A": "1"}, tmp_path)
+    others = [
+        process.Command("a", ("x", "y"), {"A": "1"}, tmp_path),
+        process.Command("a", ("x",), {"A": "2"}, tmp_path),
+        process.Command("a", ("x",), {"A": "1"}, tmp_path, "new version"),
+    ]
+    assert base.digest not in {other.digest for other in others}
+
+
+def test_log_tail_is_bounded(tmp_path: pathlib.Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * 200_000 + b"\n" + b"".join(b"line %d \xff\n" % number for number in range(100)))
+    tail = process.log_tail(log, 3)
+    assert [line.split()[1] for line in tail] == ["97", "98", "99"]
+    assert max(len(line) for line in process.log_tail(log, 500)) <= 400
+    assert process.log_tail(tmp_path / "none") == []
+
+
+def job(folder: pathlib.Path, script: str) -> Job:
+    return Job("work", ("/bin/sh", "-c", script), {"PATH": "/usr/bin:/bin"}, folder, folder)
+
+
+def test_a_job_goes_on_between_runs(tmp_path: pathlib.Path) -> None:
+    script = "echo one; sleep 1; echo two; echo ran >> count"
+    first = job(tmp_path, script).run(lambda: "half way")
+    assert next(first) == "half way, 0 s"
+    t.cast("t.Generator[str, None, None]", first).close()
+    assert all(line.startswith("half way, ") for line in job(tmp_path, script).run(lambda: "half way") if line)
+    assert job(tmp_path, script).lines() == 2
+    assert list(job(tmp_path, script).run(str)) == []
+    assert (tmp_path / "count").read_text(encoding="utf-8") == "ran\n"
+
+
+def test_a_failed_job_tells_its_output_and_may_be_tried_again(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match=r"status 3(.|\n)*no such thing"):
+        list(job(tmp_path, "echo no such thing; exit 3").run(str))
+    assert all(line.startswith(", ") for line in job(tmp_path, "exit 0").run(str) if line)
+
+
+def test_a_killed_job_is_told(tmp_path: pathlib.Path) -> None:
+    steps = job(tmp_path, "sleep 60").run(str)
+    next(steps)
+    known = process.known(tmp_path / "work.pid")
+    assert known is not None
+    os.killpg(known.pid, signal.SIGKILL)
+    with pytest.raises(HwaccelError, match="ended from outside"):
+        list(steps)
