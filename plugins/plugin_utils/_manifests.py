@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Manifests of roles as filters take them: texts, parsed once and without Ansible looking into every value.
+"""What the filters share that make a role's objects: manifests are texts, parsed once and without Ansible looking into every value.
 
 Private to the collection: it can change in any release.
 """
@@ -12,6 +12,7 @@ import io
 import typing as t
 
 import yaml
+from ansible.errors import AnsibleFilterError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -29,3 +30,11 @@ def parse_manifests(texts: t.Iterable[str]) -> list[dict[str, t.Any]]:
             raise ValueError(f"a manifest is no object: {str(wrong[0])[:80]}")
         found += documents
     return found
+
+
+def planned(name: str, plan: t.Callable[..., dict[str, t.Any]], manifests: t.Iterable[str], *given: t.Any) -> dict[str, t.Any]:
+    """What plan makes of the manifests and what else was given. name: the filter. Raises AnsibleFilterError for values of a wrong form."""
+    try:
+        return plan(parse_manifests(manifests), *given)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read what it was given: {error}") from error

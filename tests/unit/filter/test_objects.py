@@ -10,7 +10,6 @@ import typing as t
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.hwaccel.gpu.plugins.filter.driver_objects import driver_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
@@ -81,9 +80,10 @@ def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
     assert any(before[name] != after[name] for name in before)
 
 
-def test_a_manifest_that_is_none_is_told() -> None:
-    with pytest.raises(AnsibleFilterError, match="no YAML"):
-        driver_objects(["a: [1"], stack.settings("driver"), None)
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_a_manifest_that_is_none_is_told(role: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=rf"hwaccel\.gpu\.{role}_objects cannot read .* no YAML"):
+        FILTERS[role](["a: [1"], stack.settings(role), None)
 
 
 # -- feature discovery
