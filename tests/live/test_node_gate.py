@@ -74,9 +74,6 @@ def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any
     assert [entry for entry in writes(sandbox.audit_log, size) if "nodes" in entry] == []
 
 
-# Open: the operator-shaped validator crashes (StartError) while the driver is loaded anew. A gate that sees three such crashes, and then
-# the driver ready, calls the node failed before the validator's next try; the test is in `make soak` until crashes are counted from there on.
-@pytest.mark.slow
 def test_a_driver_that_does_not_load_is_told_with_its_log_and_kept_apart(sandbox: t.Any, client: Client) -> None:
     sandbox.add_fault("driver_load_failure", node="gpu-1")
     sandbox.reboot("gpu-1")
@@ -111,7 +108,6 @@ def test_one_gpu_less_is_seen_at_the_devices_gate(sandbox: t.Any, client: Client
     assert gate(client, "devices").values["nodes"]["passed"] == COUNT
 
 
-@pytest.mark.slow  # as above
 def test_the_breaker_holds_and_check_mode_only_looks(sandbox: t.Any, client: Client) -> None:
     for name in ("gpu-0", "gpu-1"):
         sandbox.add_fault("driver_load_failure", node=name)
@@ -170,7 +166,6 @@ def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Cl
     assert not marks.release(client, resource, "gpu-3")
 
 
-@pytest.mark.slow  # as above
 def test_foreign_cordon_stays_when_a_node_is_freed(client: Client) -> None:
     resource = client.resource("v1", "Node")
     client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")

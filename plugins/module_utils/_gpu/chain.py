@@ -66,6 +66,8 @@ class Wanted:
     host_driver: bool = False
     #: Another deployment brings it, perhaps without a validator.
     existing: bool = False
+    #: Crashes of the validator's steps, by step, that were seen to be excused.
+    excused: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -75,6 +77,24 @@ def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     if not node.ready:
         return _not_ready(node)
     return driver(node, pods, wanted) if gate == "driver" else devices(node, pods, wanted)
+
+
+def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
+    """Crashes of the validator's steps, by step, that say nothing of the step: what it checks was not ready when it ran.
+
+    After a reboot, or while a driver is loaded anew, steps run before the driver does; the kubelet repeats them after up to five minutes.
+    """
+    validator = pods.get(parts.VALIDATOR)
+    if validator is None:
+        return {}
+    needed = [pod for role in (parts.DRIVER, parts.TOOLKIT) if (pod := pods.get(role)) is not None]
+    lacking = not all(pod.ready and not pod.deleting for pod in needed) or (not wanted.host_driver and parts.DRIVER not in pods)
+    since = max((pod.ready_changed for pod in needed), default="")
+    found = dict(wanted.excused)
+    for step in validator.inits:
+        if step.ended and (lacking or step.ended <= since) and trouble.crashes(step):
+            found[step.name] = trouble.crashes(step)
+    return found
 
 
 def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -196,18 +216,20 @@ def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 
 def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
     """The step names the link, but the cause is often the pod that it waits for."""
-    found = trouble.of_pod(validator)
+    before = excused(pods, wanted)
+    found = trouble.of_pod(validator, before)
     # Without a sandbox no step has begun: its RuntimeClass is the toolkit's work.
     held = _below(link if validator.sandbox else CUDA, pods, wanted)
-    # A step that crashes while what it checks is not there yet says nothing of its own: after a reboot it starts before the driver does.
-    own = found is not None and found.state == "failed" and not found.container
-    if held is not None and (not own or held.state == FAILED):
+    if held is not None and (found is None or found.state != "failed" or held.state == FAILED):
         return held
     if found is not None:
         return _troubled(link, found, validator)
     if step.state == "running":
         doing = {DRIVER: "the validator checks the driver", TOOLKIT: "the validator checks the toolkit", CUDA: "the proof runs on every GPU"}[link]
         return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
+    if before.get(step.name):
+        reason = f"container {step.name} crashed while the driver or the toolkit was not ready, and is tried again"
+        return Verdict(WAITING, link, reason, "the kubelet tries it within five minutes", pod=validator, container=step.name, brief="tried again")
     return Verdict(WAITING, link, f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})", "", pod=validator)
 
 

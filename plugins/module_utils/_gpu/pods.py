@@ -45,6 +45,8 @@ class ContainerFacts:
     #: How the run before ended, where there was one.
     last_exit: int | None = None
     last_reason: str = ""
+    #: When the last run that has ended did so, as the kubelet writes times. (Of one that could not be started, startedAt is 1970.)
+    ended: str = ""
 
     @property
     def succeeded(self) -> bool:
@@ -63,6 +65,8 @@ class PodFacts:
     reason: str = ""
     message: str = ""
     ready: bool = False
+    #: When that last changed, as the kubelet writes times.
+    ready_changed: str = ""
     deleting: bool = False
     #: Why the scheduler has no place for it, "" where it has one.
     unschedulable: str = ""
@@ -96,7 +100,8 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
         namespace=_same(metadata.get("namespace")), name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
         node=_same(spec.get("nodeName") or _wanted_node(spec)), role=role_of(pod), created=str(metadata.get("creationTimestamp") or ""),
         phase=_same(status.get("phase")), reason=_same(status.get("reason")), message=_short(status.get("message")),
-        ready=conditions.get("Ready", {}).get("status") == "True", deleting=bool(metadata.get("deletionTimestamp")),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        ready_changed=_same(conditions.get("Ready", {}).get("lastTransitionTime")), deleting=bool(metadata.get("deletionTimestamp")),
         unschedulable=_short(scheduled.get("message") or scheduled.get("reason")) if scheduled.get("status") == "False" else "",
         sandbox=conditions.get("PodReadyToStartContainers", {}).get("status") != "False",
         inits=_statuses(spec.get("initContainers"), status.get("initContainerStatuses")),
@@ -154,6 +159,7 @@ def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
         name=_same(name), state=kind, reason=_same(detail.get("reason")), message=_short(message), exit_code=_number(detail.get("exitCode")),
         restarts=_number(status.get("restartCount")), ready=status.get("ready") is True, started=status.get("started") is True,
         last_exit=_number(last.get("exitCode")) if last else None, last_reason=_same(last.get("reason")),
+        ended=_same((detail if kind == "terminated" else last).get("finishedAt")),
     )
 
 

@@ -8,8 +8,10 @@ Private to the collection: it can change in any release.
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
 import re
+import types
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
 
@@ -39,8 +41,18 @@ class Trouble:
     container: str = ""
 
 
-def of_pod(pod: PodFacts) -> Trouble | None:
-    """The first thing wrong with a pod, in the order in which the kubelet works."""
+def crashes(container: ContainerFacts) -> int:
+    """How many runs have ended badly: restarts counts the runs after the first, and the present one may have ended too."""
+    return container.restarts + _down(container)
+
+
+def _down(container: ContainerFacts) -> bool:
+    """Crashed and not running again: this run may be the one that works."""
+    return container.reason == "CrashLoopBackOff" if container.state == "waiting" else container.state == "terminated" and container.exit_code != 0
+
+
+def of_pod(pod: PodFacts, excused: c.Mapping[str, int] = types.MappingProxyType({})) -> Trouble | None:
+    """The first thing wrong with a pod, in the order in which the kubelet works. excused: crashes by container that do not count."""
     if pod.unschedulable:
         next_step = "let the DaemonSet tolerate the node's taints, or free the resource that it names"
         return Trouble("stuck", "no place for the pod", f"pod {pod.name} has no place: {pod.unschedulable}", next_step)
@@ -49,7 +61,7 @@ def of_pod(pod: PodFacts) -> Trouble | None:
         next_step = "see the kubelet's reason; the DaemonSet makes a new pod"
         return Trouble("stuck", f"pod failed ({pod.reason})", f"pod {pod.name} failed: {why}", next_step, _loudest(pod))
     for container in (*pod.inits, *pod.containers):
-        if found := of_container(container, pod):
+        if found := of_container(container, pod, excused.get(container.name, 0)):
             return found
     if _creating(pod) and not pod.sandbox:
         next_step = "see the pod's events: mostly a RuntimeClass whose handler the container runtime does not know yet"
@@ -57,7 +69,7 @@ def of_pod(pod: PodFacts) -> Trouble | None:
     return None
 
 
-def of_container(container: ContainerFacts, pod: PodFacts) -> Trouble | None:
+def of_container(container: ContainerFacts, pod: PodFacts, excused: int = 0) -> Trouble | None:
     reason, what = container.reason, f"container {container.name} of pod {pod.name}"
     message = f": {container.message}" if container.message else ""
     if container.state == "waiting":
@@ -71,25 +83,20 @@ def of_container(container: ContainerFacts, pod: PodFacts) -> Trouble | None:
             return Trouble(state, "the image cannot be pulled", f"{what}: the image cannot be pulled: {why}", next_step)
         if reason in _CREATE:
             return Trouble("stuck", reason, f"{what}: {reason}{message}", "create what the message names (ConfigMap, Secret, path, runtime handler)")
-        if reason == "CrashLoopBackOff":
-            return _crashing(container, what)
-    if container.state == "terminated" and container.exit_code:
-        return _crashing(container, what)
-    # Running again after crashes is no trouble yet: this run may be the one that works.
+    if _down(container) and crashes(container) > excused:
+        return _crashing(container, what, crashes(container) - excused)
     return None
 
 
-def _crashing(container: ContainerFacts, what: str) -> Trouble:
-    """restarts counts the runs after the first, and the last one has ended too."""
-    runs = container.restarts + 1
+def _crashing(container: ContainerFacts, what: str, count: int) -> Trouble:
     code = container.exit_code if container.state == "terminated" else container.last_exit
     why = container.reason if container.state == "terminated" else container.last_reason
     detail = f" ({why})" if why and why != "Error" else ""
     if container.message and container.state != "running":
         detail += f": {container.message}"
     ended = f"exit code {code}" if code is not None else "it ended"
-    state = "failed" if runs >= CRASHES else "stuck"
-    times = _times(runs)
+    state = "failed" if count >= CRASHES else "stuck"
+    times = _times(count)
     return Trouble(state, f"{container.name} crashed {times}", f"{what} crashed {times}, last with {ended}{detail}", "read its log", container.name)
 
 

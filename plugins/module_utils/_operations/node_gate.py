@@ -15,6 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -79,6 +80,8 @@ class Gate:
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
     #: What DaemonSets have not done yet, and since when that has not changed.
     rollout: tuple[list[str], float] = dataclasses.field(default_factory=lambda: ([], 0.0))
+    #: Crashes that do not count, by the validator pod's uid and step: only while the driver is away is that to be seen.
+    excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     line: str = ""
     line_at: float = 0.0
     broken: ApiError | None = None
@@ -109,7 +112,8 @@ class Gate:
         """Costs what changed, and not what the fleet has: called after every event."""
         for name in self.fleet.take_changed():
             if name in self.fleet.nodes and self._is_target(name):
-                self._set(name, self._fresh(chain.judge(self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name), self.wanted(name))))
+                pods = self.fleet.pods_of(name)
+                self._set(name, self._fresh(chain.judge(self.settings.gate, self.fleet.nodes[name], pods, self._excusing(pods, self.wanted(name)))))
             else:
                 self.verdicts.pop(name, None)
                 self.stuck.pop(name, None)
@@ -148,6 +152,15 @@ class Gate:
             host_driver=pool.driver.provider in ("host", "existing") or bool(node.host_driver), existing=pool.driver.provider == "existing",
         )
 
+    def _excusing(self, pods: chain.Pods, wanted: Wanted) -> Wanted:
+        validator = pods.get(VALIDATOR)
+        if validator is None:
+            return wanted
+        found = chain.excused(pods, dataclasses.replace(wanted, excused=self.excused.get(validator.uid, {})))
+        if found:
+            self.excused[validator.uid] = found
+        return dataclasses.replace(wanted, excused=found)
+
     def progress(self) -> list[str]:
         """At most one line, where it says something new or the last one is long ago."""
         line, now = report.progress_line(self.settings.gate, self.verdicts, self.left), time.time()
@@ -158,7 +171,7 @@ class Gate:
         return [line]
 
     def pack(self) -> dict[str, t.Any]:
-        kept = ("started", "stuck", "rollout", "line", "line_at")
+        kept = ("started", "stuck", "rollout", "excused", "line", "line_at")
         return {"fleet": self.fleet.pack(), **{name: getattr(self, name) for name in kept}}
 
     def _is_target(self, name: str) -> bool:
@@ -223,7 +236,8 @@ def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate
     fleet.unpack(resume["fleet"])
     stuck = {name: (seen, since) for name, (seen, since) in resume["stuck"].items()}
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
-    return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, line=resume["line"], line_at=resume["line_at"])
+    told = {name: resume[name] for name in ("excused", "line", "line_at")}
+    return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
 
 
 def _judged(gate: Gate) -> bool:

@@ -58,25 +58,28 @@ def done(code: int = 0, restarts: int = 0) -> Obj:
     return {"state": {"terminated": {"exitCode": code, "reason": reason}}, "ready": code == 0, "started": False, "restartCount": restarts, "lastState": {}}
 
 
-def waiting(reason: str = "PodInitializing", message: str = "", restarts: int = 0, last: int | None = None) -> Obj:
+def waiting(reason: str = "PodInitializing", message: str = "", restarts: int = 0, last: int | None = None, ended: str = "") -> Obj:
     state = {"reason": reason} | ({"message": message} if message else {})
-    ended = {"terminated": {"exitCode": last, "reason": "Error"}} if last is not None else {}
-    return {"state": {"waiting": state}, "ready": False, "started": False, "restartCount": restarts, "lastState": ended}
+    before = {"terminated": {"exitCode": last, "reason": "Error", "finishedAt": ended}} if last is not None else {}
+    return {"state": {"waiting": state}, "ready": False, "started": False, "restartCount": restarts, "lastState": before}
 
 
-def crash_loop(name: str, restarts: int, code: int = 1) -> Obj:
+def crash_loop(name: str, restarts: int, code: int = 1, ended: str = "") -> Obj:
+    """ended: when the last run did."""
     message = f"back-off 5m0s restarting failed container={name} pod=x_hwaccel-gpu(1)"
-    return waiting("CrashLoopBackOff", message, restarts, code)
+    return waiting("CrashLoopBackOff", message, restarts, code, ended)
 
 
 def pod(role: str, on: str, inits: dict[str, Obj], containers: dict[str, Obj], image: str, *, phase: str = "Running", ready: bool | None = None,
-        sandbox: bool = True, extra: Obj | None = None) -> Obj:
+        sandbox: bool = True, since: str = "", extra: Obj | None = None) -> Obj:
+    """since: when the pod became Ready, or ceased to be."""
     number = next(_serial)
     name = f"{role}-{number:05d}"
     if ready is None:
         ready = all(status.get("ready") for status in containers.values())
     conditions = [
-        {"type": "PodReadyToStartContainers", "status": str(sandbox)}, {"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": str(ready)},
+        {"type": "PodReadyToStartContainers", "status": str(sandbox)}, {"type": "PodScheduled", "status": "True"},
+        {"type": "Ready", "status": str(ready), "lastTransitionTime": since},
     ]
     made: Obj = {
         "apiVersion": "v1", "kind": "Pod",

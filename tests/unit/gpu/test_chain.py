@@ -26,6 +26,7 @@ def verdict(gate: str, node: s.Obj, *pods: s.Obj, wanted: Wanted = EIGHT) -> cha
 
 
 PULL = "Back-off pulling image \"nvcr.io/nvidia/driver:580-x\": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found"
+EARLIER, LATER = "2026-11-20T10:00:00Z", "2026-11-20T10:05:00Z"
 LOADING = s.running(ready=False, started=False)
 BUSY = s.running(ready=False)
 
@@ -62,6 +63,18 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "devices went away": (
         [s.driver(N), s.toolkit(N), s.validator(N, main=s.running(ready=False))], ("waiting", "driver", "readiness probe"),
     ),
+    "step crashed before the driver was ready": (
+        [s.driver(N, since=LATER), s.toolkit(N), s.validator(N, s.crash_loop("d", 3, ended=EARLIER))], ("waiting", "driver", "is tried again"),
+    ),
+    "step crashed before the toolkit was ready": (
+        [s.driver(N, since=EARLIER), s.toolkit(N, since=LATER), s.validator(N, s.crash_loop("d", 3, ended=LATER))], ("waiting", "driver", "is tried again"),
+    ),
+    "step crashes on a ready driver": (
+        [s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, s.crash_loop("d", 3, ended=LATER))], ("failed", "driver", "crashed 4 times"),
+    ),
+    "step cannot be started at all while the driver loads": (
+        [s.driver(N, LOADING), s.validator(N, s.waiting("InvalidImageName"))], ("failed", "driver", "InvalidImageName"),
+    ),
     "config missing": (
         [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("CreateContainerConfigError", "configmap \"x\" not found"))], ("waiting", "driver", "configmap"),
     ),
@@ -76,6 +89,16 @@ def test_driver_gate(case: str) -> None:
     assert text in found.reason
     if state != "passed":
         assert found.reason
+
+
+@pytest.mark.parametrize(("restarts", "state", "text"), [(4, "waiting", "crashed once"), (5, "waiting", "crashed twice"), (6, "failed", "crashed 3 times")])
+def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text: str) -> None:
+    """Four crashes were seen while the driver was loaded anew."""
+    wanted = dataclasses.replace(EIGHT, excused={"driver-validation": 4})
+    step = s.crash_loop("d", restarts, ended=LATER)
+    found = verdict("driver", s.node(N), s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, step), wanted=wanted)
+    assert (found.state, found.link) == (state, "driver")
+    assert text in found.reason
 
 
 def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:

@@ -96,6 +96,22 @@ def test_a_failure_from_before_the_run_gets_one_more_try(clock: Clock) -> None:
     assert clock.now - began < node_gate.STALE + 60
 
 
+def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(clock: Clock) -> None:
+    """Also by a later slice, and when nothing was seen between the driver's readiness and the step's next crash."""
+    before, after, last = (f"2026-11-20T10:0{minute}:00Z" for minute in (0, 1, 2))
+    loading = [s.driver("training-0", s.running(ready=False, started=False)), s.toolkit("training-0", since=before)]
+    validator = s.validator("training-0", s.crash_loop("driver-validation", 3, ended=before))
+    cluster = FakeCluster([training(0)], [*loading, validator], on_idle=clock.advance)
+    first = run(settings(), cluster, deadline=clock.monotonic())
+    assert first.pending is not None
+    for old, now in ((loading[0], s.driver("training-0", since=after)), (validator, s.validator("training-0", s.crash_loop("d", 4, ended=last)))):
+        now["metadata"] = old["metadata"] | {"labels": {}}
+        cluster.put(now)
+    second = run(settings(), cluster, deadline=clock.monotonic() + 5, resume=json.loads(json.dumps(first.pending)))
+    assert second.failure is None
+    assert "crashed once" in second.progress[-1]
+
+
 def test_shortfall_of_gpus(clock: Clock) -> None:
     cluster = FakeCluster([training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
                           [pod for number in range(16) for pod in healthy(f"training-{number}")], on_idle=clock.advance)

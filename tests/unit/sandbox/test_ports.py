@@ -14,7 +14,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import proces
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, PORTS, Plan, command
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
 
-
 #: Its first thread ends, another one keeps the port: so a server looks while it is on its way out.
 HALF_DEAD = """
 import ctypes, socket, threading, time
