@@ -272,7 +272,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 

@@ -231,7 +231,8 @@ result:
 """
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 
 ARGUMENT_SPEC = {

@@ -234,7 +234,8 @@ died:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.sandbox import run, settings_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file import FAULTS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS
@@ -267,8 +268,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
-    result = run(settings_of(params), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
-    return Outcome(result.changed, result.values, result.warnings, result.diff, result.failure, result.pending, result.progress)
+    return run(settings_of(params), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC, WAITING_SPEC
 
 #: A parameter longer than this is named in `invocation` and in the system log, not shown: manifests would double every result,
@@ -41,23 +42,6 @@ class Context:
     warn: c.Callable[[str], None]
     #: The client of the connection options, built on the first call and kept.
     client: c.Callable[[], Client]
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What an operation found and did."""
-
-    changed: bool = False
-    values: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    #: [{before, after, before_header, after_header}], secrets already taken out by whoever made it.
-    diff: list[dict[str, t.Any]] | None = None
-    #: The task fails, and the values are kept all the same.
-    failure: HwaccelError | None = None
-    #: Not finished: what the next slice gets as `resume`. Plain JSON.
-    pending: dict[str, t.Any] | None = None
-    #: Lines for the action plugin to print, without the host's name.
-    progress: list[str] = dataclasses.field(default_factory=list)
 
 
 Operation = c.Callable[[dict[str, t.Any], Context], Outcome]

@@ -18,6 +18,7 @@ import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import sandbox
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, cache_folder, layout, read_json
@@ -39,19 +40,6 @@ class Settings:
     ways: tuple[str, ...] = WAYS
     ask: sandbox.FleetAsk = dataclasses.field(default_factory=sandbox.FleetAsk)
     wait_timeout: float | None = None
-
-
-@dataclasses.dataclass
-class Result:
-    """What the module returns."""
-
-    changed: bool = False
-    values: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    diff: list[dict[str, t.Any]] | None = None
-    failure: HwaccelError | None = None
-    pending: dict[str, t.Any] | None = None
-    progress: list[str] = dataclasses.field(default_factory=list)
 
 
 def settings_of(params: dict[str, t.Any]) -> Settings:
@@ -85,8 +73,8 @@ def read_fleet_file(path: pathlib.Path) -> t.Any:
     return {} if data is None else data
 
 
-def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume: dict[str, t.Any]) -> Result:
-    """One slice; `pending` of its result is the next one's `resume`."""
+def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume: dict[str, t.Any]) -> Outcome:
+    """One slice; `pending` of its outcome is the next one's `resume`."""
     if not (PROC / "self" / "stat").exists():
         raise HwaccelError("a sandbox runs on Linux only", sys.platform, "its processes are recognised by /proc", "run it on a Linux host")
     if check_mode:
@@ -99,10 +87,10 @@ def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume:
         sandbox.stop(settings.layout, work)
     else:
         sandbox.remove(settings.layout, work)
-    return _result(settings, work, before)
+    return _outcome(settings, work, before)
 
 
-def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any]) -> Result:
+def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any]) -> Outcome:
     work = Run(**resume.get("run", {}))
     before = resume.get("before", _shown(settings.layout))
     known: dict[str, t.Any] = dict(resume.get("components") or {})
@@ -127,17 +115,17 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
         sandbox.plan_fleet(settings.layout, ask)
         done = _take(steps(), lines, deadline)
     except HwaccelError as failure:
-        result = _result(settings, work, before)
-        result.failure, result.progress = failure, lines
-        return result
-    result = _result(settings, work, before, Components(**known) if known else None)
-    result.progress = lines
+        outcome = _outcome(settings, work, before)
+        outcome.failure, outcome.progress = failure, lines
+        return outcome
+    outcome = _outcome(settings, work, before, Components(**known) if known else None)
+    outcome.progress = lines
     if not done:
-        result.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **asked}
-        result.diff = None
+        outcome.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **asked}
+        outcome.diff = None
     elif not known["verified"]:
-        result.warnings.append(f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked")
-    return result
+        outcome.warnings.append(f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked")
+    return outcome
 
 
 def _take(steps: c.Generator[str, None, None] | Steps, lines: list[str], deadline: float | None) -> bool:
@@ -157,10 +145,10 @@ def _wanted(settings: Settings, ways: tuple[str, ...] = ()) -> Wanted:
     return Wanted(cache_folder(), settings.components, sources, settings.releases, ways or settings.ways, dict(os.environ))
 
 
-def _predicted(settings: Settings) -> Result:
+def _predicted(settings: Settings) -> Outcome:
     before = _shown(settings.layout)
     if settings.state != "started":
-        return _result(settings, sandbox.predict_stop(settings.layout, absent=settings.state == "absent"), before)
+        return _outcome(settings, sandbox.predict_stop(settings.layout, absent=settings.state == "absent"), before)
     components = None
     try:
         only_look = resolve(dataclasses.replace(_wanted(settings, ("cache",)), environment={**os.environ, "HWACCEL_COMPONENT_SOURCES": ""}))
@@ -176,11 +164,11 @@ def _predicted(settings: Settings) -> Result:
     work = sandbox.predict_start(supervisor, settings.ask)
     if components is None:
         work.did("get the components: download or build them")
-    result = _result(settings, work, before, components)
+    outcome = _outcome(settings, work, before, components)
     if settings.ask.declared is not None:
         after = sandbox.plan_fleet(settings.layout, settings.ask)[0]
-        result.values |= {"pools": sandbox.count_by_pool(after), "nodes": len(after["nodes"])}
-    return result
+        outcome.values |= {"pools": sandbox.count_by_pool(after), "nodes": len(after["nodes"])}
+    return outcome
 
 
 def _require_agent_packages() -> None:
@@ -190,14 +178,14 @@ def _require_agent_packages() -> None:
         raise HwaccelError(f"the fleet agent needs {names}", sys.executable, "this Python does not have it", f"install it there: pip install {names}")
 
 
-def _result(settings: Settings, work: Run, before: str, components: Components | None = None) -> Result:
+def _outcome(settings: Settings, work: Run, before: str, components: Components | None = None) -> Outcome:
     values = sandbox.describe(settings.layout, components) | {"actions": work.actions, "died": work.died}
     after = "absent\n" if settings.state == "absent" else _shown(settings.layout)
     name = f"sandbox {settings.layout.name}"
     diff = [
         {"before": before, "after": after if after != before else "".join(f"{line}\n" for line in work.actions), "before_header": name, "after_header": name}
     ]
-    return Result(work.changed, values, diff=diff if work.changed else None)
+    return Outcome(work.changed, values, diff=diff if work.changed else None)
 
 
 def _shown(where: Layout) -> str:

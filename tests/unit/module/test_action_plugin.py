@@ -20,7 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODULE = """
 from __future__ import annotations
 DOCUMENTATION = "module: count"
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Outcome, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
 

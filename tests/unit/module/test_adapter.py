@@ -17,8 +17,9 @@ from ansible.module_utils import basic
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.version import USER_AGENT, VERSION
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module import spec
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, Outcome, run_module, shown_parameters
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module, shown_parameters
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 Result = dict[str, t.Any]
