@@ -86,6 +86,29 @@ def test_a_manifest_that_is_none_is_told(role: str) -> None:
         FILTERS[role](["a: [1"], stack.settings(role), None)
 
 
+# -- who brings what a cluster has once
+
+
+@pytest.mark.parametrize(
+    ("role", "found_as", "clash"),
+    [
+        ("feature_discovery", "nfd", "another Node Feature Discovery is in the cluster (DaemonSet theirs/its): two would overwrite each other's labels"),
+        ("device_plugin", "device_plugin", "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource"),
+        ("device_plugin", "cluster_policy", "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource"),
+    ],
+)
+def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash: str) -> None:
+    name, free, taken = role.replace("_", " "), stack.fleet(), stack.fleet(existing={found_as: [{"kind": "DaemonSet", "namespace": "theirs", "name": "its"}]})
+    assert run(role, free)["notes"][0] == f"{name} by hwaccel (no other is there)"
+    assert run(role, taken)["notes"][0] == f"{name} by existing (found DaemonSet theirs/its)"
+    assert run(role, free, provider="existing")["notes"][0] == f"{name} by existing (declared)"
+    refused = run(role, taken, provider="hwaccel")["faults"]
+    assert [fault["text"] for fault in refused] == [f"{clash}. Next: set {role}_provider: existing, or remove the other one first"]
+    unknown = run(role, free, provider="nobody")
+    assert [fault["text"] for fault in unknown["faults"]] == [f"{role}_provider 'nobody' is unknown. Next: choose one of hwaccel, existing"]
+    assert unknown["provider"] == "existing"
+
+
 # -- feature discovery
 
 
@@ -94,9 +117,6 @@ def test_foreign_nfd_leaves_only_the_namespaces() -> None:
     plan = run("feature_discovery", stack.fleet(existing=foreign))
     assert plan["provider"] == "existing"
     assert {one["kind"] for one in plan["objects"]} == {"Namespace"}
-    assert "DaemonSet nfd/nfd-worker" in plan["notes"][0]
-    refused = run("feature_discovery", stack.fleet(existing=foreign), provider="hwaccel")
-    assert "another Node Feature Discovery" in refused["faults"][0]["text"]
 
 
 # -- device plugin

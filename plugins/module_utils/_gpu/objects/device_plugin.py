@@ -16,13 +16,15 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement, platforms
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, digest, finish, stamp, take, text
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, digest, finish, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-PROVIDERS = ("hwaccel", "existing")
 PLUGIN, DISCOVERY, CONFIG_MAP = "nvidia-device-plugin", "gpu-feature-discovery", "nvidia-device-plugin-config"
 DEFAULT_CONFIG = "default"
+#: A ClusterPolicy brings one of its own.
+_COMPONENT = Component("device_plugin", "device plugin", ("cluster_policy", "device_plugin"), "the kubelet takes one for a resource")
 #: DaemonSet to the switch that keeps it away from a node.
 _SWITCHES = {PLUGIN: "device-plugin", DISCOVERY: "gpu-feature-discovery"}
 
@@ -32,7 +34,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     fleet, faults = read_fleet(settings.get("pools"), facts)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
-    provider = _provider(fleet, settings, made)
+    provider = provider_of(_COMPONENT, fleet, settings, made)
     if provider == "hwaccel":
         try:
             objects = _objects(manifests, settings, fleet, made)
@@ -42,20 +44,6 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             stamp(objects)
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
-
-
-def _provider(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
-    told, foreign = text(settings.get("provider")), fleet.found("cluster_policy", "device_plugin")
-    if told and told not in PROVIDERS:
-        made.faults.append(Fault(f"device_plugin_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}"))
-        return "existing"
-    if told == "hwaccel" and foreign:
-        next_step = "set device_plugin_provider: existing, or remove the other one first"
-        made.faults.append(Fault("another device plugin is in the cluster", foreign[0], "the kubelet takes one for a resource", next_step))
-    found = told or ("existing" if foreign else "hwaccel")
-    why = "declared" if told else f"found {foreign[0]}" if foreign else "no other is there"
-    made.notes.append(f"device plugin by {found} ({why})")
-    return found
 
 
 def _objects(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan) -> list[Manifest]:

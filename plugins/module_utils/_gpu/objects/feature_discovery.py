@@ -9,11 +9,11 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp, text
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import read_fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
 
-PROVIDERS = ("hwaccel", "existing")
+_COMPONENT = Component("feature_discovery", "Node Feature Discovery", ("nfd",), "two would overwrite each other's labels")
 
 
 def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
@@ -21,7 +21,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     fleet, faults = read_fleet(settings.get("pools"), facts)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
-    provider = _provider(fleet, settings, made)
+    provider = provider_of(_COMPONENT, fleet, settings, made)
     kept = [one for one in manifests if provider == "hwaccel" or one["kind"] == "Namespace"]
     if provider == "hwaccel":
         kept += platforms.extra_objects(platforms.of(fleet.distribution), kept)
@@ -31,17 +31,3 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
     made.objects = finish(kept, Sources.of(settings), "feature-discovery")
     return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "")
-
-
-def _provider(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
-    told, foreign = text(settings.get("provider")), fleet.found("nfd")
-    if told and told not in PROVIDERS:
-        made.faults.append(Fault(f"feature_discovery_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}"))
-        return "existing"
-    if told == "hwaccel" and foreign:
-        next_step = "set feature_discovery_provider: existing, or remove the other one first"
-        made.faults.append(Fault("another Node Feature Discovery is in the cluster", foreign[0], "two would overwrite each other's labels", next_step))
-    found = told or ("existing" if foreign else "hwaccel")
-    why = "declared" if told else f"found {foreign[0]}" if foreign else "no other is there"
-    made.notes.append(f"feature discovery by {found} ({why})")
-    return found
