@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module that can wait for long in slices, and says in between how far it is.
+"""Runs a module that can wait for long in slices, and says after each how far it is.
 
 A module cannot print while it runs. So it is run for ten seconds at a time, returns where it stands, and is run again from
 there; the lines that it returns are shown, each beginning with the name of the host, which is that of the cluster.
@@ -55,11 +55,11 @@ class ActionModule(ActionBase):
         while True:
             started = time.monotonic()
             slices.add(self._execute_module(module_args=args | {"wait_slice": SLICE, "wait_resume": resume}, task_vars=task_vars))
-            pending = slices.pending
-            if pending is None:
-                return slices.result()
             if not self._task.no_log:
                 for line in slices.progress:
                     display.display(f"{task_vars.get('inventory_hostname', 'localhost')}: {line}")
+            pending = slices.pending
+            if pending is None:
+                return slices.result()
             resume = pending
             time.sleep(max(0.0, SHORTEST - (time.monotonic() - started)))

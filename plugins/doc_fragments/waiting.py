@@ -13,7 +13,7 @@ options:
     description:
       - Seconds after which the module stops waiting and returns its state instead.
       - Internal, set by the action plugin of the same name, which runs the module again and again until it is done
-        and prints how far it is in between. Do not set it in a playbook.
+        and prints after each run how far it is. Do not set it in a playbook.
     type: float
   wait_resume:
     description: What the slice before returned. Internal, set by the action plugin as O(wait_slice) is.

@@ -23,8 +23,10 @@ class Slices:
         self._changed = False
         self._joined: dict[str, list[t.Any]] = {name: [] for name in _JOINED}
         self._last: dict[str, t.Any] = {}
+        self._told = ""
 
     def add(self, result: dict[str, t.Any]) -> None:
+        self._told = [self._told, *self.progress][-1]
         self._last = dict(result)
         self._changed = self._changed or bool(result.get("changed"))
         for name, known in self._joined.items():
@@ -43,8 +45,9 @@ class Slices:
 
     @property
     def progress(self) -> list[str]:
-        """Lines of the last run."""
-        return [" ".join(str(line).split()) for line in self._last.get("progress") or []]
+        """Lines of the last run. The same line again is a sign of life while the task goes on, and a repetition at its end."""
+        lines = [" ".join(str(line).split()) for line in self._last.get("progress") or []]
+        return lines[1:] if self.pending is None and lines[:1] == [self._told] else lines
 
     def result(self) -> dict[str, t.Any]:
         """The last run's result, changed and diff and warnings those of all."""

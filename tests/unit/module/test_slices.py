@@ -38,3 +38,14 @@ def test_an_empty_state_is_a_state() -> None:
 
 def test_internal_options_are_no_option_of_users() -> None:
     assert without_internal({"name": "x", "wait_resume": {}, "wait_slice": 1}) == {"name": "x"}
+
+
+def test_the_end_of_a_task_does_not_say_again_what_was_said_right_before() -> None:
+    slices = Slices()
+    slices.add({"pending": {}, "progress": ["2 of 3"]})
+    assert slices.progress == ["2 of 3"]
+    slices.add({"pending": {}, "progress": ["2 of 3"]})
+    assert slices.progress == ["2 of 3"], "a sign of life"
+    slices.add({"pending": {}})
+    slices.add({"failed": True, "progress": ["2 of 3", "2 of 3, 1 failed"]})
+    assert slices.progress == ["2 of 3, 1 failed"]
