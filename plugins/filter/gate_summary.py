@@ -38,7 +38,9 @@ _value:
   type: dict
   contains:
     pools:
-      description: Rows of the last gate, with C(gates), the names of the gates that all or some nodes of the pool have passed.
+      description:
+        - One row a pool, with all its nodes, also those that failed at an early gate and were left out of the later ones.
+        - C(seen) is what the last gate has seen; C(gates) names the gates that the pool's nodes have passed, with numbers where not all have.
       type: list
       elements: dict
     failed_nodes:
@@ -59,17 +61,27 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
     ended = [gate for gate in gates if isinstance(gate, dict) and gate.get("gate")]
     failed: dict[str, None] = {}
     told: dict[str, str] = {}
-    passed: dict[str, list[str]] = {}
     for gate in ended:
         failed.update(dict.fromkeys(gate.get("failed_nodes") or ()))
-        for row in gate.get("pools") or ():
-            of_all = f"{row.get('passed', 0)}/{row.get('nodes', 0)}"
-            complete = row.get("passed") == row.get("nodes")
-            passed.setdefault(row["pool"], []).append(gate["gate"] if complete else f"{gate['gate']} {of_all}")
         for fault in gate.get("faults") or ():
             told.setdefault(fault.get("node", ""), _sentence(gate["gate"], fault))
-    pools = [row | {"gates": passed.get(row["pool"], [])} for row in (ended[-1].get("pools") or () if ended else ())]
-    return {"pools": pools, "failed_nodes": sorted(failed), "faults": list(told.values())[:_MOST]}
+    names = sorted({row["pool"] for gate in ended for row in gate.get("pools") or ()})
+    return {"pools": [_pool(name, ended) for name in names], "failed_nodes": sorted(failed), "faults": list(told.values())[:_MOST]}
+
+
+def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """A later gate judges only what the earlier ones have passed, and nothing of a pool that is not its business."""
+    rows = {gate["gate"]: next((row for row in gate.get("pools") or () if row["pool"] == name), None) for gate in gates}
+    judged = [row for row in rows.values() if row is not None]
+    if any(row["passed"] < row["nodes"] for row in judged):
+        judged = [row or judged[0] | {"seen": 0, "passed": 0} for row in rows.values()]
+        rows = dict(zip(rows, judged, strict=True))
+    nodes = max(row["nodes"] for row in judged)
+    passed = {gate: row["passed"] for gate, row in rows.items() if row is not None}
+    return judged[-1] | {
+        "nodes": nodes, "expected": max(row["expected"] for row in judged),
+        "gates": [gate if count == nodes else f"{gate} {count}/{nodes}" for gate, count in passed.items()],
+    }
 
 
 def _sentence(gate: str, fault: dict[str, t.Any]) -> str:

@@ -26,6 +26,8 @@ GATES = ("features", "driver", "devices")
 GRACE = 120.0
 #: The kubelet reports a registered plugin's devices within five seconds (measured on a real node); what is missing then stays missing.
 SETTLE = 20.0
+#: A server with eight GPUs and a terabyte of memory takes about ten minutes from its reboot to a kubelet that reports.
+REBOOT = 900.0
 
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
 
@@ -36,6 +38,7 @@ Pods = c.Mapping[str, PodFacts]
 class Verdict:
     """link: the one that is passed, or that holds the node up. grace: seconds after which waiting becomes failed, 0 for no such limit.
 
+    since: when that began as the server writes times, "" where only the gate can tell.
     pod and container: whose log tells why ("" for none).
     """
 
@@ -49,6 +52,7 @@ class Verdict:
     brief: str = ""
     #: What waits is the observer, not the node: at the end nothing is known of the node.
     observer: bool = False
+    since: str = ""
 
     @property
     def words(self) -> str:
@@ -201,7 +205,8 @@ def _unproven(seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
 
 
 def _not_ready(node: NodeFacts) -> Verdict:
-    return Verdict(WAITING, HARDWARE, f"the node is not Ready: {node.not_ready}", "repair the kubelet of this node", brief="node not Ready")
+    reason = f"the node is not Ready: {node.not_ready}"
+    return Verdict(WAITING, HARDWARE, reason, "repair the kubelet of this node", REBOOT, brief="node not Ready", since=node.ready_changed)
 
 
 def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:

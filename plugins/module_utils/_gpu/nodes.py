@@ -59,6 +59,8 @@ class NodeFacts:
     ready: bool = False
     #: Why the kubelet is not Ready, "" where it is.
     not_ready: str = ""
+    #: When the kubelet became Ready, or ceased to be, as the server writes times.
+    ready_changed: str = ""
     unschedulable: bool = False
     gpu_present: bool = False
     #: An NFD label says so (and not only Tegra, another's label or what is allocatable).
@@ -89,7 +91,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
     os_id, os_version = os_of_image(os_image)
     kernel = str(info.get("kernelVersion") or "")
     runtime, _separator, runtime_version = str(info.get("containerRuntimeVersion") or "").partition("://")
-    ready, not_ready = _readiness(status)
+    ready, not_ready, ready_changed = _readiness(status)
     allocatable = gpu_resources(_map(status.get("allocatable")), renamed)
     labelled = any(labels.get(label) == "true" for label in names.PCI_LABELS)
     tegra = labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR or kernel.endswith("-tegra")
@@ -102,7 +104,8 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         nfd_kernel=_same(labels.get(names.KERNEL_LABEL, "")), nfd_seen=any(label.startswith(names.NFD) for label in labels),
         os_id=_same(os_id or labels.get(names.OS_ID_LABEL, "")), os_version=_same(os_version or labels.get(names.OS_VERSION_LABEL, "")),
         os_image=_same(os_image), architecture=_same(str(info.get("architecture") or "")), runtime=_same(runtime), runtime_version=_same(runtime_version),
-        boot_id=str(info.get("bootID") or ""), ready=ready, not_ready=not_ready, unschedulable=bool(spec.get("unschedulable")),
+        boot_id=str(info.get("bootID") or ""), ready=ready, not_ready=not_ready, ready_changed=ready_changed,
+        unschedulable=bool(spec.get("unschedulable")),
         gpu_present=labelled or tegra or elsewhere, gpu_labelled=labelled, tegra=tegra, managed=labels.get(names.OPERANDS_LABEL) != "false",
         host_driver=_same(_host_driver(labels, tegra)), driver_version=_same(_driver_version(labels)),
         plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
@@ -138,13 +141,13 @@ def _driver_version(labels: Labels) -> str:
     return labels.get(names.DRIVER_VERSION_LABEL) or ".".join(part for part in parts if part)
 
 
-def _readiness(status: c.Mapping[str, t.Any]) -> tuple[bool, str]:
+def _readiness(status: c.Mapping[str, t.Any]) -> tuple[bool, str, str]:
     for condition in _dicts(status.get("conditions")):
         if condition.get("type") == "Ready":
-            if condition.get("status") == "True":
-                return True, ""
-            return False, ": ".join(str(condition[part]) for part in ("reason", "message") if condition.get(part))[:200]
-    return False, "the kubelet has not reported yet"
+            why = ": ".join(str(condition[part]) for part in ("reason", "message") if condition.get(part))[:200]
+            ready = condition.get("status") == "True"
+            return ready, "" if ready else why, str(condition.get("lastTransitionTime") or "")
+    return False, "the kubelet has not reported yet", ""
 
 
 def _taint(taint: c.Mapping[str, t.Any]) -> tuple[str, str, str]:

@@ -75,8 +75,10 @@ def expected(node: NodeFacts, pool: Pool | None = None, config: PluginConfig | N
     """
     declared = pool.gpu.count if pool is not None and pool.gpu is not None else 0
     if node.gpu.mig_strategy == "mixed" and node.gpu.mig_devices:
-        base = {MIG_PREFIX + profile: count for profile, count in node.gpu.mig_devices}
-    elif "-MIG-" in node.gpu.product:
+        slices = _shared({MIG_PREFIX + profile: count for profile, count in node.gpu.mig_devices}, node, config)
+        # How many GPUs of such a node are not partitioned nobody tells: those that it offers whole are taken for right.
+        return slices | {name: count for name, count in node.allocatable if name.removesuffix(SHARED_SUFFIX) == WHOLE}
+    if "-MIG-" in node.gpu.product:
         # Strategy single: the slices stand under the name of whole GPUs, so the declared number of cards says nothing.
         base = {WHOLE: node.gpu.count} if node.gpu.count else {}
     else:

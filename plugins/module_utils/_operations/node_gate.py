@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import datetime
 import time
 import typing as t
 
@@ -193,7 +194,7 @@ class Gate:
         seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
         known, since = self.stuck.get(name, ("", now))
         if known != seen:
-            since = now
+            since = _epoch(verdict.since, now)
         self.stuck[name] = (seen, since)
         if now - since >= verdict.grace:
             self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
@@ -238,6 +239,14 @@ def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
     told = {name: resume[name] for name in ("excused", "line", "line_at")}
     return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
+
+
+def _epoch(when: str, now: float) -> float:
+    """Seconds since 1970 of a server's time, never later than `now`; `now` where there is none."""
+    try:
+        return min(now, datetime.datetime.fromisoformat(when).timestamp())
+    except ValueError:
+        return now
 
 
 def _judged(gate: Gate) -> bool:

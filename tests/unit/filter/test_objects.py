@@ -157,3 +157,18 @@ def test_summary_and_table_tell_who_failed_where() -> None:
     table = fleet_table(summary, seconds=61.2, simulated=True)
     assert table[2].split() == ["training", "8", "6.8", "595.91.07", "64", "56", "driver", "7/8", "61", "s", "simulated"]
     assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": []}
+
+
+def test_nodes_that_failed_early_stay_in_the_table() -> None:
+    """The devices gate judges seven nodes of one pool, and none of another whose only node has failed."""
+    def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
+        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, "kernels": ["6.8"], "drivers": []}
+
+    features = {"gate": "features", "pools": [row("edge", 1, 1, 0), row("off", 2, 2, 0), row("training", 8, 8, 0)]}
+    driver = {"gate": "driver", "pools": [row("edge", 1, 0, 0), row("training", 8, 7, 0)], "failed_nodes": ["edge-0", "training-3"]}
+    devices = {"gate": "devices", "pools": [row("training", 7, 7, 56)]}
+    found = {pool["pool"]: pool for pool in gate_summary([features, driver, devices])["pools"]}
+    assert [(pool["nodes"], pool["expected"], pool["seen"]) for pool in found.values()] == [(1, 8, 0), (2, 16, 0), (8, 64, 56)]
+    assert found["training"]["gates"] == ["features", "driver 7/8", "devices 7/8"]
+    assert found["edge"]["gates"] == ["features", "driver 0/1", "devices 0/1"]
+    assert found["off"]["gates"] == ["features"]

@@ -172,6 +172,17 @@ def features_case(**kwargs: t.Any) -> chain.Verdict:
     return verdict("features", s.node(N, labels=labels, **kwargs), *pods, wanted=wanted)
 
 
+def test_whole_gpus_beside_slices_are_no_surplus() -> None:
+    """Six GPUs whole, two partitioned: no label tells how many of a node's GPUs are whole."""
+    labels = {"nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.product": "NVIDIA-H100", "nvidia.com/gpu.count": "8", "nvidia.com/mig-1g.10gb.count": "14"}
+    node = s.node(N, labels=labels, allocatable=6)
+    node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "14"
+    facts = reduce_node(node)
+    whole = {s.GPU: 6, "nvidia.com/mig-1g.10gb": 14}
+    assert chain.resources.expected(facts) == whole
+    assert verdict("devices", node, s.driver(N), s.validator(N), s.plugin(N), wanted=Wanted(expected=whole)).state == "passed"
+
+
 def test_features_gate() -> None:
     assert features_case().state == "passed"
     assert "not labelled" in features_case(nfd=False).reason

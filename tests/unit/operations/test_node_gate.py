@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults, Unreachable
@@ -110,6 +111,20 @@ def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(cloc
     second = run(settings(), cluster, deadline=clock.monotonic() + 5, resume=json.loads(json.dumps(first.pending)))
     assert second.failure is None
     assert "crashed once" in second.progress[-1]
+
+
+@pytest.mark.parametrize(("away", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
+def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock: Clock, away: int, waited: float) -> None:
+    """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run."""
+    cluster = fleet(16, clock=clock)
+    lost = cluster.get(cluster.resource("v1", "Node"), "training-5")
+    since = datetime.datetime.fromtimestamp(clock.now - away, tz=datetime.UTC).isoformat()
+    lost["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": since}]
+    cluster.put(lost)
+    began = clock.now
+    result = run(settings(), cluster)
+    assert result.values["failed_nodes"] == ["training-5"]
+    assert waited <= clock.now - began <= waited + 30
 
 
 def test_shortfall_of_gpus(clock: Clock) -> None:
