@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import json
 import os
+import ssl
 import tempfile
 import threading
 import time
@@ -16,8 +17,9 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import urllib3
 import yaml
+
+from fleet_agent.connections import Broken, Connections
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -46,15 +48,10 @@ class Identity:
     groups: tuple[str, ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
 
-    def headers(self) -> urllib3.HTTPHeaderDict:
-        headers = urllib3.HTTPHeaderDict()
-        if self.user:
-            headers.add("Impersonate-User", self.user)
-        for group in self.groups:
-            headers.add("Impersonate-Group", group)
-        for key, value in self.extra:
-            headers.add("Impersonate-Extra-" + urllib.parse.quote(key, safe=""), value)
-        return headers
+    def headers(self) -> list[tuple[str, str]]:
+        headers = [("Impersonate-User", self.user)] if self.user else []
+        headers += [("Impersonate-Group", group) for group in self.groups]
+        return headers + [("Impersonate-Extra-" + urllib.parse.quote(key, safe=""), value) for key, value in self.extra]
 
 
 AGENT = Identity("")
@@ -85,38 +82,41 @@ def _material(entry: dict[str, Any], key: str, folder: str) -> str | None:
 
 
 class Api:
-    """A keep-alive pool to one API server."""
+    """One API server, by what a kubeconfig says of it."""
 
-    def __init__(self, kubeconfig: str, connections: int = 24) -> None:
+    def __init__(self, kubeconfig: str) -> None:
         with open(kubeconfig, encoding="utf-8") as stream:
             config = yaml.safe_load(stream)
         context = next(c["context"] for c in config["contexts"] if c["name"] == config["current-context"])
         cluster = next(c["cluster"] for c in config["clusters"] if c["name"] == context["cluster"])
         user = next(u["user"] for u in config["users"] if u["name"] == context["user"])
-        self.server = str(cluster["server"]).rstrip("/")
+        server = str(cluster["server"]).rstrip("/")
+        self._prefix = urllib.parse.urlsplit(server).path
         with tempfile.TemporaryDirectory() as folder:
             certificate = _material(user, "client-certificate", folder)
             authority = _material(cluster, "certificate-authority", folder)
-            context_ = urllib3.util.create_urllib3_context()
+            trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             if authority:
-                context_.load_verify_locations(authority)
+                trust.load_verify_locations(authority)
             if certificate:
-                context_.load_cert_chain(certificate, _material(user, "client-key", folder))
-        self._headers = {"Authorization": "Bearer " + user["token"]} if user.get("token") else {}
-        self.pool = urllib3.PoolManager(ssl_context=context_, maxsize=connections, num_pools=2, retries=False)
+                trust.load_cert_chain(certificate, _material(user, "client-key", folder))
+        self._own = [("Authorization", "Bearer " + user["token"])] if user.get("token") else []
+        self._connections = Connections(server, trust)
+
+    def close(self) -> None:
+        self._connections.close()
 
     def request(self, method: str, path: str, body: Any = None, identity: Identity = AGENT, content_type: str = "application/json",
                 query: dict[str, Any] | None = None, tries: int = 8, accept: str = "application/json") -> dict[str, Any]:
         """One request; what is lost on the way or refused for a moment is tried again."""
-        headers = identity.headers()
-        headers.extend({"Accept": accept, "Content-Type": content_type, **self._headers})
-        url = self.server + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        data = json.dumps(body, separators=(",", ":")).encode() if body is not None else None
+        headers = [*identity.headers(), ("Accept", accept), ("Content-Type", content_type), *self._own]
+        target = self._prefix + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        data = json.dumps(body, separators=(",", ":")).encode() if body is not None else b""
         pause = 0.1
         for attempt in range(tries):
             try:
-                answer = self.pool.request(method, url, body=data, headers=headers, timeout=urllib3.Timeout(connect=5, read=30))
-            except urllib3.exceptions.HTTPError as error:
+                answer = self._connections.request(method, target, headers, data)
+            except (Broken, OSError, ValueError) as error:
                 if attempt == tries - 1:
                     raise Unreachable(str(error)) from error
             else:
@@ -126,27 +126,22 @@ class Api:
                     raise _refusal(answer.status, answer.data)
             time.sleep(pause)
             pause = min(pause * 2, 3.0)
-        raise Unreachable(url)
+        raise Unreachable(target)
 
     def watch(self, path: str, version: str, identity: Identity = AGENT, query: dict[str, Any] | None = None,
               accept: str = "application/json") -> Iterator[dict[str, Any]]:
-        headers = identity.headers()
-        headers.extend({"Accept": accept, **self._headers})
+        headers = [*identity.headers(), ("Accept", accept), *self._own]
         parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": "300", **(query or {})}
-        answer = self.pool.request("GET", self.server + path + "?" + urllib.parse.urlencode(parameters), headers=headers,
-                                   preload_content=False, timeout=urllib3.Timeout(connect=5, read=330))
-        try:
-            if answer.status >= 400:
-                raise _refusal(answer.status, answer.read())
+        with self._connections.stream(self._prefix + path + "?" + urllib.parse.urlencode(parameters), headers) as (status, parts):
+            if status >= 400:
+                raise _refusal(status, b"".join(parts))
             rest = b""
-            for chunk in answer.stream(65536, decode_content=True):
-                lines = (rest + chunk).split(b"\n")
+            for part in parts:
+                lines = (rest + part).split(b"\n")
                 rest = lines.pop()
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
-        finally:
-            answer.close()
 
 
 def _refusal(status: int, data: bytes) -> ApiError:
@@ -196,7 +191,7 @@ class Informer(threading.Thread):
                 version = ""
                 if error.code != 410:
                     self._on_error(error)
-            except (urllib3.exceptions.HTTPError, Unreachable, OSError, ValueError):
+            except (Broken, Unreachable, OSError, ValueError):
                 pass
             self._stop_asked.wait(pause)
             pause = min(pause * 2, 5.0)
