@@ -111,6 +111,12 @@ options:
       - Namespace of the set's record. It is made where it is missing, and removed with the last record in it. Members cannot be in it.
     type: str
     default: hwaccel-gpu-records
+  option_variables:
+    description:
+      - Variables by which the users of a playbook or role set options of this task, by option, such as C(max_prune=driver_max_prune).
+        Messages name these in place of the option.
+    type: dict
+    default: {}
   lock_timeout:
     description: Seconds to wait for another run that is writing the same set, before failing with its name and age.
     type: int
@@ -299,6 +305,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "wait_timeout": {"type": "int", "default": 300},
     "ready_when": {"type": "dict", "default": {}},
     "record_namespace": {"type": "str", "default": "hwaccel-gpu-records"},
+    "option_variables": {"type": "dict", "default": {}},
     "lock_timeout": {"type": "int", "default": 120},
 }  # fmt: skip
 

@@ -63,7 +63,7 @@ def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
     replaced = entry is not None and bool(entry.uid)
     why = "somebody deleted ours and made another one" if replaced else "it exists, and this set did not make it"
     told = ", ".join(dict.fromkeys(_managers(live))) or "nobody that the server knows"
-    step = "leave it out of the set, or run with adopt: true; an adopted object is never deleted by us"
+    step = f"leave it out of the set, or run with {scene.options.called('adopt')}: true; an adopted object is never deleted by us"
     return Fault(f"{member.key.short} is not ours", member.origin, f"{why} (written by {told})", step), False
 
 

@@ -60,6 +60,7 @@ def options_of(params: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool) -
         lock_timeout=float(params["lock_timeout"]),
         check_mode=check_mode,
         diff=diff,
+        option_variables=dict(params["option_variables"] or {}),
     )
 
 

@@ -40,6 +40,7 @@ class SetOptions:
     check_mode: bool = False
     diff: bool = False
     threads: int = 8
+    option_variables: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _SET_NAME.fullmatch(self.name):
@@ -50,6 +51,10 @@ class SetOptions:
     @property
     def manager(self) -> str:
         return FIELD_MANAGER_PREFIX + self.name
+
+    def called(self, option: str) -> str:
+        """What the reader of a message can set: the variable behind an option, where the task has told one."""
+        return self.option_variables.get(option, option)
 
 
 @dataclasses.dataclass(frozen=True)

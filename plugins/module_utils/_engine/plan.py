@@ -96,7 +96,7 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
     prunes = tuple(step for step in pruned if step is not None)
     doomed = sum(step.action == steps.DELETED and step.write for step in prunes)
     faults = [fault for step in (*planned, *prunes) for fault in step.faults]
-    too_many = pruning.limit_fault(len(record.members), doomed, options.max_prune, len(record.members) - doomed)
+    too_many = pruning.limit_fault(len(record.members), doomed, options.max_prune, len(record.members) - doomed, options.called("max_prune"))
     if too_many:
         faults.append(too_many)
     lacking = rights.missing(scene.client, (*planned, *prunes), options.threads)

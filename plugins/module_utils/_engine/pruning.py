@@ -47,16 +47,17 @@ def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
     return try_delete(scene, _replace(step, action=steps.DELETED, write=True))
 
 
-def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int) -> Fault | None:
-    """A list that came out empty by mistake must not empty a cluster."""
+def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune") -> Fault | None:
+    """A list that came out empty by mistake must not empty a cluster. called: what the reader sets max_prune by."""
     if not pruned:
         return None
-    step = "check the definition; raise max_prune where this is meant, or use state: absent to remove the whole set"
     if not remaining:
-        return Fault(f"all {recorded} members of the set would be deleted", "max_prune", "pruning never removes all of a set", step)
+        step = "check the definition; to remove the whole set is state: absent"
+        return Fault(f"all {recorded} members of the set would be deleted", called, "pruning never removes all of a set", step)
     limit = prune_limit(recorded, max_prune)
     if pruned > limit:
-        return Fault(f"{pruned} of {recorded} members would be deleted", "max_prune", f"{max_prune} allows {limit}", step)
+        step = f"check the definition; where this is meant, run once with {called}: {pruned} or more"
+        return Fault(f"{pruned} of {recorded} members would be deleted", called, f"{max_prune} allows {limit}", step)
     return None
 
 

@@ -92,6 +92,19 @@ def test_foreign_objects_stop_the_run_before_its_first_write() -> None:
     assert cluster.get(CONFIG_MAP, "a", "n")["data"] == {"theirs": "1"}
 
 
+def test_messages_name_what_their_reader_can_set() -> None:
+    cluster = Cluster()
+    call(cluster, [config_map(name) for name in "abc"])
+    variables = {"max_prune": "gpu_max_prune", "adopt": "gpu_adopt"}
+    refused = str(call(cluster, [config_map("a")], option_variables=variables).failure)
+    assert "(gpu_max_prune)" in refused
+    assert "run once with gpu_max_prune: 2 or more" in refused
+    assert "run once with max_prune: 2 or more" in str(call(cluster, [config_map("a")]).failure)
+    assert actions(call(cluster, [config_map("a")], max_prune="2")) == {"a": "unchanged", "b": "deleted", "c": "deleted"}
+    cluster.create(config_map("d", theirs="1"), CONFIG_MAP, field_manager="kubectl")
+    assert "run with gpu_adopt: true" in str(call(cluster, [config_map("a"), config_map("d")], option_variables=variables).failure)
+
+
 def test_a_secret_moves_the_record_into_a_secret() -> None:
     cluster = Cluster()
     call(cluster, [config_map("a")])
