@@ -35,6 +35,10 @@ def published(world, config="", spec=None):
     return pod, world.api.objects.get(f"{FEATURES}/n0", {})
 
 
+def reads(world, path):
+    return sum((method, asked) == ("GET", path) for _user, method, asked, _body in world.api.requests)
+
+
 @pytest.mark.parametrize(("config", "label"), [
     ("", "pci-0302_10de.present"),
     ("sources: {pci: {deviceLabelFields: [vendor]}}", "pci-10de.present"),
@@ -51,6 +55,15 @@ def test_worker_labels_gpus_by_its_configuration(world, config, label):
 def test_worker_without_its_mounts_finds_nothing_there(world):
     _pod, item = published(world, spec=worker("sys", "os"))
     assert not [k for k in item["spec"]["labels"] if k.startswith(("pci-", "system-"))]
+
+
+def test_worker_reads_its_configuration_and_its_owner_once(world):
+    """NFD v0.19.0 does so at its start only (Run and configure in pkg/nfd-worker/nfd-worker.go)."""
+    pod, _item = published(world, "core: {ownerRefs: [node]}\nsources: {pci: {deviceLabelFields: [vendor]}}")
+    pod.volumes.refresh("configmap", "conf", {"nfd-worker.conf": "sources: {pci: {deviceLabelFields: [class]}}"})
+    world.until(lambda: reads(world, f"{FEATURES}/n0") >= 3)
+    assert "pci-10de.present" in world.api.objects[f"{FEATURES}/n0"]["spec"]["labels"]
+    assert reads(world, "/api/v1/nodes/n0") == 1
 
 
 def test_white_list_and_owner(world):
@@ -97,6 +110,19 @@ def test_rules(term, expected):
     assert (output is not None) == expected
     if output:
         assert output["labels"] == {"a.example/b": "6"}
+
+
+def test_gpu_feature_discovery_reads_its_owner_once(world):
+    """newOutputer resolves it at the start (k8s-device-plugin v0.20.0, internal/lm/output.go)."""
+    node = world.node(host_driver="580.178.04")
+    names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
+    env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in names.items()]
+    image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+    made = {"name": "g", "image": image, "command": ["gpu-feature-discovery"], "env": [*env, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+            "securityContext": {"privileged": True}, "volumeMounts": [mount("root", "/driver-root")]}
+    pod = world.pod(node, {"volumes": [host("root", "/", "")], "containers": [made]})
+    world.until(lambda: reads(world, f"{FEATURES}/nvidia-features-for-n0") >= 3)
+    assert reads(world, f"/api/v1/namespaces/ns/pods/{pod.name}") == 1
 
 
 def test_label_names_that_the_master_refuses():

@@ -55,7 +55,7 @@ class Agent:
 
     def polite(self, proc: Any) -> float:
         """Least pause between the cycles of a worker on every node, in a node's seconds: a large fleet must not drown the API server."""
-        return len(self.nodes) / 50 / max(self.clock.scale, 1e-6)
+        return len(self.nodes) / 20 / max(self.clock.scale, 1e-6)
 
     def start(self) -> None:
         self.loop.in_thread(lambda: self.api.request("GET", "/version", tries=60), self._take_version)

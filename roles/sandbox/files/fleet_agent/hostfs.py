@@ -82,6 +82,7 @@ class Host:
         self.images: set[str] = set()
         self.mount_sequence = 0
         self._waiting: list[Callable[[], None]] = []
+        self._base_of: tuple[NodeSpec | None, dict[str, str]] = (None, {})
         self.boot()
 
     def boot(self) -> None:
@@ -100,10 +101,13 @@ class Host:
 
     @property
     def _base(self) -> dict[str, str]:
-        spec = self.spec
-        gpu = (spec.gpu.product, spec.gpu.count) if spec.gpu else None
-        runtime = spec.container_runtime.split(":", maxsplit=1)[0]
-        return base_files(spec.architecture, spec.os_id, spec.os_version, spec.os_image, spec.kernel, gpu, spec.host_driver, runtime)
+        spec, (known, files) = self.spec, self._base_of
+        if known is not spec:
+            gpu = (spec.gpu.product, spec.gpu.count) if spec.gpu else None
+            runtime = spec.container_runtime.split(":", maxsplit=1)[0]
+            files = base_files(spec.architecture, spec.os_id, spec.os_version, spec.os_image, spec.kernel, gpu, spec.host_driver, runtime)
+            self._base_of = spec, files
+        return files
 
     # -- change notification
 

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from fleet_agent import status
-from fleet_agent.api import MERGE, ApiError, node_identity
+from fleet_agent.api import MERGE, METADATA, ApiError, node_identity
 from fleet_agent.clock import timestamp
 
 
@@ -64,7 +64,7 @@ class StatusWriter:
             if pod.dirty:
                 self._queue.append(pod)
             self._pump()
-        self._agent.loop.in_thread(lambda: self._agent.api.request("PATCH", path, patch, identity, MERGE), done, self._pool)
+        self._agent.loop.in_thread(lambda: self._agent.api.request("PATCH", path, patch, identity, MERGE, accept=METADATA), done, self._pool)
 
 
 class EventWriter:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from fleet_agent import nvml
+from fleet_agent import nvml, yamltext
 from fleet_agent.api import ApiError, Unreachable
 from fleet_agent.devices import Endpoint
 from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
@@ -29,7 +29,7 @@ def load_config(proc: Any) -> dict[str, Any]:
     if not path:
         return {}
     try:
-        config = yaml.safe_load(proc.view.read(path)) or {}
+        config = yamltext.load(proc.view.read(path)) or {}
     except OSError as error:
         raise ConfigError(f"unable to load config: unable to finalize config: unable to parse config file: error opening config file: open {path}: "
                           f"{str(error.strerror).lower()}") from error

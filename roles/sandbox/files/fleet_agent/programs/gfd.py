@@ -51,15 +51,19 @@ def gfd(proc: Any) -> Process:
     proc.say("I main.go] Starting GPU feature discovery")
     interval = seconds(proc.option("sleep-interval", "GFD_SLEEP_INTERVAL") or "60s") or 60.0
     started = str(int(time.time()))
+    starts = None
     while True:
         try:
-            config = load_config(proc)
+            if starts != proc.container.hangups:    # SIGHUP is another start of everything
+                starts = proc.container.hangups
+                config = load_config(proc)
+                owners = (yield from _owners(proc)) if _uses_api(proc) else []
             error = nvml.error(proc, proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root")
             if error and not nvml.is_tegra(proc):
                 raise ConfigError(f"failed to initialize NVML: {error}")
             found = {} if nvml.is_tegra(proc) else labels(proc, config, started)
             if _uses_api(proc):
-                yield from _publish(proc, found)
+                yield from _publish(proc, found, owners)
             else:
                 path = proc.option("output-file", "GFD_OUTPUT_FILE") or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
                 proc.say(f"I output.go] Writing labels to output file {path}")
@@ -96,13 +100,12 @@ def _namespace(proc: Any) -> str:
     return proc.option("namespace", "NAMESPACE") or proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace
 
 
-def _publish(proc: Any, found: dict[str, str]) -> Process:
+def _publish(proc: Any, found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
     node = proc.option("node-name", "NODE_NAME")
     if not node:
         raise ConfigError('required flag "node-name" not set')
     namespace, name = _namespace(proc), f"nvidia-features-for-{node}"
     base = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{namespace}/nodefeatures"
-    owners = yield from _owners(proc)
     spec = {"features": {"flags": {}, "attributes": {}, "instances": {}}, "labels": found}
     metadata = {"name": name, "labels": {"nfd.node.kubernetes.io/node-name": node}, "ownerReferences": owners}
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from fleet_agent import nfd_features
+from fleet_agent import nfd_features, yamltext
 from fleet_agent.api import ApiError, Informer, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
 from fleet_agent.tools import seconds
@@ -28,7 +28,7 @@ def read_config(proc: Any, flag: str, default: str) -> dict[str, Any]:
         proc.say(f'I {flag}] "config file not found" path="{path}"')
         return {}
     try:
-        config = yaml.safe_load(proc.view.read(path)) or {}
+        config = yamltext.load(proc.view.read(path)) or {}
     except yaml.YAMLError as error:
         raise Failed(f"failed to parse config file: {error}") from error
     overrides = proc.option("options")
@@ -48,15 +48,13 @@ def worker(proc: Any) -> Process:
     try:
         if not node:
             raise Failed("NODE_NAME environment variable not set")
-        owners = None
+        config = read_config(proc, "nfd-worker.go", CONFIG)     # once, as the owners: a changed file asks for another start
+        core = config.get("core") or {}
+        owners = yield from _owners(proc, core, node)
         while True:
-            config = read_config(proc, "nfd-worker.go", CONFIG)
-            core = config.get("core") or {}
-            if owners is None or core.get("ownerRefs") is not None:
-                owners = yield from _owners(proc, core, node)
             yield Sleep(proc.clock.delay("pci_discovery"))
             features = nfd_features.discover(proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources"))
-            if not nfd_features.pci_devices(proc.view) and not proc.view.is_folder("/host-sys"):
+            if not proc.view.is_folder("/host-sys") and not nfd_features.pci_devices(proc.view):
                 proc.say('E pci.go] "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"')
             found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
             if not core.get("noPublish") and proc.option("no-publish") != "true":
@@ -71,16 +69,13 @@ def worker(proc: Any) -> Process:
 
 
 def _until_next(proc: Any, pause: float) -> Process:
-    """The next cycle, or earlier when a file in features.d or the configuration changes (both are watched)."""
-    def watched() -> tuple[Any, Any]:
-        path = proc.option("config") or CONFIG
-        return nfd_features.local_labels(proc.view), proc.view.read(path) if proc.view.is_file(path) else None
-    before, waited = watched(), 0.0
+    """The next cycle, or earlier when a file in features.d changes (source/local watches them)."""
+    before, waited = nfd_features.local_labels(proc.view), 0.0
     while waited < pause:
         step = min(pause - waited, max(pause / 4, 1.0))
         yield Sleep(step)
         waited += step
-        if watched() != before:
+        if nfd_features.local_labels(proc.view) != before:
             return
 
 
