@@ -31,6 +31,10 @@ options:
       image_registry:
         description: Takes the place of the registry's host in each image reference.
         type: str
+      namespaces_before:
+        description: Names of Namespaces that an earlier stage of the run brings.
+        type: list
+        elements: str
       pools:
         description: Declared pools, as in C(hwaccel_pools).
         type: list

@@ -16,7 +16,7 @@ version_added: 0.1.0
 short_description: Objects of Node Feature Discovery for a cluster
 description:
   - Makes the objects that the role P(hwaccel.gpu.feature_discovery#role) applies.
-    Where another Node Feature Discovery is there, these are the namespaces only.
+    Where another Node Feature Discovery is there, these are none.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 extends_documentation_fragment:
@@ -40,6 +40,10 @@ _value:
     namespace:
       description: Namespace of the component's pods, where another brings it and it was found.
       type: str
+    namespaces:
+      description: Names of the Namespaces among the objects.
+      type: list
+      elements: str
     objects:
       description: The objects, in the order in which they are applied.
       type: list

@@ -166,3 +166,17 @@ def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) 
     drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
     assert len(drivers) == 2
     assert (playbook("render", hosts).changed(), run.changed() > 0) == (0, True)
+
+
+def test_the_first_stage_that_needs_a_namespace_writes_it(tmp_path: pathlib.Path) -> None:
+    found = {}
+    for name, more in (("all", {}), ("later", {"feature_discovery_provider": "existing"})):
+        hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_render_to=str(tmp_path / name), **more)}
+        run = playbook("render", hosts)
+        assert run.rc == 0, run.stdout
+        texts = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / name / "one").iterdir()}
+        found[name] = sorted(
+            (file, one["metadata"]["name"]) for file, text in texts.items() for one in yaml.safe_load_all(text) if one and one["kind"] == "Namespace"
+        )
+    assert found["all"] == [("feature-discovery.yaml", "hwaccel-gpu"), ("feature-discovery.yaml", "hwaccel-gpu-system")]
+    assert found["later"] == [("driver.yaml", "hwaccel-gpu")]

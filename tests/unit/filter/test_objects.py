@@ -36,8 +36,9 @@ def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
     keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in plan["objects"]]
     assert len(keys) == len(set(keys))
     kinds = [kind for kind, _namespace, _name in keys]
-    if "Namespace" in kinds:
-        assert kinds.index("CustomResourceDefinition") < kinds.index("Namespace") < kinds.index("ServiceAccount") < kinds.index("DaemonSet")
+    order = [kinds.index(kind) for kind in ("CustomResourceDefinition", "Namespace", "ServiceAccount", "DaemonSet") if kind in kinds]
+    assert order == sorted(order)
+    assert len(order) >= 3
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
@@ -112,11 +113,34 @@ def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash
 # -- feature discovery
 
 
-def test_foreign_nfd_leaves_only_the_namespaces() -> None:
-    foreign = {"nfd": [{"kind": "DaemonSet", "namespace": "nfd", "name": "nfd-worker", "image": "x"}]}
-    plan = run("feature_discovery", stack.fleet(existing=foreign))
-    assert plan["provider"] == "existing"
-    assert {one["kind"] for one in plan["objects"]} == {"Namespace"}
+NFD_FOUND = {"nfd": [{"kind": "DaemonSet", "namespace": "nfd", "name": "nfd-worker", "image": "x"}]}
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_what_others_bring_needs_no_object_of_ours(role: str) -> None:
+    plan = run(role, stack.fleet(stack.node_class()), provider="existing")
+    assert (plan["provider"], plan["objects"], plan["namespaces"]) == ("existing", [], [])
+
+
+def test_foreign_nfd_leaves_nothing() -> None:
+    plan = run("feature_discovery", stack.fleet(existing=NFD_FOUND))
+    assert (plan["provider"], plan["objects"]) == ("existing", [])
+
+
+@pytest.mark.parametrize("theirs", [(), ("feature_discovery",), ("driver",), ("feature_discovery", "driver")])
+def test_the_first_stage_that_needs_a_namespace_brings_it(theirs: tuple[str, ...]) -> None:
+    before: list[str] = []
+    brought: dict[str, list[tuple[str, str]]] = {}
+    for role in stack.ROLES:
+        more = {"provider": "existing"} if role in theirs else {}
+        plan = run(role, stack.fleet(stack.node_class()), namespaces_before=before, **more)
+        found = [one["metadata"] for one in plan["objects"] if one["kind"] == "Namespace"]
+        brought[role] = [(one["name"], one["labels"]["pod-security.kubernetes.io/enforce"]) for one in found]
+        assert plan["namespaces"] == [one["name"] for one in found]
+        before += plan["namespaces"]
+    agents, first = ("hwaccel-gpu", "privileged"), next(role for role in stack.ROLES if role not in theirs)
+    own = [("hwaccel-gpu-system", "restricted")] if first == "feature_discovery" else []
+    assert brought == {role: [] for role in stack.ROLES} | {first: [agents, *own]}
 
 
 # -- device plugin

@@ -43,7 +43,8 @@ class Plan:
     def as_dict(self, provider: str, namespace: str = "") -> dict[str, t.Any]:
         """namespace: of the pods that the gate is to look at, where they are somebody else's."""
         return {
-            "provider": provider, "namespace": namespace, "objects": self.objects, "assumed": sorted(set(self.assumed)), "unknown": sorted(set(self.unknown)),
+            "provider": provider, "namespace": namespace, "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
+            "objects": self.objects, "assumed": sorted(set(self.assumed)), "unknown": sorted(set(self.unknown)),
             "notes": self.notes, "faults": [dataclasses.asdict(fault) | {"text": str(fault)} for fault in self.faults],
         }
 

@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, digest, finish, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -42,6 +42,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
         else:
             stamp(objects)
+            objects += namespaces.needed(objects, settings)
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
 

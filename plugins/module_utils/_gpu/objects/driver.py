@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass, read_fleet
@@ -39,6 +39,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
         else:
             stamp(objects)
+            objects += namespaces.needed(objects, settings)
             made.objects = finish(objects, Sources.of(settings), "driver")
     if not fleet.gpus:
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")

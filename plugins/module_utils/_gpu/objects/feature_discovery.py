@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The feature_discovery role's objects: NFD, or only the namespaces where another's NFD is there. Private to the collection: it can change in any release."""
+"""The feature_discovery role's objects: NFD, or nothing where another's NFD is there. Private to the collection: it can change in any release."""
 
 from __future__ import annotations
 
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -22,12 +22,12 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)
-    kept = [one for one in manifests if provider == "hwaccel" or one["kind"] == "Namespace"]
     if provider == "hwaccel":
-        kept += platforms.extra_objects(platforms.of(fleet.distribution), kept)
+        kept = [*manifests, *platforms.extra_objects(platforms.of(fleet.distribution), manifests)]
+        kept += namespaces.needed(kept, settings)
         stamp(kept)
+        made.objects = finish(kept, Sources.of(settings), "feature-discovery")
         undeclared = not any(pool.gpu for pool in fleet.pools)
         if undeclared and not fleet.gpus:
             made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
-    made.objects = finish(kept, Sources.of(settings), "feature-discovery")
     return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "")
