@@ -210,6 +210,11 @@ DRIVERS = (
         soak=UNTRIED,
     ),
     Mutation(
+        "validator runs as its image's user", "driver",
+        (change("DaemonSet", VALIDATOR, named(INIT, "driver-validation"), remove(f"{INIT}/securityContext/runAsUser")),),
+        (r"driver-validation", r"[Pp]ermission denied|operation not permitted"), "what the kubelet makes for a host path is root's",
+    ),
+    Mutation(
         "validator may not list DaemonSets", "driver", (change("Role", VALIDATOR, replace("/rules/0/verbs", ["get"])),),
         (r'cannot list resource "daemonsets"',), "NVIDIA's validator cannot tell whose driver it is",
         soak=UNTRIED,

@@ -19,7 +19,7 @@ PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 Obj = dict[str, t.Any]
 
-_PRIVILEGED = {"privileged": True}
+_PRIVILEGED = {"privileged": True, "runAsUser": 0}
 _VOLUMES = {
     "run-nvidia": "/run/nvidia", "validations": "/run/nvidia/validations", "driver-install-dir": "/run/nvidia/driver", "install-dir": "/usr/local/nvidia",
     "host-root": "/", "host-dev-char": "/dev/char", "host-os-release": "/etc/os-release", "device-plugins": "/var/lib/kubelet/device-plugins",

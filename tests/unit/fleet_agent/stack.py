@@ -26,7 +26,8 @@ def env(**values: str) -> list[Obj]:
 
 
 def container(name: str, image: str, command: list[str], *mounts: Obj, privileged: bool = True, **values: str) -> Obj:
-    return {"name": name, "image": image, "command": command, "securityContext": {"privileged": privileged}, "volumeMounts": list(mounts), "env": env(**values)}
+    security = {"privileged": privileged, **({"runAsUser": 0} if image == VALIDATOR else {})}
+    return {"name": name, "image": image, "command": command, "securityContext": security, "volumeMounts": list(mounts), "env": env(**values)}
 
 
 VALIDATIONS = mount("val", "/run/nvidia/validations", "Bidirectional")

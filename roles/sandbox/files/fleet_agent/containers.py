@@ -135,7 +135,7 @@ class Container:
         self.container_id = kubelet.clock.hexadecimal(64)
         self.healthy, self.ignores_term, self.at_exit = True, False, []
         privileged = bool((self.spec.get("securityContext") or {}).get("privileged"))
-        self.view = View(kubelet.host, pod.volumes.mounts(self.spec), privileged)
+        self.view = View(kubelet.host, pod.volumes.mounts(self.spec), privileged, self._uid())
         if "terminated" in self.state:
             self.last_state = self.state
         begun = timestamp()
@@ -158,6 +158,13 @@ class Container:
             self.write_log(f"[sandbox] the simulation itself failed here: {error!r}\n")
             code = 70
         return self._ended(code, "Completed" if code == 0 else "Error", begun, "")
+
+    def _uid(self) -> int:
+        """The container's own word, else the pod's, else the image's."""
+        for context in (self.spec.get("securityContext"), self.pod.spec.get("securityContext")):
+            if (context or {}).get("runAsUser") is not None:
+                return int(context["runAsUser"])
+        return images.user(self.image) if self.image else 0
 
     def _ended(self, code: int, reason: str, begun: str, message: str) -> int:
         if self._partial:

@@ -145,6 +145,11 @@ def pull_seconds(image: Image) -> float:
     return float(tables()["families"].get(image.family, {}).get("pull", 2))
 
 
+def user(image: Image) -> int:
+    """The uid that the image's programs run as where the pod names none."""
+    return int(tables()["families"].get(image.family, {}).get("user", 0))
+
+
 def environment(image: Image) -> dict[str, str]:
     """Environment that the image itself brings."""
     return dict(tables()["families"].get(image.family, {}).get("env") or {})

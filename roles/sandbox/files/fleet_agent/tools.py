@@ -143,7 +143,9 @@ def _names(proc: Any, _letters: list[str], words: list[str]) -> int:
         result = getattr(posixpath, name)(words[0])
         proc.say(result.removesuffix(words[1]) if name == "basename" and len(words) > 1 else result or ".")
     else:
-        proc.say({"hostname": proc.env.get("HOSTNAME", ""), "id": "0", "whoami": "root", "date": timestamp(), "pwd": "/", "nproc": "64"}[name])
+        user = str(proc.view.uid)
+        proc.say({"hostname": proc.env.get("HOSTNAME", ""), "id": user, "whoami": "root" if user == "0" else user, "date": timestamp(), "pwd": "/",
+                  "nproc": "64"}[name])
     return 0
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 from fleet_agent.hostfs import Host
 
+#: Places that others than root may write to. The rest of a machine and of an image is root's, what kubelet makes for a host path too.
+FOR_EVERYONE = ("/tmp/", "/var/tmp/", "/dev/null", "/dev/shm/", "/dev/log")
+
 
 @dataclasses.dataclass(frozen=True)
 class VolumeMount:
@@ -39,8 +42,8 @@ class Place:
 class View:
     """File access of one container. Raises OSError with the text that the C library has for it."""
 
-    def __init__(self, host: Host, mounts: list[VolumeMount], privileged: bool) -> None:
-        self.host = host
+    def __init__(self, host: Host, mounts: list[VolumeMount], privileged: bool, uid: int = 0) -> None:
+        self.host, self.uid = host, uid
         self.mounts = sorted(mounts, key=lambda m: len(m.path), reverse=True)
         self.privileged = privileged
         self.own: dict[str, str] = {}
@@ -97,6 +100,8 @@ class View:
         place = self.locate(path)
         if place.read_only:
             raise PermissionError(30, "Read-only file system", path)
+        if self.uid and (place.host or place.store is self.own) and not place.path.startswith(FOR_EVERYONE):
+            raise PermissionError(13, "Permission denied", path)
         return place
 
     def write(self, path: str, text: str, append: bool = False) -> None:
@@ -135,6 +140,8 @@ class View:
             place.store[place.path.rstrip("/") + "/."] = ""
 
     def remove(self, path: str) -> bool:
+        if not self.exists(path):
+            return False
         place = self._writable(path)
         if place.host:
             gone = self.host.remove(place.path)
