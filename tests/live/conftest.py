@@ -5,6 +5,7 @@
 
 make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the test session ends, or by its close()
 sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
+sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set of the test's own
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from __future__ import annotations
 import collections.abc as c
 import signal
 import types
+import uuid
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
 
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 MakeSandbox = c.Callable[..., Sandbox]
 
 
@@ -41,3 +46,23 @@ def make_sandbox() -> c.Iterator[MakeSandbox]:
 @pytest.fixture(scope="session")
 def sandbox(make_sandbox: MakeSandbox) -> Sandbox:
     return make_sandbox()
+
+
+@pytest.fixture(scope="module")
+def sets(sandbox: Sandbox, request: pytest.FixtureRequest) -> c.Iterator[Sets]:
+    """An anchor set keeps the namespace of the records alive, so that removing the others does not take its time."""
+    found, space = Sets(sandbox.kubeconfig), request.module.SPACE
+    client = found.client()
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, NAMESPACE)
+    found.apply("anchor", config_map("anchor", space))
+    yield found
+    found.remove("anchor")
+    client.delete(NAMESPACE, space)
+
+
+@pytest.fixture
+def name(sets: Sets) -> c.Iterator[str]:
+    """A set of the test's own, removed afterwards."""
+    made = f"t-{uuid.uuid4().hex[:8]}"
+    yield made
+    sets.remove(made)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections.abc as c
 import typing as t
-import uuid
 
 import pytest
 
@@ -19,35 +18,16 @@ from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Set
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
+SPACE = "drift"
 HPA = "kube-controller-manager"
 
 
-@pytest.fixture(scope="module")
-def sets(sandbox: t.Any) -> c.Iterator[Sets]:
-    """An anchor set keeps the namespace of the records alive, so that removing the others does not take its time."""
-    found = Sets(sandbox.kubeconfig)
-    client = found.client()
-    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "drift"}}, NAMESPACE)
-    found.apply("anchor", config_map("anchor", "drift"))
-    yield found
-    found.remove("anchor")
-    client.delete(NAMESPACE, "drift")
-
-
-@pytest.fixture
-def name(sets: Sets) -> c.Iterator[str]:
-    """A set of the test's own, removed afterwards."""
-    made = f"t-{uuid.uuid4().hex[:8]}"
-    yield made
-    sets.remove(made)
-
-
 def objects(prefix: str) -> list[dict[str, t.Any]]:
-    return [config_map(f"{prefix}-a", "drift", {"a": "1", "b": "2"}), config_map(f"{prefix}-b", "drift"), deployment(f"{prefix}-d", "drift", 2)]
+    return [config_map(f"{prefix}-a", SPACE, {"a": "1", "b": "2"}), config_map(f"{prefix}-b", SPACE), deployment(f"{prefix}-d", SPACE, 2)]
 
 
 def test_first_apply_noop_and_change_stay_in_their_budgets(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = bench_objects("drift")
+    asked = bench_objects(SPACE)
     audit = AuditLog(sandbox.audit_log)
     first = sets.apply(name, asked)
     assert first.changed
@@ -71,30 +51,30 @@ def test_first_apply_noop_and_change_stay_in_their_budgets(sets: Sets, name: str
 
 
 def drift_value(client: t.Any, prefix: str) -> None:
-    obj = client.get(CONFIG_MAP, f"{prefix}-a", "drift")
+    obj = client.get(CONFIG_MAP, f"{prefix}-a", SPACE)
     obj["data"]["a"] = "edited"
     client.replace(obj, CONFIG_MAP, field_manager="kubectl-edit")
 
 
 def drift_merge(client: t.Any, prefix: str) -> None:
-    client.patch(CONFIG_MAP, f"{prefix}-a", "drift", {"data": {"b": None}}, field_manager="kubectl-patch")
+    client.patch(CONFIG_MAP, f"{prefix}-a", SPACE, {"data": {"b": None}}, field_manager="kubectl-patch")
 
 
 def drift_scale(client: t.Any, prefix: str) -> None:
-    client.patch(DEPLOYMENT, f"{prefix}-d", "drift", {"spec": {"replicas": 1}}, subresource="scale", field_manager="kubectl")
+    client.patch(DEPLOYMENT, f"{prefix}-d", SPACE, {"spec": {"replicas": 1}}, subresource="scale", field_manager="kubectl")
 
 
 def drift_list_element(client: t.Any, prefix: str) -> None:
     patch = [{"op": "remove", "path": "/spec/template/spec/containers/0/env/1"}]
-    client.patch(DEPLOYMENT, f"{prefix}-d", "drift", patch, patch_type="application/json-patch+json", field_manager="kubectl-patch")
+    client.patch(DEPLOYMENT, f"{prefix}-d", SPACE, patch, patch_type="application/json-patch+json", field_manager="kubectl-patch")
 
 
 def drift_label(client: t.Any, prefix: str) -> None:
-    client.patch(CONFIG_MAP, f"{prefix}-a", "drift", {"metadata": {"labels": {"applyset.kubernetes.io/part-of": None}}}, field_manager="kubectl-label")
+    client.patch(CONFIG_MAP, f"{prefix}-a", SPACE, {"metadata": {"labels": {"applyset.kubernetes.io/part-of": None}}}, field_manager="kubectl-label")
 
 
 def drift_delete(client: t.Any, prefix: str) -> None:
-    client.delete(CONFIG_MAP, f"{prefix}-a", "drift")
+    client.delete(CONFIG_MAP, f"{prefix}-a", SPACE)
 
 
 @pytest.mark.parametrize(
@@ -128,18 +108,18 @@ def test_drift_is_reclaimed_named_and_then_there_is_none(
 
 
 def test_a_fight_is_named_the_second_time(sets: Sets, name: str) -> None:
-    asked = [config_map(f"{name}-a", "drift", {"a": "1"})]
+    asked = [config_map(f"{name}-a", SPACE, {"a": "1"})]
     sets.apply(name, asked)
     for expected in (False, True):
-        sets.client().patch(CONFIG_MAP, f"{name}-a", "drift", {"data": {"a": "theirs"}}, field_manager="other-tool")
+        sets.client().patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"a": "theirs"}}, field_manager="other-tool")
         report = sets.apply(name, asked)
         assert any("other-tool takes fields of ours" in text for text in report.warnings) is expected
 
 
 def test_a_conflict_names_field_and_manager_and_force_takes_it(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = [config_map(f"{name}-a", "drift", {"a": "1"})]
+    asked = [config_map(f"{name}-a", SPACE, {"a": "1"})]
     sets.apply(name, asked)
-    sets.client().patch(CONFIG_MAP, f"{name}-a", "drift", {"data": {"mine": "theirs"}}, field_manager="other-tool")
+    sets.client().patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"mine": "theirs"}}, field_manager="other-tool")
     asked[0]["data"]["mine"] = "ours"
     audit = AuditLog(sandbox.audit_log)
     refused = sets(name, asked)
@@ -150,18 +130,18 @@ def test_a_conflict_names_field_and_manager_and_force_takes_it(sets: Sets, name:
     assert audit.our_writes() == []
     forced = sets.apply(name, asked, force_conflicts=True)
     assert forced.changed
-    assert sets.client().get(CONFIG_MAP, f"{name}-a", "drift")["data"]["mine"] == "ours"
+    assert sets.client().get(CONFIG_MAP, f"{name}-a", SPACE)["data"]["mine"] == "ours"
     assert not sets.apply(name, asked).changed
 
 
 def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_strict(sets: Sets, name: str) -> None:
-    asked = [workload("DaemonSet", f"{name}-ds", "drift"), config_map(f"{name}-a", "drift")]
+    asked = [workload("DaemonSet", f"{name}-ds", SPACE), config_map(f"{name}-a", SPACE)]
     sets.apply(name, asked)
     client = sets.client()
-    client.patch(CONFIG_MAP, f"{name}-a", "drift", {"data": {"extra": "1"}}, field_manager="other-tool")
+    client.patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"extra": "1"}}, field_manager="other-tool")
     daemon_sets = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
     sidecar = [{"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "sidecar", "image": "registry.example/s:1"}}]
-    client.patch(daemon_sets, f"{name}-ds", "drift", sidecar, patch_type="application/json-patch+json", field_manager="injector")
+    client.patch(daemon_sets, f"{name}-ds", SPACE, sidecar, patch_type="application/json-patch+json", field_manager="injector")
     for check in (True, False):
         report = sets.apply(name, asked, check=check)
         assert not report.changed
@@ -176,35 +156,35 @@ def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_str
 
 
 def test_replicas_are_left_to_an_autoscaler(sets: Sets, name: str) -> None:
-    asked = [deployment(f"{name}-d", "drift", 1)]
+    asked = [deployment(f"{name}-d", SPACE, 1)]
     sets.apply(name, asked)
     client = sets.client()
-    client.patch(DEPLOYMENT, f"{name}-d", "drift", {"spec": {"replicas": 3}}, subresource="scale", field_manager=HPA)
+    client.patch(DEPLOYMENT, f"{name}-d", SPACE, {"spec": {"replicas": 3}}, subresource="scale", field_manager=HPA)
     report = sets.apply(name, asked)
     assert not report.changed
     assert report.reclaimed == []
-    assert client.get(DEPLOYMENT, f"{name}-d", "drift")["spec"]["replicas"] == 3
+    assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
     asked[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
     assert sets.apply(name, asked).changed
-    assert client.get(DEPLOYMENT, f"{name}-d", "drift")["spec"]["replicas"] == 3
+    assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
 
 
 def test_warnings_of_the_server_are_returned(sets: Sets, name: str) -> None:
     client = sets.client()
     label = "pod-security.kubernetes.io/warn"
-    client.patch(NAMESPACE, "drift", "", {"metadata": {"labels": {label: "restricted"}}})
+    client.patch(NAMESPACE, SPACE, "", {"metadata": {"labels": {label: "restricted"}}})
     try:
         for check in (True, False):
-            report = sets.apply(name, [deployment(f"{name}-d", "drift", 1)], check=check)
+            report = sets.apply(name, [deployment(f"{name}-d", SPACE, 1)], check=check)
             assert any(text.startswith(f"Deployment drift/{name}-d: ") and "PodSecurity" in text for text in report.warnings), report.warnings
     finally:
-        client.patch(NAMESPACE, "drift", "", {"metadata": {"labels": {label: None}}})
+        client.patch(NAMESPACE, SPACE, "", {"metadata": {"labels": {label: None}}})
 
 
 def test_status_written_by_others_is_not_our_change(sets: Sets, name: str) -> None:
-    asked = [deployment(f"{name}-d", "drift", 1)]
+    asked = [deployment(f"{name}-d", SPACE, 1)]
     sets.apply(name, asked)
-    sets.client().patch(DEPLOYMENT, f"{name}-d", "drift", {"status": {"replicas": 1}}, subresource="status", field_manager="someone")
+    sets.client().patch(DEPLOYMENT, f"{name}-d", SPACE, {"status": {"replicas": 1}}, subresource="status", field_manager="someone")
     report = sets.apply(name, asked, diff=True)
     assert not report.changed
     assert report.diff == []
@@ -212,17 +192,17 @@ def test_status_written_by_others_is_not_our_change(sets: Sets, name: str) -> No
 
 
 def test_secrets_are_redacted_and_their_set_is_recorded_in_a_secret(sets: Sets, name: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}-s", "namespace": "drift"}, "stringData": {"password": "planted-1"}}
-    moved = sets.apply(name, [config_map(f"{name}-a", "drift")])
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}-s", "namespace": SPACE}, "stringData": {"password": "planted-1"}}
+    moved = sets.apply(name, [config_map(f"{name}-a", SPACE)])
     assert moved.record["kind"] == "ConfigMap"
-    report = sets.apply(name, [config_map(f"{name}-a", "drift"), body], diff=True)
+    report = sets.apply(name, [config_map(f"{name}-a", SPACE), body], diff=True)
     assert report.record["kind"] == "Secret"
     client = sets.client()
     with pytest.raises(NotFound):
         client.get(CONFIG_MAP, name, "hwaccel-gpu-records")
     body["stringData"]["password"] = "planted-2"
-    report = sets.apply(name, [config_map(f"{name}-a", "drift"), body], diff=True)
+    report = sets.apply(name, [config_map(f"{name}-a", SPACE), body], diff=True)
     assert report.diff
     assert "planted" not in repr(report.diff)
     assert "cGxhbnRlZ" not in repr(report.diff)
-    assert not sets.apply(name, [config_map(f"{name}-a", "drift"), body]).changed
+    assert not sets.apply(name, [config_map(f"{name}-a", SPACE), body]).changed

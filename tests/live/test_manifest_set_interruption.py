@@ -17,7 +17,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map, crd, custom, deployment, dies_after
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 SPACE = "killed"
 NAME = "victim"
 MANAGER = f"hwaccel.gpu/{NAME}"
@@ -31,16 +30,6 @@ def new_objects() -> list[dict[str, t.Any]]:
     """Against the old: one changed, one gone, one new, a kind and an object of it."""
     changed = [config_map("cm0", SPACE, {"b": "2"}), *old_objects()[1:4], deployment("d", SPACE, 2), config_map("cm9", SPACE)]
     return [*changed, crd("victims", "Victim"), custom("Victim", "one", SPACE, 1)]
-
-
-@pytest.fixture(scope="module")
-def sets(sandbox: t.Any) -> c.Iterator[Sets]:
-    found = Sets(sandbox.kubeconfig)
-    found.client().create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACE)
-    found.apply("anchor", config_map("anchor", SPACE))
-    yield found
-    found.remove("anchor")
-    found.client().delete(NAMESPACE, SPACE)
 
 
 def state(sets: Sets) -> dict[str, t.Any]:

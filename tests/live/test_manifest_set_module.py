@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import collections.abc as c
 import json
 import os
 import pathlib
@@ -16,7 +15,6 @@ import sys
 import threading
 import time
 import typing as t
-import uuid
 
 import pytest
 
@@ -28,27 +26,9 @@ from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Set
 
 #: Where this collection was imported from: a folder with ansible_collections/hwaccel/gpu in it.
 COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 HOOK = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
 SPACE = "module"
-
-
-@pytest.fixture(scope="module")
-def sets(sandbox: t.Any) -> c.Iterator[Sets]:
-    found = Sets(sandbox.kubeconfig)
-    found.client().create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACE)
-    found.apply("anchor", config_map("anchor", SPACE))
-    yield found
-    found.remove("anchor")
-    found.client().delete(NAMESPACE, SPACE)
-
-
-@pytest.fixture
-def name(sets: Sets) -> c.Iterator[str]:
-    made = f"t-{uuid.uuid4().hex[:8]}"
-    yield made
-    sets.remove(made)
 
 
 def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple[int, dict[str, t.Any], str]:

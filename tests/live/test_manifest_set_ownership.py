@@ -1,22 +1,19 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set on a real API server: what is not ours, pruning, immutable fields, check mode, rights, two runs at once."""
+"""manifest_set on a real API server: what is not ours, what is pruned, two runs at once."""
 
 from __future__ import annotations
 
-import collections.abc as c
 import threading
 import time
 import typing as t
-import uuid
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, config_map, crd, custom, deployment, workload
@@ -26,27 +23,7 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 RUNTIME_CLASS = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
-DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
-POD = Resource("", "v1", "Pod", "pods", True)
 SPACE = "owner"
-
-
-@pytest.fixture(scope="module")
-def sets(sandbox: t.Any) -> c.Iterator[Sets]:
-    found = Sets(sandbox.kubeconfig)
-    client = found.client()
-    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACE)
-    found.apply("anchor", config_map("anchor", SPACE))
-    yield found
-    found.remove("anchor")
-    client.delete(NAMESPACE, SPACE)
-
-
-@pytest.fixture
-def name(sets: Sets) -> c.Iterator[str]:
-    made = f"t-{uuid.uuid4().hex[:8]}"
-    yield made
-    sets.remove(made)
 
 
 def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sandbox: t.Any) -> None:
@@ -106,17 +83,6 @@ def test_an_adopted_object_that_could_not_live_without_our_fields_keeps_them(set
     assert "labels" not in live["metadata"]
     assert not any(entry["manager"].startswith("hwaccel.gpu/") for entry in live["metadata"]["managedFields"])
     client.delete(deployments, f"{name}-d", SPACE)
-
-
-def test_a_namespace_that_nobody_makes_is_a_mark_in_check_mode_and_a_fault_in_the_run(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = [config_map("a", f"{name}-nowhere")]
-    planned = sets.apply(name, asked, check=True)
-    assert "the run fails where nothing makes it before" in next(iter(planned.rows.values())).reason
-    audit = AuditLog(sandbox.audit_log)
-    report = sets(name, asked)
-    assert report.failure is not None
-    assert f"{name}-nowhere" in str(report.failure)
-    assert audit.our_writes() == []
 
 
 def test_one_object_in_two_sets_is_an_error(sets: Sets, name: str) -> None:
@@ -187,184 +153,6 @@ def test_namespace_and_crd_are_not_pruned_and_absent_keeps_what_holds_foreign_th
     assert sets.remove(name).changed
     with pytest.raises(NotFound):
         client.get(CRD, f"gadgets.{group}")
-
-
-def test_crd_and_custom_resource_in_one_call_and_plan_equals_run(sets: Sets, name: str, sandbox: t.Any) -> None:
-    group = f"{name}.example"
-    asked = [
-        custom("Widget", "one", f"{name}-ns", 1, group),
-        config_map("a", f"{name}-ns"),
-        deployment("d", f"{name}-ns", 1),
-        crd("widgets", "Widget", group),
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}},
-    ]
-    audit = AuditLog(sandbox.audit_log)
-    planned = sets.apply(name, asked, check=True)
-    assert audit.our_writes() == []
-    marked = {str(key) for key, row in planned.rows.items() if "planned, not validated" in row.reason}
-    assert marked == {f"Widget.{group} {name}-ns/one", f"ConfigMap {name}-ns/a", f"Deployment.apps {name}-ns/d"}
-    report = sets.apply(name, asked)
-    assert actions(planned) == actions(report)
-    assert not sets.apply(name, asked).changed
-    wrong = [*asked[1:], custom("Widget", "one", f"{name}-ns", "x", group)]  # type: ignore[arg-type]
-    refused = sets(name, wrong)
-    assert refused.failure is not None
-    assert "spec.size" in str(refused.failure)
-
-
-def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_controllers(sets: Sets, name: str) -> None:
-    group = f"{name}.example"
-    body = custom("Thing", "one", SPACE, 1, group)
-    body["metadata"]["finalizers"] = ["tests.hwaccel.example/wait"]
-    asked = [crd("things", "Thing", group), body, config_map(f"{name}-a", SPACE)]
-    client = sets.client()
-    late = sets(name, asked, wait=True, wait_timeout=2, ready_when={"Thing": "status.phase == 'Done'"})
-    assert late.failure is not None
-    assert "status.phase" in str(late.failure)
-    things = client.resource(f"{group}/v1", "Thing")
-    client.patch(things, "one", SPACE, {"status": {"phase": "Done"}}, subresource="status")
-    sets.apply(name, asked, wait=True, ready_when={f"Thing.{group}": "status.phase == 'Done'"})
-
-    def free() -> None:
-        time.sleep(1.5)
-        assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"]
-        client.patch(things, "one", SPACE, {"metadata": {"finalizers": None}})
-
-    helper = threading.Thread(target=free)
-    helper.start()
-    report = sets.remove(name)
-    helper.join()
-    assert set(actions(report).values()) == {"deleted"}
-
-
-def test_immutable_fields(sets: Sets, name: str, sandbox: t.Any) -> None:
-    rbac = "rbac.authorization.k8s.io"
-    binding: dict[str, t.Any] = {
-        "apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": f"{name}-rb", "namespace": SPACE},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "view"}, "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": SPACE}],
-    }
-    daemon_set = workload("DaemonSet", f"{name}-ds", SPACE)
-    asked = [binding, daemon_set]
-    sets.apply(name, asked, wait=True)
-    client = sets.client()
-    pods = {pod["metadata"]["uid"] for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items}
-    assert pods
-    binding["roleRef"]["name"] = "edit"
-    assert actions(sets.apply(name, asked, check=True)) == actions(sets.apply(name, asked))
-    daemon_set["spec"]["selector"]["matchLabels"]["tier"] = "x"
-    daemon_set["spec"]["template"]["metadata"]["labels"]["tier"] = "x"
-    audit = AuditLog(sandbox.audit_log)
-    refused = sets(name, asked)
-    assert refused.failure is not None
-    assert "spec.selector" in str(refused.failure)
-    assert audit.our_writes() == []
-    report = sets.apply(name, asked, on_immutable={"DaemonSet": "orphan"})
-    assert actions(report)[f"DaemonSet.apps {SPACE}/{name}-ds"] == "recreated"
-    still = {pod["metadata"]["uid"] for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items if not pod["metadata"].get("deletionTimestamp")}
-    assert pods <= still
-    assert not sets.apply(name, asked).changed
-    for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items:
-        client.delete(POD, pod["metadata"]["name"], SPACE)
-
-
-def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: Sets, name: str) -> None:
-    hooks = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
-    hook = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
-        "webhooks": [
-            {
-                "name": "effects.tests.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 1,
-                "clientConfig": {"url": "https://127.0.0.1:1/"}, "objectSelector": {"matchLabels": {"hooked": name}},
-                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
-            }
-        ],
-    }
-    # Only admissionregistration v1beta1 could store sideEffects "Some"; what the engine does with the refusal is shown by a client that gives it.
-    client = sets.client()
-    client.create(hook, hooks)
-    asked = [config_map(f"{name}-a", SPACE)]
-    asked[0]["metadata"]["labels"] = {"hooked": name}
-    try:
-        planned = sets.apply(name, asked, check=True, client=_RefusesDryRun(connect({"kubeconfig": sets.kubeconfig}, check_mode=True)))
-        report = sets.apply(name, asked, client=_RefusesDryRun(sets.client()))
-    finally:
-        client.delete(hooks, name)
-    assert all("planned, not validated: a webhook does not support dry runs" in row.reason for row in planned.rows.values())
-    assert actions(planned) == actions(report)
-    assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"] == {"a": "1"}
-
-
-class _ReadsRecords:
-    """Somebody who may read nothing but records."""
-
-    def __init__(self, client: t.Any, other: t.Any) -> None:
-        self._client, self._other = client, other
-
-    def __getattr__(self, name: str) -> t.Any:
-        return getattr(self._client, name)
-
-    def get(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> t.Any:
-        return (self._other if namespace == "hwaccel-gpu-records" else self._client).get(resource, name, namespace, **options)
-
-
-class _RefusesDryRun:
-    """The answer of an API server whose webhook has side effects (k8s.io/apiserver, NewDryRunUnsupportedErr)."""
-
-    def __init__(self, client: t.Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> t.Any:
-        return getattr(self._client, name)
-
-    def apply(self, obj: t.Any, resource: Resource, *, dry_run: bool = False, **options: t.Any) -> t.Any:
-        from ansible_collections.hwaccel.gpu.plugins.module_utils._api.errors import from_status
-
-        if dry_run:
-            message = 'admission webhook "effects.tests.example" does not support dry run'
-            raise from_status(400, {"message": message, "reason": "BadRequest", "code": 400}, "", "applying", "here")
-        return self._client.apply(obj, resource, **options)
-
-
-def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, sandbox: t.Any) -> None:
-    rbac = "rbac.authorization.k8s.io"
-    rules = [
-        {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": ["*"]},
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]},
-    ]
-    subject = {"kind": "User", "name": f"{name}-user", "apiGroup": rbac}
-    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": f"{name}-role"}, "rules": rules}
-    binding = {
-        "apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-role"}, "subjects": [subject],
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": f"{name}-role"},
-    }
-    sets.apply(f"{name}-rbac", [role, binding])
-    limited = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"{name}-user"})
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}}
-    asked = [namespace, config_map(f"{name}-a", f"{name}-ns"), deployment(f"{name}-d", SPACE), deployment(f"{name}-e", f"{name}-ns")]
-    audit = AuditLog(sandbox.audit_log)
-    report = sets(name, asked, client=limited)
-    assert report.failure is not None
-    told = {(item["verb"], item["resource"], item["namespace"]) for item in report.missing_rights}
-    assert ("patch", "deployments", SPACE) in told
-    assert {("patch", "deployments", f"{name}-ns"), ("create", "deployments", f"{name}-ns")} <= told
-    assert not any(resource == "configmaps" for _verb, resource, _namespace in told)
-    reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody-at-all"})
-    with pytest.raises(ManyFaults) as caught:
-        sets(name, [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)], client=_ReadsRecords(reader, sets.client()))
-    assert {fault.next_step.split(" get ")[1].split(",", maxsplit=1)[0] for fault in caught.value.faults} == {
-        f"configmaps in namespace {SPACE}", f"deployments.apps in namespace {SPACE}",
-    }
-    assert audit.our_writes() == []
-    sets.remove(f"{name}-rbac")
-
-
-def test_everything_offline_is_told_at_once(sets: Sets, name: str) -> None:
-    unknown = {"apiVersion": "nowhere.example/v1", "kind": "Nothing", "metadata": {"name": "x"}}
-    no_namespace = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    clustered = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "x", "namespace": SPACE}, "handler": "x"}
-    report = sets(name, [unknown, no_namespace, clustered])
-    assert report.failure is not None
-    assert len(report.failure.faults) == 3
 
 
 def test_two_runs_at_once_the_second_waits_or_names_the_holder(sets: Sets, name: str) -> None:
