@@ -71,23 +71,28 @@ def cluster(kubeconfig: str, **variables: t.Any) -> dict[str, t.Any]:
 
 
 def playbook(
-    name: str, clusters: Clusters, *arguments: str, environment: dict[str, str] | None = None, warnings: t.Sequence[str] = (), timeout: float = 600,
+    name: str, clusters: Clusters, *arguments: str, machines: dict[str, Clusters] | None = None, environment: dict[str, str] | None = None,
+    warnings: t.Sequence[str] = (), timeout: float = 600,
 ) -> Run:
     """One `ansible-playbook hwaccel.gpu.<name>` over an inventory with these clusters.
 
-    arguments: more of ansible-playbook's, such as --check. warnings: regular expressions of warnings that are right to come.
+    arguments: more of ansible-playbook's, such as --check. machines: more groups with their hosts' variables.
+    warnings: regular expressions of warnings that are right to come.
     """
     with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as folder:
-        run = _run(pathlib.Path(folder), name, clusters, arguments, environment or {}, timeout)
+        inventory = {group: {"hosts": hosts} for group, hosts in {"gpu_clusters": clusters, **(machines or {})}.items()}
+        run = _run(pathlib.Path(folder), name, inventory, arguments, environment or {}, timeout)
     unexpected = [warning for warning in run.warnings if not any(re.search(pattern, warning) for pattern in warnings)]
     assert not unexpected, f"{name} warned:\n" + "\n".join(unexpected) + "\n" + run.stdout[-6000:]
     return run
 
 
-def _run(folder: pathlib.Path, name: str, clusters: Clusters, arguments: t.Sequence[str], environment: dict[str, str], timeout: float) -> Run:
+def _run(
+    folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str], environment: dict[str, str], timeout: float
+) -> Run:
     inventory, record = folder / "inventory.yml", folder / "record.json"
     (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
-    inventory.write_text(yaml.safe_dump({"gpu_clusters": {"hosts": clusters}}), encoding="utf-8")
+    inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
     command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
     done = subprocess.run(
         command, env=_environment(folder, record) | environment, cwd=folder, timeout=timeout, check=False, text=True, errors="replace",

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Preflight refuses machines of no cluster, all at once, beside what stands against the clusters themselves. No control plane is there.
+
+Runtime: three short runs of ansible-playbook.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+
+NOWHERE = site.cluster("/nowhere/kubeconfig")
+
+
+def refused(clusters: tuple[str, ...], machines: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, list[str]]:
+    """By cluster: its faults about machines."""
+    run = site.playbook("preflight", dict.fromkeys(clusters, NOWHERE), machines=machines)
+    told = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
+    assert all("/nowhere/kubeconfig" in text for text in told.values()), run.stdout
+    return {name: [line for line in text.splitlines() if "machine of no cluster" in line] for name, text in told.items()}
+
+
+def test_where_there_is_one_cluster_all_machines_are_its() -> None:
+    machines = {"workers": {"w1": {}, "w2": {"hwaccel_cluster": "north"}, "w3": {"hwaccel_cluster": ""}}, "others": {"x": {"hwaccel_cluster": "moon"}}}
+    assert refused(("north",), machines) == {"north": []}
+
+
+def test_a_cluster_that_is_not_there() -> None:
+    machines = {"load_balancers": {"lb": {"hwaccel_cluster": "nort"}}, "build_hosts": {"lb": {}, "builder": {"hwaccel_cluster": "north"}}}
+    (fault,) = refused(("north",), machines)["north"]
+    assert fault == (
+        "lb is a machine of no cluster: its hwaccel_cluster is nort, and the clusters are north. "
+        "Next: name one of these, or add the cluster to the group gpu_clusters"
+    )
+
+
+def test_no_cluster_where_there_are_several() -> None:
+    groups = ("load_balancers", "boot_servers", "hypervisors", "control_plane", "workers", "edge_nodes", "build_hosts")
+    machines: dict[str, dict[str, dict[str, t.Any]]] = {group: {f"m-{group}": {}} for group in groups}
+    machines["workers"] |= {"empty": {"hwaccel_cluster": ""}, "right": {"hwaccel_cluster": "south"}, "wrong": {"hwaccel_cluster": "moon"}}
+    told = refused(("north", "south"), machines)
+    assert told["north"] == told["south"]
+    assert sorted(line.split()[0] for line in told["north"]) == ["empty", *(f"m-{group}" for group in sorted(groups)), "wrong"]
+    assert "it has no hwaccel_cluster. Next: set it to one of north, south" in "\n".join(told["north"])
