@@ -32,6 +32,11 @@ options:
     description: Whether RV(nodes) is returned as well, one row for each node. For large fleets this makes a large result.
     type: bool
     default: false
+  namespaces:
+    description: Names of namespaces that GPU components are to be in. RV(namespaces) says of each who made it and what it admits.
+    type: list
+    elements: str
+    default: []
   query:
     description:
       - JMESPath expression. Its value for everything that the module returns, RV(nodes) included, is returned as RV(result).
@@ -219,6 +224,24 @@ existing:
       type: list
       elements: dict
       returned: success
+namespaces:
+  description: Those of O(namespaces) that are there and can be read.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name.
+      type: str
+      returned: success
+    set:
+      description: Name of the set of this collection that made it, empty where somebody else did.
+      type: str
+      returned: success
+    pod_security:
+      description: The Pod Security level that it enforces by its label, empty without the label.
+      type: str
+      returned: success
 nodes:
   description: One row for each node, sorted by name.
   returned: when O(rows) is true
@@ -239,6 +262,7 @@ ARGUMENT_SPEC = {
     "pools": {"type": "list", "elements": "dict", "default": []},
     "label_selector": {"type": "str", "default": ""},
     "rows": {"type": "bool", "default": False},
+    "namespaces": {"type": "list", "elements": "str", "default": []},
     "query": {"type": "str"},
 }
 
@@ -247,7 +271,8 @@ def node_info(params: dict, context: Context) -> Outcome:
     query = params["query"]
     jmespath = _deps.jmespath() if query else None
     values = fleet.summary(
-        context.client(), params["pools"], label_selector=params["label_selector"], rows=params["rows"] or bool(query), warn=context.warn
+        context.client(), params["pools"], label_selector=params["label_selector"], rows=params["rows"] or bool(query),
+        namespaces=params["namespaces"], warn=context.warn,
     )
     if query:
         values["result"] = fleet.query(query, values, jmespath)

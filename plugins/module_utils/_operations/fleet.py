@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, fleet_namespaces
 
 #: Kinds of every Kubernetes: not worth a discovery.
 NODE = Resource("", "v1", "Node", "nodes", False)
@@ -49,7 +49,8 @@ class _PoolSum:
 
 
 def summary(
-    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, warn: c.Callable[[str], None] = lambda text: None
+    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, namespaces: c.Iterable[str] = (),
+    warn: c.Callable[[str], None] = lambda text: None,
 ) -> dict[str, t.Any]:
     """What `node_info` returns. Raises ManyFaults where declared pools are wrong or overlap."""
     assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
@@ -73,6 +74,7 @@ def summary(
         "pools": [sums[name].row() for name in _order(assigner.pools, sums)],
         "classes": classes.rows(),
         "existing": fleet_existing.components(client),
+        "namespaces": fleet_namespaces.namespaces(client, namespaces),
     }
     if rows:
         result["nodes"] = sorted(found, key=lambda row: row["name"])

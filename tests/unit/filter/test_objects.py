@@ -143,6 +143,26 @@ def test_the_first_stage_that_needs_a_namespace_brings_it(theirs: tuple[str, ...
     assert brought == {role: [] for role in stack.ROLES} | {first: [agents, *own]}
 
 
+@pytest.mark.parametrize(
+    ("made_by", "level", "brought", "told"),
+    [
+        ("", "privileged", False, ""),
+        ("", "", False, "its label pod-security.kubernetes.io/enforce is missing"),
+        ("", "baseline", False, "its label pod-security.kubernetes.io/enforce is baseline"),
+        ("driver", "privileged", False, ""),
+        # What somebody has changed on ours is mended.
+        ("feature-discovery", "restricted", True, ""),
+    ],
+)
+def test_a_namespace_of_somebody_else_is_used_and_never_a_member(made_by: str, level: str, brought: bool, told: str) -> None:
+    there = [{"name": "hwaccel-gpu", "set": made_by, "pod_security": level}, {"name": "hwaccel-gpu-system", "set": made_by, "pod_security": ""}]
+    plan = run("feature_discovery", stack.fleet(namespaces=there))
+    assert plan["namespaces"] == (["hwaccel-gpu", "hwaccel-gpu-system"] if brought else [])
+    assert [fault["where"] for fault in plan["faults"]] == ([told] if told else [])
+    for fault in plan["faults"]:
+        assert fault["next_step"] == "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged"
+
+
 # -- device plugin
 
 

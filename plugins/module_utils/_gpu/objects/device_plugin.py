@@ -42,7 +42,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
         else:
             stamp(objects)
-            objects += namespaces.needed(objects, settings)
+            objects += namespaces.needed(objects, "device-plugin", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
 

@@ -39,7 +39,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
         else:
             stamp(objects)
-            objects += namespaces.needed(objects, settings)
+            objects += namespaces.needed(objects, "driver", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "driver")
     if not fleet.gpus:
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")

@@ -24,7 +24,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     provider = provider_of(_COMPONENT, fleet, settings, made)
     if provider == "hwaccel":
         kept = [*manifests, *platforms.extra_objects(platforms.of(fleet.distribution), manifests)]
-        kept += namespaces.needed(kept, settings)
+        kept += namespaces.needed(kept, "feature-discovery", settings, facts, made)
         stamp(kept)
         made.objects = finish(kept, Sources.of(settings), "feature-discovery")
         undeclared = not any(pool.gpu for pool in fleet.pools)

@@ -1,0 +1,38 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The namespaces that GPU components are to be in, as they are. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
+
+_NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+
+Row = dict[str, t.Any]
+
+
+def namespaces(client: Client, names: c.Iterable[str]) -> list[Row]:
+    """Rows of the shape that `node_info` returns as `namespaces`. Those that are not there, are going, or may not be read are left out."""
+    found = (_metadata(client, name) for name in sorted(set(names)))
+    return [_row(metadata) for metadata in found if metadata and not metadata.get("deletionTimestamp")]
+
+
+def _metadata(client: Client, name: str) -> dict[str, t.Any]:
+    try:
+        return dict(client.get(_NAMESPACE, name, metadata_only=True)["metadata"])
+    except (NotFound, Forbidden):
+        return {}
+
+
+def _row(metadata: dict[str, t.Any]) -> Row:
+    managers = [str(entry.get("manager") or "") for entry in metadata.get("managedFields") or ()]
+    made_by = next((manager.removeprefix(OURS) for manager in managers if manager.startswith(OURS)), "")
+    return {"name": metadata["name"], "set": made_by, "pod_security": (metadata.get("labels") or {}).get(_ENFORCED, "")}
