@@ -17,14 +17,14 @@ import sys
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import sandbox
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, cache_folder, layout, read_json
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.process import PROC
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS, Wanted, resolve
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS, Wanted, look, resolve
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps, has_agent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,16 +103,14 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
         if not known:
             known.update(dataclasses.asdict((yield from resolve(_wanted(settings)))))
         supervisor = sandbox.supervisor_for(settings.layout, Components(**known), settings.sources, sys.executable, work)
-        if supervisor.has_agent:
-            _require_agent_packages()
         limit = settings.wait_timeout or 120 + 0.3 * len(sandbox.plan_fleet(settings.layout, ask)[0]["nodes"])
         started = sandbox.start(supervisor, ask, limit)
         asked["asked"] = True
         yield from started
 
     try:
-        # Faults of the fleet are told before minutes are spent on the components.
-        sandbox.plan_fleet(settings.layout, ask)
+        # Before minutes are spent on the components.
+        _all_of(lambda: sandbox.plan_fleet(settings.layout, ask), lambda: _require_packages(settings))
         done = _take(steps(), lines, deadline)
     except HwaccelError as failure:
         outcome = _outcome(settings, work, before)
@@ -140,25 +138,18 @@ def _take(steps: c.Generator[str, None, None] | Steps, lines: list[str], deadlin
     return True
 
 
-def _wanted(settings: Settings, ways: tuple[str, ...] = ()) -> Wanted:
+def _wanted(settings: Settings) -> Wanted:
     sources = settings.sources / "control_plane" if settings.sources else None
-    return Wanted(cache_folder(), settings.components, sources, settings.releases, ways or settings.ways, dict(os.environ))
+    return Wanted(cache_folder(), settings.components, sources, settings.releases, settings.ways, dict(os.environ))
 
 
 def _predicted(settings: Settings) -> Outcome:
     before = _shown(settings.layout)
     if settings.state != "started":
         return _outcome(settings, sandbox.predict_stop(settings.layout, absent=settings.state == "absent"), before)
-    components = None
-    try:
-        only_look = resolve(dataclasses.replace(_wanted(settings, ("cache",)), environment={**os.environ, "HWACCEL_COMPONENT_SOURCES": ""}))
-        while True:
-            next(only_look)
-    except StopIteration as found:
-        components = found.value
-    except HwaccelError:
-        if settings.components or os.environ.get("HWACCEL_COMPONENTS"):
-            raise
+    _fleet, _packages, components = _all_of(
+        lambda: sandbox.plan_fleet(settings.layout, settings.ask), lambda: _require_packages(settings), lambda: look(_wanted(settings))
+    )
     nothing = Components("", "", True, {}, {})
     supervisor = sandbox.supervisor_for(settings.layout, components or nothing, settings.sources, sys.executable, Run())
     work = sandbox.predict_start(supervisor, settings.ask)
@@ -171,11 +162,31 @@ def _predicted(settings: Settings) -> Outcome:
     return outcome
 
 
-def _require_agent_packages() -> None:
-    missing = [package for module, package in (("urllib3", "urllib3"), ("yaml", "PyYAML")) if importlib.util.find_spec(module) is None]
+def _all_of(*checks: c.Callable[[], t.Any]) -> list[t.Any]:
+    """What the checks return, or one error with the faults of all that raise."""
+    found: list[t.Any] = []
+    errors: list[HwaccelError] = []
+    for check in checks:
+        try:
+            found.append(check())
+        except HwaccelError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        raise ManyFaults([fault for error in errors for fault in error.faults])
+    if errors:
+        raise errors[0]
+    return found
+
+
+def _require_packages(settings: Settings) -> None:
+    """What this Python has to have for the certificates and for the fleet agent."""
+    wanted = {} if settings.layout.pki.is_dir() else {"cryptography": "cryptography"}
+    if has_agent(settings.sources):
+        wanted |= {"urllib3": "urllib3", "yaml": "PyYAML"}
+    missing = [package for module, package in wanted.items() if importlib.util.find_spec(module) is None]
     if missing:
         names = " ".join(missing)
-        raise HwaccelError(f"the fleet agent needs {names}", sys.executable, "this Python does not have it", f"install it there: pip install {names}")
+        raise HwaccelError(f"the sandbox needs {names}", sys.executable, "this Python does not have it", f"install it there: pip install {names}")
 
 
 def _outcome(settings: Settings, work: Run, before: str, components: Components | None = None) -> Outcome:

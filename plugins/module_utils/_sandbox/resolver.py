@@ -41,32 +41,92 @@ class Wanted:
 
 def resolve(wanted: Wanted) -> t.Generator[str, None, Components]:
     """Yields lines to show, returns the components; raises one error that names every way and why it did not lead anywhere."""
-    folder = wanted.folder or wanted.environment.get(FOLDER_VARIABLE, "")
-    if folder:
-        return in_folder(pathlib.Path(folder).expanduser(), "folder")
-    allowed = wanted.environment.get(WAYS_VARIABLE, "").replace(",", " ").split() or list(wanted.ways)
-    unknown = sorted(set(allowed) - set(WAYS))
-    if unknown:
-        raise HwaccelError("unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS))
-    failures = [Fault("a folder with them was not named", FOLDER_VARIABLE, next_step="put the programs there, with their checksums in SHA256SUMS")]
-    downloads = releases.parse(wanted.releases if wanted.releases is not None else pins.releases(architecture()))
-    sources = Sources(wanted.sources) if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES) else None
-    if "cache" in allowed:
-        found = _from_cache(wanted.cache, sources, downloads)
+    if folder := _named(wanted):
+        return in_folder(folder, "folder")
+    ways = _Ways.of(wanted)
+    failures = [_UNNAMED]
+    if "cache" in ways.allowed:
+        found = ways.cached()
         if found:
             return found
-        failures.append(Fault("the cache has none", str(wanted.cache / "components")))
+        failures.append(_not_cached(wanted))
     for way in ("release", "build"):
         try:
-            if way not in allowed:
-                raise HwaccelError(f"the way {way} is not allowed", WAYS_VARIABLE)
-            found = yield from _get(way, wanted, sources, downloads)
+            found = yield from _get(way, ways)
             return found
         except HwaccelError as error:
             failures += error.faults
-            if way == "release" and way in allowed:
+            if way == "release" and way in ways.allowed:
                 yield f"no release binaries ({error.faults[0].what}), building instead"
     raise _NoComponents(failures)
+
+
+def look(wanted: Wanted) -> Components | None:
+    """The components where they are at hand, None where `resolve` would get them. Changes nothing; raises what it sees `resolve` fail of."""
+    if folder := _named(wanted):
+        return in_folder(folder, "folder")
+    ways = _Ways.of(wanted)
+    if found := ways.cached(discard=False):
+        return found
+    failures = [_UNNAMED, _not_cached(wanted)]
+    for possible in (lambda: ways.release(), lambda: ways.build().check_space()):
+        try:
+            possible()
+            return None
+        except HwaccelError as error:
+            failures += error.faults
+    raise _NoComponents(failures)
+
+
+_UNNAMED = Fault("a folder with them was not named", FOLDER_VARIABLE, next_step="put the programs there, with their checksums in SHA256SUMS")
+
+
+def _not_cached(wanted: Wanted) -> Fault:
+    return Fault("the cache has none", str(wanted.cache / "components"))
+
+
+def _named(wanted: Wanted) -> pathlib.Path | None:
+    folder = wanted.folder or wanted.environment.get(FOLDER_VARIABLE, "")
+    return pathlib.Path(folder).expanduser() if folder else None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ways:
+    """What can be done where no folder was named; release and build raise where nothing would come of them."""
+
+    wanted: Wanted
+    allowed: t.Collection[str]
+    downloads: list[releases.Download]
+    sources: Sources | None
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> _Ways:
+        allowed = wanted.environment.get(WAYS_VARIABLE, "").replace(",", " ").split() or list(wanted.ways)
+        unknown = sorted(set(allowed) - set(WAYS))
+        if unknown:
+            raise HwaccelError("unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS))
+        downloads = releases.parse(wanted.releases if wanted.releases is not None else pins.releases(architecture()))
+        sources = Sources(wanted.sources) if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES) else None
+        return cls(wanted, allowed, downloads, sources)
+
+    def cached(self, *, discard: bool = True) -> Components | None:
+        return _from_cache(self.wanted.cache, self.sources, self.downloads, discard=discard)
+
+    def release(self) -> releases.Fetch:
+        self._allow("release")
+        if not self.downloads:
+            raise HwaccelError(f"no checksums are pinned for release binaries on {architecture()}", "option releases", next_step="give downloads of your own")
+        return releases.Fetch(self.downloads, self.wanted.cache)
+
+    def build(self) -> Build:
+        self._allow("build")
+        if self.sources is None:
+            raise HwaccelError("the Go module to build from is not at hand", "option sources", next_step="start the sandbox with the role hwaccel.gpu.sandbox")
+        return Build(self.sources, self.wanted.cache, self.wanted.environment)
+
+    def _allow(self, way: str) -> None:
+        if way not in self.allowed:
+            raise HwaccelError(f"the way {way} is not allowed", WAYS_VARIABLE)
 
 
 class _NoComponents(ManyFaults):
@@ -80,27 +140,26 @@ class _NoComponents(ManyFaults):
         self.args = (f"the components of the sandbox cannot be had by any of the three ways: {ways}.\n{lines}",)
 
 
-def _get(way: str, wanted: Wanted, sources: Sources | None, downloads: list[releases.Download]) -> t.Generator[str, None, Components]:
+def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
+    cache = ways.wanted.cache
     if way == "release":
-        if not downloads:
-            raise HwaccelError(f"no checksums are pinned for release binaries on {architecture()}", "option releases", next_step="give downloads of your own")
-        yield from releases.Fetch(downloads, wanted.cache).run()
+        yield from ways.release().run()
+        found = _from_cache(cache, None, ways.downloads)
     else:
-        if sources is None:
-            raise HwaccelError("the Go module to build from is not at hand", "option sources", next_step="start the sandbox with the role hwaccel.gpu.sandbox")
-        yield from Build(sources, wanted.cache, wanted.environment).run()
-    found = _from_cache(wanted.cache, sources if way == "build" else None, downloads if way == "release" else [])
+        yield from ways.build().run()
+        found = _from_cache(cache, ways.sources, [])
     if found is None:
-        raise HwaccelError("what was just put into the cache is not there", str(wanted.cache), next_step="run again")
+        raise HwaccelError("what was just put into the cache is not there", str(cache), next_step="run again")
     return dataclasses.replace(found, source=way)
 
 
-def _from_cache(cache: pathlib.Path, sources: Sources | None, downloads: list[releases.Download]) -> Components | None:
-    """The build of these sources, or else these releases; an altered entry is thrown away, it can be made anew."""
+def _from_cache(cache: pathlib.Path, sources: Sources | None, downloads: list[releases.Download], *, discard: bool = True) -> Components | None:
+    """The build of these sources, or else these releases. discard: throw an altered entry away, it can be made anew."""
     for folder in (cached_build(cache, sources) if sources else None, releases.cached_release(cache, downloads)):
         if folder:
             try:
                 return in_folder(folder, "cache")
             except HwaccelError:
-                shutil.rmtree(folder)
+                if discard:
+                    shutil.rmtree(folder)
     return None

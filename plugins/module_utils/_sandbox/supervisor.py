@@ -80,7 +80,7 @@ class Supervisor:
 
     @property
     def has_agent(self) -> bool:
-        return self.agent_source is not None and (self.agent_source / "fleet_agent" / "__main__.py").is_file()
+        return has_agent(self.agent_source)
 
     def plan(self) -> Plan:
         record = read_json(self.layout.record)
@@ -261,6 +261,10 @@ def _copy_package(source: pathlib.Path, target: pathlib.Path) -> None:
         return
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+
+
+def has_agent(source: pathlib.Path | None) -> bool:
+    return source is not None and (source / "fleet_agent" / "__main__.py").is_file()
 
 
 def _link(link: pathlib.Path, target: pathlib.Path) -> None:

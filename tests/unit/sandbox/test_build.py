@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
+import shutil
+import types
 import typing as t
 
 import pytest
@@ -99,6 +102,27 @@ def test_an_altered_cache_entry_is_made_anew(sources: Sources, environment: dict
     _lines, second = resolved(wanted(sources, environment, tmp_path / "cache"))
     assert second.source == "build"
     assert in_folder(pathlib.Path(second.folder), "cache").digests == first.digests
+
+
+def test_a_look_finds_what_is_there_and_changes_nothing(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    asked = wanted(sources, environment, tmp_path / "cache")
+    assert resolver.look(asked) is None
+    assert not (tmp_path / "cache").exists()
+    _lines, built = resolved(asked)
+    assert resolver.look(asked) == dataclasses.replace(built, source="cache")
+    pathlib.Path(built.programs["etcd"]).write_text("altered", encoding="utf-8")
+    assert resolver.look(asked) is None
+    assert pathlib.Path(built.folder).exists()
+
+
+def test_a_look_sees_that_the_disk_is_too_small_for_the_only_way(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: types.SimpleNamespace(free=1024**3))
+    asked = dataclasses.replace(wanted(sources, environment, tmp_path / "cache"), ways=("build",))
+    with pytest.raises(HwaccelError, match=r"not enough disk space .* 1\.0 GiB are free, 6 are needed"):
+        resolver.look(asked)
+    assert resolver.look(dataclasses.replace(asked, ways=("release", "build"), releases=None)) is None
 
 
 def test_a_build_that_was_cut_goes_on(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
