@@ -41,16 +41,14 @@ class Caller:
         result, _end = json.JSONDecoder().raw_decode(text, text.index("{", text.index("localhost | ")))
         return Answer(result, text)
 
-    def role(self, **variables: t.Any) -> str:
+    def role(self, entry: str = "main", **variables: t.Any) -> str:
+        shown = " ".join(f"{name}={{{{ sandbox_{name} | default('none') }}}}" for name in ("kubeconfig", "audit_log", "preflight_faults"))
         play = {
             "hosts": "localhost",
             "gather_facts": False,
             "tasks": [
-                {"name": "Run the role", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox"}},
-                {
-                    "name": "Show",
-                    "ansible.builtin.debug": {"msg": "kubeconfig={{ sandbox_kubeconfig | default('none') }} audit={{ sandbox_audit_log | default('none') }}"},
-                },
+                {"name": "Run the role", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": entry}},
+                {"name": "Show", "ansible.builtin.debug": {"msg": shown}},
             ],
             "vars": {"sandbox_name": "role", "sandbox_components": self.components, **variables},
         }
@@ -124,13 +122,24 @@ def test_components_that_are_nowhere_are_told(caller: Caller, tmp_path: pathlib.
 def test_role_starts_stops_and_removes(caller: Caller) -> None:
     started = caller.role(sandbox_fleet={"pools": []})
     folder = caller.folder / "state" / "hwaccel-gpu" / "sandbox" / "role"
-    assert f"kubeconfig={folder / 'kubeconfig'} audit={folder / 'audit.log'}" in started
+    assert f"kubeconfig={folder / 'kubeconfig'} audit_log={folder / 'audit.log'} preflight_faults=[]" in started
     assert "changed=1" in started
     assert "changed=0" in caller.role(sandbox_fleet={"pools": []})
     assert "changed=1" in caller.role(sandbox_state="stopped")
     assert "changed=0" in caller.role(sandbox_state="stopped")
-    assert "changed=1" in caller.role(sandbox_state="absent")
+    assert "changed=1" in caller.role("teardown")
     gone = caller.role(sandbox_state="absent")
     assert "changed=0" in gone
     assert "kubeconfig=none" in gone
     assert not folder.exists()
+
+
+def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(caller: Caller, tmp_path: pathlib.Path) -> None:
+    wrong = {"sandbox_name": "never", "sandbox_fleet": {"pools": [{"name": "a", "count": "many"}]}, "sandbox_components": str(tmp_path / "none")}
+    asked = caller.role("preflight", **wrong)
+    assert "changed=0" in asked and "failed=0" in asked
+    refused = caller.role(**wrong)
+    assert "failed=1" in refused
+    for told in (asked, refused):
+        assert "pool a.count" in told and "the folder of the components is not there" in told
+    assert not (caller.folder / "state" / "hwaccel-gpu" / "sandbox" / "never").exists()

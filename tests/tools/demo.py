@@ -28,8 +28,8 @@ REMOVE = [
         "hosts": "localhost",
         "connection": "local",
         "gather_facts": False,
-        "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}", "sandbox_state": "absent"},
-        "tasks": [{"name": "Remove the sandbox", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox"}}],
+        "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+        "tasks": [{"name": "Remove the sandbox", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": "teardown"}}],
     }
 ]
 

@@ -29,6 +29,10 @@ class Fault:
             parts.append(f"Next: {self.next_step}")
         return ": ".join(parts[:2]) + (f". {parts[2]}" if len(parts) > 2 else "") if self.why else ". ".join(parts)
 
+    def as_dict(self) -> dict[str, str]:
+        """As results have it: its fields, and all of them as one `text`."""
+        return {**dataclasses.asdict(self), "text": str(self)}
+
 
 class HwaccelError(Exception):
     """Base of every error that the collection raises on purpose; `_module` turns it into a failed task.

@@ -78,7 +78,7 @@ def run_module(argument_spec: dict[str, t.Any], operation: Operation, *, cluster
         # Not as `exception`: newer cores show that one only where tracebacks are switched on.
         result["traceback"] = crash.splitlines()
     # A gate returns faults of its own, by node; its message tells the others.
-    result.setdefault("faults", [dataclasses.asdict(fault) for fault in failure.faults])
+    result.setdefault("faults", [fault.as_dict() for fault in failure.faults])
     module.fail_json(msg=str(failure), **result)
 
 

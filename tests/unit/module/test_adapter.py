@@ -75,7 +75,7 @@ def test_a_failure_keeps_what_was_done(run: t.Callable[..., Result]) -> None:
     result = run({}, lambda params, context: Outcome(True, {"done": 3}, failure=failure, pending={"a": 1}))
     assert (result["failed"], result["changed"], result["done"]) == (True, True, 3)
     assert result["msg"] == "what (where): why. Next: next"
-    assert result["faults"] == [{"what": "what", "where": "where", "why": "why", "next_step": "next"}]
+    assert result["faults"] == [{"what": "what", "where": "where", "why": "why", "next_step": "next", "text": "what (where): why. Next: next"}]
     assert "pending" not in result
 
 

@@ -45,7 +45,7 @@ class Plan:
         return {
             "provider": provider, "namespace": namespace, "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
             "objects": self.objects, "assumed": sorted(set(self.assumed)), "unknown": sorted(set(self.unknown)),
-            "notes": self.notes, "faults": [dataclasses.asdict(fault) | {"text": str(fault)} for fault in self.faults],
+            "notes": self.notes, "faults": [fault.as_dict() for fault in self.faults],
         }
 
 
