@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import datetime
+import functools
 import time
 import typing as t
 
@@ -216,8 +217,9 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
             now = time.monotonic()
             if deadline is not None and deadline - now < 0.1:
                 return Result(pending=gate.pack(), progress=lines)
-            seconds = min(_CYCLE if gate.waiting() else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
-            gate.fleet.watch(client, seconds, lambda: _judged(gate))
+            nodes_wait = gate.waiting()
+            seconds = min(_CYCLE if nodes_wait else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
+            gate.fleet.watch(client, seconds, functools.partial(_judged, gate, nodes_wait))
             gate.judge()
             lines += gate.progress()
     except ApiError as error:
@@ -249,10 +251,13 @@ def _epoch(when: str, now: float) -> float:
         return now
 
 
-def _judged(gate: Gate) -> bool:
-    """After an event: nothing waits any more, so that the gate may end."""
+def _judged(gate: Gate, nodes_wait: bool) -> bool:
+    """After an event: nothing waits any more, so that the gate may end.
+
+    Where nothing waited before either, pods are still to be seen: all that come, and not one a look.
+    """
     gate.judge_changed()
-    return not gate.waiting()
+    return nodes_wait and not gate.waiting()
 
 
 def _report(gate: Gate, *, check_mode: bool = False) -> Result:

@@ -13,6 +13,7 @@ import collections
 import collections.abc as c
 import dataclasses
 import json
+import math
 import operator
 import time
 import typing as t
@@ -30,6 +31,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 #: The part whose pods `pod_selector` names, by gate.
 ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN}
 _VERSION = 1
+#: Seconds between two events of a watch that has not come to the present.
+_FLOWING = 0.1
 
 
 class Fleet:
@@ -43,6 +46,8 @@ class Fleet:
         self._pods: dict[str, dict[str, PodFacts]] = {}
         self._changed: set[str] = set()
         self._versions: dict[str, str] = {}
+        #: Whose events still came when its time was over: it has most of the next look.
+        self._behind = ""
         self._assigner = Assigner(pools)
         self._pools = {pool.name: pool for pool in self._assigner.pools}
         self._role = ROLE_OF_GATE[gate]
@@ -80,17 +85,21 @@ class Fleet:
             raise ManyFaults(faults)
 
     def watch(self, client: Client, seconds: float, done: c.Callable[[], bool]) -> None:
-        """Events of pods for most of the time, then of nodes for the rest; ends early when `done` says so after an event."""
+        """Events of the one kind for most of the time, then of the other for the rest; ends early when `done` says so after an event."""
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds
         # Where NFD or the device plugin report, nodes change; where drivers load, pods do.
         first, second = ("pods", "nodes") if self._role == parts.VALIDATOR else ("nodes", "pods")
+        if self._behind == second:
+            first, second = second, first
+        self._behind = ""
         if not self._follow(client, first, ends - short, done):
             self._follow(client, second, ends, done)
 
     def _follow(self, client: Client, what: str, deadline: float, done: c.Callable[[], bool]) -> bool:
         resource = client.resource("v1", "Node" if what == "nodes" else "Pod")
         namespace = "" if what == "nodes" else self._namespace
+        heard = -math.inf
         try:
             for event in client.watch(resource, namespace, resource_version=self._versions[what], deadline=deadline):
                 self._versions[what] = event.object["metadata"]["resourceVersion"]
@@ -99,6 +108,9 @@ class Fleet:
                 self._take(what, event)
                 if done():
                     return True
+                heard = time.monotonic()
+            if time.monotonic() - heard < _FLOWING:
+                self._behind = what
         except Gone:
             if what == "nodes":
                 self._read_nodes(client, resource)

@@ -269,6 +269,41 @@ def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -
     assert result.warnings == []
 
 
+def test_pods_that_are_seen_when_no_node_waits_any_more_are_taken_as_they_come(clock: Clock) -> None:
+    """One event a look made a fleet of 200 nodes wait ten minutes for what had long happened."""
+    others = [s.plugin(f"training-{number}") for number in range(20)]
+    for other in others:
+        other["metadata"]["ownerReferences"][0]["name"] = "gpu-feature-discovery"
+
+    def appear(cluster: FakeCluster) -> None:
+        for other in others:
+            cluster.put(other)
+
+    cluster = fleet(20, clock=clock, script=[appear])
+    cluster.put(daemon_set("gpu-feature-discovery", others[0], 20))
+    began = clock.now
+    assert run(settings("devices"), cluster).values["nodes"]["passed"] == 20
+    assert clock.now - began <= 20
+
+
+def test_the_kind_whose_events_still_come_has_most_of_the_next_look(clock: Clock) -> None:
+    """Nodes that wait for the device plugin are looked at first, but their pods' events of a large fleet take longer than the rest of a look."""
+    asked: list[tuple[str, float]] = []
+    cluster = FakeCluster([training(0)], [s.driver("training-0"), s.validator("training-0")], [lambda cluster: None] * 8, clock.advance)
+    plain = cluster.watch
+
+    def watch(resource: t.Any, *args: t.Any, deadline: float, **kwargs: t.Any) -> t.Iterator[t.Any]:
+        asked.append((resource.kind, round(deadline - clock.monotonic(), 1)))
+        if resource.kind == "Pod" and len(asked) < 4:
+            cluster.put(s.plugin("training-0", s.running(ready=False)))
+        yield from plain(resource, *args, deadline=deadline, **kwargs)
+
+    cluster.watch = watch  # type: ignore[method-assign]
+    run(settings("devices", wait_timeout=30), cluster)
+    nodes_first, pods_first = [("Node", 3.5), ("Pod", 4.0)], [("Pod", 3.5), ("Node", 4.0)]
+    assert asked[:8] == [*nodes_first, *pods_first, *pods_first, *nodes_first]
+
+
 def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: Clock) -> None:
     cluster = fleet(2, clock=clock, script=[])
     cluster.put(daemon_set("device-plugin", s.plugin("x"), 2, updated=1))
