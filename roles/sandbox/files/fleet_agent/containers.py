@@ -175,7 +175,7 @@ class Container:
         for action in self.at_exit:
             action()
         self.at_exit = []
-        self.pod.kubelet.host.clients.discard(self.container_id)
+        self.pod.kubelet.host.released(self.container_id)
         self.state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": begun, "finishedAt": timestamp(),
                                      "containerID": f"{self.runtime}://{self.container_id}", **({"message": message} if message else {})}}
         self.ready = self.is_init and code == 0 and not self.sidecar

@@ -54,7 +54,10 @@ def smi_output(proc: Any) -> int:
         return 6
     gpu, version = host.spec.gpu, host.modules["nvidia"]
     query = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-gpu=")), "")
-    if "-L" in proc.argv or "--list-gpus" in proc.argv:
+    apps = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-compute-apps=")), "")
+    if apps:
+        _query_apps(proc, apps.split(","), gpus)
+    elif "-L" in proc.argv or "--list-gpus" in proc.argv:
         for index in gpus:
             proc.say(f"GPU {index}: {gpu.product.replace('-', ' ')} (UUID: {gpu_uuid(host.spec.name, index)})")
     elif query:
@@ -79,6 +82,19 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
                  "gpu_name": gpu.product.replace("-", " "), "driver_version": version, "count": str(len(gpus)),
                  "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index)}
         proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
+
+
+def _query_apps(proc: Any, fields: list[str], gpus: list[int]) -> None:
+    """Processes that compute. The driver knows them by the host's numbers: of another process namespace none is named (NVIDIA/nvidia-docker issue 179)."""
+    if "noheader" not in next((w for w in proc.argv if w.startswith("--format=")), ""):
+        proc.say(", ".join(fields))
+    if not proc.pod.spec.get("hostPID"):
+        return
+    for number, held in enumerate(proc.host.computing.values()):
+        for index in held:
+            if index in gpus:
+                known = {"gpu_uuid": gpu_uuid(proc.host.spec.name, index), "pid": str(4000 + number), "name": "job", "process_name": "job"}
+                proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
 
 
 def cuda_version(driver: str) -> str:
@@ -147,7 +163,10 @@ def vector_add(proc: Any) -> Process:
         if usable:
             word = usable[0]
             index = word if isinstance(word, int) else uuids.index(word) if word in uuids else int(word)
-            if proc.kubelet.agent.faults.cuda_broken(proc.host.spec, len(gpus)) == gpus[index % len(gpus)]:
+            device = gpus[index % len(gpus)]
+            if any(device in held for name, held in proc.host.computing.items() if name != proc.container.container_id):
+                why = "out of memory"
+            elif proc.kubelet.agent.faults.cuda_broken(proc.host.spec, len(gpus)) == device:
                 why = "system not yet initialized"      # CUDA error 802, as on NVSwitch systems without fabric manager
     if why:
         proc.say(f"Failed to allocate device vector A (error code {why})!")

@@ -76,6 +76,7 @@ class Host:
         self.mounts: dict[str, Mount] = {}
         self.modules: dict[str, str] = {}           # kernel module -> driver version that it came from
         self.clients: set[str] = set()              # ids of containers that hold the GPU devices open
+        self.computing: dict[str, list[int]] = {}   # id of a job's container -> GPUs on which it computes, with all of their memory
         self.handlers: dict[str, str] = {"": "", "runc": ""}    # runtime handler -> its binary on the machine, empty for the system's own
         self.default_handler = ""
         self.driver_owner = ""                      # id of the driver container that holds the lock
@@ -94,6 +95,7 @@ class Host:
         self.mounts.clear()
         self.modules.clear()
         self.clients.clear()
+        self.computing.clear()
         self.driver_owner = ""
         if self.spec.host_driver:
             self.modules = dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), self.spec.host_driver)
@@ -211,6 +213,19 @@ class Host:
         if gone:
             self.changed()
         return gone
+
+    # -- jobs
+
+    def compute(self, container: str, gpus: list[int]) -> None:
+        self.computing[container] = gpus
+        self.clients.add(container)
+        self.changed()
+
+    def released(self, container: str) -> None:
+        """The processes of a container are gone, and with them what they held of the GPUs."""
+        self.clients.discard(container)
+        if self.computing.pop(container, None) is not None:
+            self.changed()
 
     # -- mounts
 

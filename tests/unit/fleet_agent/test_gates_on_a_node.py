@@ -1,0 +1,139 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scripts of the driver role's own manifests on one simulated node: what opens a gate, what keeps it open, what closes it."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack as roles
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from stack import DEVICE_PLUGIN, log
+
+FOLDER = "/run/nvidia/validations"
+HOST_DRIVER = "595.91.07"
+FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
+
+
+class Node:
+    """A machine with the role's pods on it."""
+
+    def __init__(self, world, **spec):
+        self.world, self.kubelet = world, world.node(**spec)
+        found = roles.manifests("driver")
+        world.store.data |= {("configmap", "ns", one["metadata"]["name"]): one["data"] for one in found if one["kind"] == "ConfigMap"}
+        self._specs = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found if one["kind"] == "DaemonSet"}
+
+    def run(self, name, **main):
+        spec = roles.yaml.safe_load(roles.yaml.safe_dump(self._specs[name]))
+        spec["containers"][0].update(main)
+        return self.world.pod(self.kubelet, {key: value for key, value in spec.items() if key != "affinity"}, labels={"app": name})
+
+    def plugin(self):
+        return self.world.pod(self.kubelet, DEVICE_PLUGIN)
+
+    def job(self, gpus):
+        container = {"name": "c", "image": "example.com/job:1", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+        return self.world.pod(self.kubelet, {"runtimeClassName": "nvidia", "containers": [container]})
+
+    def file(self, name):
+        return self.kubelet.host.read(f"{FOLDER}/{name}")
+
+    def changes_of(self, name):
+        """The file's contents, one after the other, with None for none; filled in as time goes by."""
+        seen = [self.file(name)]
+
+        def look():
+            if self.file(name) != seen[-1]:
+                seen.append(self.file(name))
+            self.kubelet.host.when_changed(look)
+        self.kubelet.host.when_changed(look)
+        return seen
+
+    def replaced(self, pod, name):
+        """As a rolling update or a deletion by hand does it."""
+        self.world.delete(pod)
+        self.world.until(lambda: f"/api/v1/namespaces/ns/pods/{pod.name}" not in self.world.api.objects)
+        return self.run(name)
+
+
+@pytest.fixture
+def node(world):
+    """Proven, with a plugin that offers its GPUs. The driver is the host's: so nothing but the scripts is at work."""
+    made = Node(world, host_driver=HOST_DRIVER)
+    made.toolkit, made.validator = made.run("nvidia-container-toolkit"), made.run("nvidia-validator")
+    made.offers = made.plugin()
+    world.until(lambda: made.validator.main[0].ready and made.kubelet.devices.allocatable.get("nvidia.com/gpu") == 8)
+    return made
+
+
+def test_a_proof_opens_every_gate_of_this_boot(node):
+    boot = node.kubelet.host.boot_id
+    assert all(f"BOOT_ID={boot}\n" in node.file(name) for name in (*FILES, "host-driver-ready"))
+    assert log(node.validator.init[2]).count("Test PASSED") == 8
+
+
+def test_a_restarted_toolkit_closes_no_gate(world, node):
+    seen = {name: node.changes_of(name) for name in (*FILES, "host-driver-ready")}
+    again = node.replaced(node.toolkit, "nvidia-container-toolkit")
+    world.until(lambda: again.main[0].ready)
+    assert all(None not in found for found in seen.values())
+    assert node.validator.main[0].restarts == 0
+    assert node.validator.main[0].ready
+
+
+def test_the_second_failure_in_a_row_closes_and_one_alone_does_not(world, node):
+    host = node.kubelet.host
+    module = host.modules.pop("nvidia")
+    host.changed()
+    world.until(lambda: node.file(".failed") is not None)
+    assert node.file("cuda-ready") is not None
+    host.modules["nvidia"] = module
+    host.changed()
+    world.until(lambda: node.file(".failed") is None)
+    assert node.validator.main[0].ready
+    host.modules.pop("nvidia")
+    host.changed()
+    world.until(lambda: not node.validator.main[0].ready)
+    assert [node.file(name) for name in FILES] == [None] * 3
+    world.until(lambda: "the gate was closed, proving again" in log(node.validator.main[0]))
+
+
+def test_a_new_validator_keeps_the_proof_of_a_gpu_in_use(world, node):
+    job = node.job(3)
+    world.until(lambda: job.main[0].ready)
+    again = node.replaced(node.validator, "nvidia-validator")
+    world.until(lambda: again.main[0].ready)
+    text = log(again.init[2])
+    assert text.count("busy, last proof of 20") == 3
+    assert text.count("Test PASSED") == 5
+    assert again.init[2].restarts == 0
+
+
+def test_the_proof_of_another_driver_is_none(world, node):
+    job = node.job(8)
+    world.until(lambda: job.main[0].ready)
+    node.kubelet.host.modules.update(dict.fromkeys(node.kubelet.host.modules, "610.57.04"))
+    again = node.replaced(node.validator, "nvidia-validator")
+    world.until(lambda: "never proven since boot" in log(again.init[2]))
+    assert "running" in again.init[2].state
+    world.delete(job, 0)
+    world.until(lambda: again.main[0].ready)
+    assert log(again.init[2]).count("Test PASSED") == 8
+
+
+def test_a_free_gpu_that_fails_loses_its_proof(world, node):
+    assert node.file(".cuda-proof")
+    host = node.kubelet.host
+    host.spec = host.spec.__class__(**{**vars(host.spec), "faults": ((("name", "cuda_failure"),),)})
+    again = node.replaced(node.validator, "nvidia-validator")
+    world.until(lambda: again.init[2].restarts >= 1)
+    assert "the cuda proof failed on GPU-" in log(again.init[2])
+    assert node.file(".cuda-proof") is None
+    assert node.file("cuda-ready") is None
+
