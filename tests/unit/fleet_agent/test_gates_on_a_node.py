@@ -78,6 +78,16 @@ def test_a_proof_opens_every_gate_of_this_boot(node):
     assert log(node.validator.init[2]).count("Test PASSED") == 8
 
 
+@pytest.mark.parametrize("folder", ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin"])
+def test_a_driver_of_the_host_is_found_where_the_validator_looks_for_it(world, folder):
+    node = Node(world)
+    node.kubelet.host.modules["nvidia"] = HOST_DRIVER
+    node.kubelet.host.write(f"{folder}/nvidia-smi", "")
+    toolkit = node.run("nvidia-container-toolkit")
+    world.until(lambda: toolkit.init[0].finished)
+    assert "IS_HOST_DRIVER=true" in node.file("driver-ready")
+
+
 def test_a_restarted_toolkit_closes_no_gate(world, node):
     seen = {name: node.changes_of(name) for name in (*FILES, "host-driver-ready")}
     again = node.replaced(node.toolkit, "nvidia-container-toolkit")

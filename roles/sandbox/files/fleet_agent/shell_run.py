@@ -164,7 +164,7 @@ class Shell:
             values += yield from shell_words.expand(self, word)
         status = 0
         for value in values:
-            self.assign(name, value)
+            self.variables[name] = value    # nothing that the next turn of a loop around this one would find changed
             try:
                 status = yield from self.run(body)
             except Jump as jump:
