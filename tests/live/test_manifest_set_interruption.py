@@ -43,7 +43,7 @@ def state(sets: Sets) -> dict[str, t.Any]:
             continue
         for item in items:
             owned = sorted(fieldsets.text(path) for path in fieldsets.of_object(item, MANAGER))
-            world[f"{kind} {item['metadata']['name']}"] = (diff.comparable(item), owned)
+            world[f"{kind} {item['metadata']['name']}"] = (settled(item), owned)
     try:
         record = from_objects(client.get(CONFIG_MAP, NAME, "hwaccel-gpu-records"), [])
     except NotFound:
@@ -51,6 +51,13 @@ def state(sets: Sets) -> dict[str, t.Any]:
     world["record"] = {str(key): (entry.ask, sorted(entry.fields), entry.adopted) for key, entry in record.members.items()}
     world["hold"] = record.hold
     return world
+
+
+def settled(item: dict[str, t.Any]) -> dict[str, t.Any]:
+    """Without what the deployment controller notes of its own accord, a moment later."""
+    body = diff.comparable(item)
+    annotations = {key: value for key, value in body["metadata"].get("annotations", {}).items() if key != "deployment.kubernetes.io/revision"}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
 
 def reset(sets: Sets, objects: list[dict[str, t.Any]] | None) -> None:
