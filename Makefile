@@ -34,8 +34,9 @@ soak: tree ## Repetitions, kills, a thousand nodes, a fresh machine: hours
 tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)
 	@$(PY) tests/tools/tree.py
 
-docs: tree ## Generate the role pages from the argument specs
+docs: tree ## Generate the role pages from the argument specs, and the page of rights from their tables
 	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)/docs/roles"
+	@$(IN) demo -- python tests/tools/rights_page.py --write "$(CURDIR)/docs/rights.md"
 
 dist: tree ## Build the collection's tarball into .build/dist
 	@$(IN) demo -- ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"

@@ -22,6 +22,8 @@ description:
     marks no node.
   - A failure that was there before the run, such as a container in its back-off, gets one more try before it counts.
   - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for when what is judged is taken away.
+    With O(gate=driver) the labels C(nvidia.com/gpu.deploy.*) go as well that NVIDIA's driver manager has left there without a value, and its mark of
+    a driver of the host.
   - In check mode the module looks once. It waits for nothing, never fails because of a node, writes nothing, and returns what it would do.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -274,7 +276,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine, switches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -309,8 +311,10 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     if params["state"] == "absent":
-        released = quarantine.lift(context.client(), params["gate"], check_mode=context.check_mode)
-        return Outcome(bool(released), {"gate": params["gate"], "quarantined": [], "released": released})
+        client, check_mode = context.client(), context.check_mode
+        released = quarantine.lift(client, params["gate"], check_mode=check_mode)
+        taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
+        return Outcome(bool(released or taken), {"gate": params["gate"], "quarantined": [], "released": released})
     result = run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
     return Outcome(result.changed, result.values, result.warnings, None, result.failure, result.pending, result.progress)
 

@@ -6,6 +6,7 @@
 make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the test session ends, or by its close()
 sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
 sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set of the test's own
+life                                one cluster from before site to after teardown, with what happens to nodes in between
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import uuid
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.live.support.life import Life, lived
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
 
@@ -66,3 +68,8 @@ def name(sets: Sets) -> c.Iterator[str]:
     made = f"t-{uuid.uuid4().hex[:8]}"
     yield made
     sets.remove(made)
+
+
+@pytest.fixture(scope="session")
+def life(make_sandbox: MakeSandbox) -> Life:
+    return lived(make_sandbox)

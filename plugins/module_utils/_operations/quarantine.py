@@ -91,7 +91,7 @@ def quarantine(client: Client, resource: Resource, name: str, gate: str, reason:
         kept = [taint for taint in taints if not _is_ours(taint)]
         return _patch(node, [*kept, {"key": names.QUARANTINE, "value": gate, "effect": EFFECT}], gate, reason[:_LONGEST_REASON])
 
-    return _rewrite(client, resource, name, marked)
+    return rewrite(client, resource, name, marked)
 
 
 def release(client: Client, resource: Resource, name: str) -> bool:
@@ -105,7 +105,7 @@ def release(client: Client, resource: Resource, name: str) -> bool:
             return None
         return _patch(node, kept, None, None)
 
-    return _rewrite(client, resource, name, cleared)
+    return rewrite(client, resource, name, cleared)
 
 
 def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
@@ -129,7 +129,7 @@ def _marked_by(node: dict[str, t.Any]) -> str | None:
     return gates[0] if gates else ""
 
 
-def _rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None]) -> bool:
+def rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None]) -> bool:
     """Read, change, write on condition that nobody wrote in between; else again from what is there now.
 
     Taints are one list in a patch: without the condition, another controller's new taint would be lost.
@@ -147,7 +147,7 @@ def _rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[
         else:
             return True
     why = f"another client wrote the node each time, {_ATTEMPTS} times in a row"
-    raise Conflict(f"marking node {name}", "", why, "find out who writes the node so often, and run again")
+    raise Conflict(f"writing node {name}", "", why, "find out who writes the node so often, and run again")
 
 
 def _patch(node: dict[str, t.Any], taints: list[dict[str, t.Any]], gate: str | None, reason: str | None) -> dict[str, t.Any]:

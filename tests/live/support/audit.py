@@ -23,6 +23,7 @@ class Request:
     """One finished request: user is the impersonated one where there is one; status is the HTTP status."""
 
     verb: str
+    group: str
     resource: str
     subresource: str
     namespace: str
@@ -51,6 +52,7 @@ def _request(line: str) -> Request | None:
     user = (event.get("impersonatedUser") or event.get("user") or {}).get("username", "")
     return Request(
         verb=event["verb"],
+        group=ref.get("apiGroup", ""),
         resource=ref.get("resource", ""),
         subresource=ref.get("subresource", ""),
         namespace=ref.get("namespace", ""),

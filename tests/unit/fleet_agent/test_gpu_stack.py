@@ -217,15 +217,63 @@ def test_faults(world):
     assert "system not yet initialized" in log(proof.init[2])
 
 
+MANAGER_IMAGE = "nvcr.io/nvidia/cloud-native/k8s-driver-manager:v0.12.0"
+MANAGER = {
+    "containers": [container("main", "registry.k8s.io/pause:3.10", ["/pause"])],
+    "initContainers": [
+        container("manager", MANAGER_IMAGE, ["driver-manager", "uninstall_driver"], NODE_NAME="n0", OPERATOR_NAMESPACE="ns"),
+    ],
+}
+
+
+def switches(world):
+    labels = world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]
+    return {key.removeprefix("nvidia.com/gpu.deploy."): value for key, value in labels.items() if key.startswith("nvidia.com/gpu.deploy.")}
+
+
+def written(world):
+    """What the manager wrote of two switches, write by write."""
+    bodies = [body["metadata"]["labels"] for _user, method, path, body in world.api.requests if (method, path) == ("PATCH", "/api/v1/nodes/n0")]
+    found = [(labels.get("nvidia.com/gpu.deploy.device-plugin"), labels.get("nvidia.com/gpu.deploy.dcgm")) for labels in bodies]
+    return [pair for pair in found if pair != (None, None)]
+
+
+def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node):
+    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "paused-for-driver-upgrade"}
+    pod = world.pod(node, MANAGER)
+    world.until(lambda: pod.init[0].finished)
+    assert "No NVIDIA driver loaded" in log(pod.init[0])
+    found = switches(world)
+    assert found.pop("device-plugin") == "true"
+    assert set(found.values()) == {""}
+    assert {"dcgm", "gpu-feature-discovery", "dra-driver"} < found.keys()
+    assert "mig-manager" not in found
+
+
+def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
+    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "true"}
+    node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
+    path = "/api/v1/namespaces/ns/pods"
+    pod = world.pod(node, MANAGER)
+    world.until(lambda: pod.init[0].restarts >= 1)
+    # The API that only remembers knows no selectors: the manager's own pod stands for a client that stays.
+    assert "Failed to wait for nvidia-operator-validator to shutdown" in log(pod.init[0])
+    assert written(world)[:2] == [("paused-for-driver-upgrade", ""), ("true", "")]
+    assert node.host.modules
+    world.api.objects = {key: value for key, value in world.api.objects.items() if not key.startswith(path)}
+    world.until(lambda: pod.init[0].finished)
+    assert not node.host.modules
+    assert switches(world)["device-plugin"] == "true"
+
+
 def test_host_driver_is_found_and_the_manager_steps_back(world):
     node = world.node("n0", host_driver="580.95.05")
     toolkit = world.pod(node, TOOLKIT)
     world.until(lambda: toolkit.init[0].finished)
     assert "IS_HOST_DRIVER=true" in node.host.read("/run/nvidia/validations/driver-ready")
-    manager = {"containers": [container("m", "nvcr.io/nvidia/cloud-native/k8s-driver-manager:v0.12.0", ["driver-manager", "uninstall_driver"], NODE_NAME="n0")]}
-    pod = world.pod(node, manager)
-    world.until(lambda: pod.main[0].restarts >= 1)
-    assert "already pre-installed on the node" in log(pod.main[0])
+    pod = world.pod(node, MANAGER)
+    world.until(lambda: pod.init[0].restarts >= 1)
+    assert "already pre-installed on the node" in log(pod.init[0])
     assert world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
 
 

@@ -88,13 +88,21 @@ def test_variables_carry_the_prefix(role: str) -> None:
     assert not foreign, f"{role}: names that another role could use as well: {foreign}"
 
 
-def test_role_pages_are_up_to_date() -> None:
-    module = importlib.util.spec_from_file_location("role_pages", TOP / "tests" / "tools" / "role_pages.py")
+def tool(name: str) -> Any:
+    module = importlib.util.spec_from_file_location(name, TOP / "tests" / "tools" / f"{name}.py")
     assert module and module.loader
-    role_pages = importlib.util.module_from_spec(module)
-    module.loader.exec_module(role_pages)
+    loaded = importlib.util.module_from_spec(module)
+    module.loader.exec_module(loaded)
+    return loaded
+
+
+def test_the_page_of_rights_is_up_to_date() -> None:
+    assert (TOP / "docs" / "rights.md").read_text(encoding="utf-8") == tool("rights_page").page(TOP), "run `make docs`"
+
+
+def test_role_pages_are_up_to_date() -> None:
     folder = TOP / "docs" / "roles"
     present = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
-    fresh = role_pages.pages(TOP)
+    fresh = tool("role_pages").pages(TOP)
     stale = sorted(name for name in fresh.keys() | present.keys() if fresh.get(name) != present.get(name))
     assert not stale, f"run `make docs`: {stale}"

@@ -36,15 +36,20 @@ def defaults(role: str) -> dict[str, t.Any]:
     return filled
 
 
-def texts(role: str, **more: t.Any) -> list[str]:
-    """The role's templates, values filled in, in the order of their names."""
+def texts(role: str, *, apart: bool = False, **more: t.Any) -> list[str]:
+    """The role's templates, values filled in, in the order of their names; apart: those for teardown only, else all others."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    files = sorted((TOP / "roles" / role / "templates").glob("*.j2"))
-    return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files if path.name not in APART.get(role, ())]
+    files = [path for path in sorted((TOP / "roles" / role / "templates").glob("*.j2")) if (path.name in APART.get(role, ())) == apart]
+    return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files]
 
 
 def manifests(role: str, **more: t.Any) -> list[dict[str, t.Any]]:
     return parse_manifests(texts(role, **more))
+
+
+def everything(role: str) -> list[dict[str, t.Any]]:
+    """What the role ever applies, its teardown included."""
+    return manifests(role) + parse_manifests(texts(role, apart=True))
 
 
 def settings(role: str, **more: t.Any) -> dict[str, t.Any]:

@@ -17,7 +17,7 @@ TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9.
 
 
 def workloads(role: str) -> list[tuple[str, dict[str, t.Any]]]:
-    return [(one["metadata"]["name"], one["spec"]["template"]["spec"]) for one in stack.manifests(role) if one["kind"] in WORKLOADS]
+    return [(one["metadata"]["name"], one["spec"]["template"]["spec"]) for one in stack.everything(role) if one["kind"] in WORKLOADS]
 
 
 def containers(role: str) -> list[tuple[str, dict[str, t.Any], dict[str, t.Any]]]:
@@ -43,6 +43,25 @@ def test_rights_are_those_of_the_table(role: str) -> None:
     assert all(len(row["why"]) > 20 for row in table)
     told = [{key: value for key, value in row.items() if key != "why"} for row in table]
     assert [rights_of(*one) for one in containers(role)] == told
+
+
+def api_rights_of(role: str) -> list[dict[str, t.Any]]:
+    """One row a rule and account, as the table in vars/rights.yml writes them."""
+    found = stack.everything(role)
+    rules = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")}
+    return [
+        {"account": subject["name"], "cluster": one["kind"] == "ClusterRoleBinding", "group": group, "resources": rule["resources"], "verbs": rule["verbs"]}
+        for one in found if one["kind"] in ("RoleBinding", "ClusterRoleBinding") for subject in one["subjects"]
+        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])] for group in rule["apiGroups"]
+    ]
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_rights_at_the_api_are_those_of_the_table(role: str) -> None:
+    table = stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_api_rights"]
+    assert all(len(row["why"]) > 20 for row in table)
+    told = [{key: value for key, value in row.items() if key != "why"} for row in table]
+    assert sorted(api_rights_of(role), key=str) == sorted(told, key=str)
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
@@ -77,11 +96,14 @@ def test_controllers_pass_the_restricted_profile() -> None:
 def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
     writers = {}
     for role in stack.ROLES:
-        for one in stack.manifests(role):
+        for one in stack.everything(role):
             for rule in one.get("rules", ()) if one["kind"] == "ClusterRole" else ():
                 if any(resource.startswith("nodes") for resource in rule["resources"]) and set(rule["verbs"]) & {"patch", "update", "delete"}:
                     writers[one["metadata"]["name"]] = sorted(rule["verbs"])
-    assert writers == {"hwaccel-gpu-nfd-master": ["get", "list", "patch"], "hwaccel-gpu-driver": ["get", "patch"]}
+    assert writers == {
+        "hwaccel-gpu-nfd-master": ["get", "list", "patch"], "hwaccel-gpu-driver": ["get", "patch"],
+        "hwaccel-gpu-nfd-prune": ["get", "list", "patch", "update"],
+    }
     guards = [one for one in stack.manifests("driver") if one["kind"] == "ValidatingAdmissionPolicy"]
     assert guards[0]["spec"]["matchConditions"][0]["expression"].endswith('"system:serviceaccount:hwaccel-gpu:nvidia-driver"')
     assert guards[0]["spec"]["failurePolicy"] == "Fail"

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver container and its manager.
+"""The driver container.
 
 Order and messages are those of NVIDIA/gpu-driver-container 06a208c, ubuntu24.04/nvidia-driver (built in place) and
-ubuntu24.04/precompiled/nvidia-driver; the manager's those of k8s-driver-manager 0.12 as far as its shell predecessor shows them.
+ubuntu24.04/precompiled/nvidia-driver.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import re
 from typing import Any
 
 from fleet_agent import images
-from fleet_agent.api import MERGE, ApiError, Unreachable
 from fleet_agent.hostfs import DRIVER_FILES
-from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
+from fleet_agent.loop import Park, Process, Sleep, Terminated
 from fleet_agent.view import is_bidirectional
 
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
@@ -51,7 +50,7 @@ def in_use(host: Any) -> bool:
     return "nvidia" in host.modules and bool(host.clients)
 
 
-def _unload(proc: Any) -> bool:
+def unload(proc: Any) -> bool:
     """_unload_driver: the modules go, or stay because somebody holds them."""
     host = proc.host
     proc.say("Unloading NVIDIA driver kernel modules...")
@@ -139,7 +138,7 @@ def _init(proc: Any) -> Process:
         proc.say("The NVIDIA driver is already loaded with the desired configuration, performing userspace-only install")
         yield Sleep(proc.clock.delay("driver_load"))
     else:
-        if not _unload(proc):
+        if not unload(proc):
             return 1
         fault = yield from _prerequisites(proc, content)
         if fault:
@@ -195,65 +194,6 @@ def _wait_for_signal(proc: Any) -> Process:
         except Terminated:
             proc.say("Caught signal")
             yield Sleep(proc.clock.delay("driver_unload"))
-            if _unload(proc):
+            if unload(proc):
                 proc.say("Unmounting NVIDIA driver rootfs...")
                 return 0
-
-
-# -- k8s-driver-manager
-
-OPERANDS = ("operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "mig-manager", "mps-control-daemon")
-PAUSED = "paused-for-driver-upgrade"
-
-
-def manager(proc: Any) -> Process:
-    """driver-manager uninstall_driver: clients leave, modules are unloaded, clients may come back."""
-    node = proc.env.get("NODE_NAME", "")
-    if not node:
-        proc.say('level=fatal msg="NODE_NAME environment variable must be set"')
-        return 1
-    try:
-        item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
-        if proc.host.spec.host_driver:
-            proc.say('level=info msg="NVIDIA GPU driver is already pre-installed on the node, disabling the containerized driver on the node"')
-            yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"nvidia.com/gpu.deploy.driver": "pre-installed"}}},
-                                    content_type=MERGE)
-            return 1
-        if "nvidia" not in proc.host.modules:
-            proc.say('level=info msg="NVIDIA driver is not loaded, nothing to uninstall"')
-            return 0
-        stored = proc.host.read(STATE_FILE) or ""
-        if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
-            proc.say('level=info msg="Driver is loaded with the desired configuration, skipping uninstall"')
-            return 0
-        return (yield from _uninstall(proc, node, item["metadata"].get("labels") or {}))
-    except (ApiError, Unreachable) as error:
-        proc.say(f'level=error msg="Failed to uninstall nvidia driver components: {error}"')
-        return 1
-
-
-def _uninstall(proc: Any, node: str, labels: dict[str, str]) -> Process:
-    keys = [f"nvidia.com/gpu.deploy.{name}" for name in OPERANDS]
-    before = {key: labels[key] for key in keys if labels.get(key) == "true"}
-    proc.say('level=info msg="Shutting down all GPU clients on the current node by disabling their component-specific nodeSelector labels"')
-    if before:
-        yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": dict.fromkeys(before, PAUSED)}}, content_type=MERGE)
-    waited = 0.0
-    namespace = proc.env.get("OPERATOR_NAMESPACE") or proc.pod.namespace
-    yield from proc.request("GET", f"/api/v1/namespaces/{namespace}/pods", query={"fieldSelector": f"spec.nodeName={node}", "limit": 500})
-    while in_use(proc.host) and waited < 300 and before:
-        yield Sleep(2)
-        waited += 2
-    ok = _unload(proc)
-    if ok:
-        proc.host.unmount("/run/nvidia/driver")
-    proc.say('level=info msg="Rescheduling all GPU clients on the current node by enabling their component-specific nodeSelector labels"')
-    if before:
-        yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": before}}, content_type=MERGE)
-    if not ok:
-        proc.say('level=error msg="Unable to cleanup driver modules, attempting again with node drain is disabled"')
-        return 1
-    return 0
-
-
-__all__ = ["Poll", "driver", "manager"]

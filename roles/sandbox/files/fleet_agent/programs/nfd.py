@@ -15,6 +15,8 @@ from fleet_agent.loop import Park, Poll, Process, Sleep
 from fleet_agent.tools import seconds
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
+TOPOLOGIES = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
+NODE_NAME = "nfd.node.kubernetes.io/node-name"
 CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
 
 
@@ -126,7 +128,7 @@ def _publish(proc: Any, node: str, features: dict[str, Any], found: dict[str, st
         annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.env["POD_UID"]
     spec = {"features": features, "labels": found}
     body: dict[str, Any] = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "spec": spec,
-                            "metadata": {"name": node, "annotations": annotations, "labels": {"nfd.node.kubernetes.io/node-name": node},
+                            "metadata": {"name": node, "annotations": annotations, "labels": {NODE_NAME: node},
                                          "ownerReferences": owners}}
     try:
         old = yield from proc.request("GET", f"{base}/{node}")
@@ -152,14 +154,18 @@ def topology_updater(_proc: Any) -> Process:
 
 
 def gc(proc: Any) -> Process:
-    """Deletes NodeFeature objects of nodes that are gone: at the start, when a Node goes, and every interval."""
+    """Deletes NodeFeature and topology objects of nodes that are gone: at the start, when a Node goes, and every interval."""
     proc.say('I nfd-gc.go] "Node Feature Discovery Garbage Collector"')
+    nodes: set[str] = set()
     gone: list[str] = []
     task_host = proc.host
 
     def on_node(kind: str, item: dict[str, Any]) -> None:
         if kind == "DELETED":
+            nodes.discard(item["metadata"]["name"])
             proc.kubelet.loop.post(_note, item["metadata"]["name"])
+        elif kind != "SYNCED":
+            nodes.add(item["metadata"]["name"])
 
     def _note(name: str) -> None:
         gone.append(name)
@@ -176,21 +182,47 @@ def gc(proc: Any) -> Process:
     interval = seconds(proc.option("gc-interval") or "1h") or 3600.0
     waited = interval
     while True:
-        if proc.container.healthy and (gone or waited >= interval):
+        while gone:
+            yield from _forget(proc, gone.pop())
+        if proc.container.healthy and waited >= interval:
             waited = 0.0
-            gone.clear()
-            yield from _collect(proc)
+            yield from _collect(proc, nodes)
         yield Poll(2, proc.host) if waited < interval else Sleep(1)
         waited += 2
 
 
-def _collect(proc: Any) -> Process:
+def _forget(proc: Any, node: str) -> Process:
+    """deleteNodeHandler: what there is of one node."""
+    yield from _delete(proc, "NodeResourceTopology", f"{TOPOLOGIES}/{node}")
+    for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures", {"labelSelector": f"{NODE_NAME}={node}"})):
+        yield from _delete(proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+
+
+def _collect(proc: Any, nodes: set[str]) -> Process:
+    """garbageCollect: what there is of nodes that are not there."""
+    for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures")):
+        if (metadata.get("labels") or {}).get(NODE_NAME, "") not in nodes:
+            yield from _delete(proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+    for metadata in (yield from _listed(proc, TOPOLOGIES)):
+        if metadata["name"] not in nodes:
+            yield from _delete(proc, "NodeResourceTopology", f"{TOPOLOGIES}/{metadata['name']}")
+
+
+def _listed(proc: Any, path: str, query: dict[str, str] | None = None) -> Process:
+    """metadata of the objects; none where their kind is not there."""
     try:
-        nodes = {n["metadata"]["name"] for n in (yield from proc.request("GET", "/api/v1/nodes")).get("items") or []}
-        for item in (yield from proc.request("GET", f"{GROUP}/nodefeatures")).get("items") or []:
-            metadata = item["metadata"]
-            if (metadata.get("labels") or {}).get("nfd.node.kubernetes.io/node-name", "") not in nodes:
-                proc.say(f'I nfd-gc.go] "deleting NodeFeature object" nodefeature="{metadata["namespace"]}/{metadata["name"]}"')
-                yield from proc.request("DELETE", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+        return [item["metadata"] for item in (yield from proc.request("GET", path, query=query)).get("items") or []]
     except (ApiError, Unreachable) as error:
-        proc.say(f'E nfd-gc.go] "failed to list or delete objects" err="{error}"')
+        if not (isinstance(error, ApiError) and error.code == 404):
+            proc.say(f'E nfd-gc.go] "failed to list objects" err="{error}" resource="{path.rpartition("/")[2]}"')
+        return []
+
+
+def _delete(proc: Any, kind: str, path: str) -> Process:
+    try:
+        yield from proc.request("DELETE", path)
+    except (ApiError, Unreachable) as error:
+        if not (isinstance(error, ApiError) and error.code == 404):
+            proc.say(f'E nfd-gc.go] "failed to delete {kind} object" err="{error}"')
+    else:
+        proc.say(f'I nfd-gc.go] "{kind} object has been deleted" object="{path.rpartition("/")[2]}"')

@@ -17,6 +17,7 @@ from fleet_agent.clock import timestamp
 from fleet_agent.loop import Park, Process, Sleep
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
+ANNOTATION_NS = "nfd.node.kubernetes.io"
 LABELS, RESOURCES = "nfd.node.kubernetes.io/feature-labels", "nfd.node.kubernetes.io/extended-resources"
 ANNOTATIONS, TAINTS = "nfd.node.kubernetes.io/feature-annotations", "nfd.node.kubernetes.io/taints"
 KINDS = (("NodeFeature", f"{GROUP}/nodefeatures"), ("NodeFeatureRule", f"{GROUP}/nodefeaturerules"))
@@ -261,13 +262,17 @@ def _one(proc: Any, state: Master, node: str) -> Process:
 
 
 def _prune(proc: Any, state: Master) -> Process:
+    """Labels and extended resources by patches, then annotations by an update of the whole node; every node, also one without any."""
     nothing: dict[str, Any] = {"labels": {}, "resources": {}, "annotations": {}, "taints": []}
     try:
         for item in (yield from proc.request("GET", "/api/v1/nodes")).get("items") or []:
-            notes = item["metadata"].get("annotations") or {}
-            if any(k in notes for k in (LABELS, RESOURCES, ANNOTATIONS, TAINTS)):
-                proc.say(f'I nfd-master.go] "pruning node..." nodeName="{item["metadata"]["name"]}"')
-                yield from state.update(item["metadata"]["name"], nothing)
+            name = item["metadata"]["name"]
+            proc.say(f'I nfd-master.go] "pruning node..." nodeName="{name}"')
+            yield from state.update(name, nothing)
+            node = yield from proc.request("GET", f"/api/v1/nodes/{name}")
+            notes = node["metadata"].get("annotations") or {}
+            node["metadata"]["annotations"] = {key: value for key, value in notes.items() if not key.startswith(ANNOTATION_NS)}
+            yield from proc.request("PUT", f"/api/v1/nodes/{name}", node)
         return 0
     except (ApiError, Unreachable) as error:
         proc.say(f'E main.go] "error while running" err="failed to prune node: {error}"')

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from fleet_agent import gpu_tools, images
-from fleet_agent.programs import device_plugin, driver, gfd, misc, nfd, nfd_master, toolkit, validator
+from fleet_agent.programs import device_plugin, driver, driver_manager, gfd, misc, nfd, nfd_master, toolkit, validator
 
 _OPERATOR: dict[str, Callable[..., Any]] = {"nvidia-validator": validator.validator, "vectorAdd": gpu_tools.vector_add, "gpu-operator": misc.operator,
-                                            "driver-manager": driver.manager}
+                                            "driver-manager": driver_manager.manager}
 _SAMPLE: dict[str, Callable[..., Any]] = {"vectorAdd": gpu_tools.vector_add}
 
 PROGRAMS: dict[str, dict[str, Callable[..., Any]]] = {
     "driver": {"nvidia-driver": driver.driver},
-    "k8s-driver-manager": {"driver-manager": driver.manager, "k8s-driver-manager": driver.manager},
+    "k8s-driver-manager": {"driver-manager": driver_manager.manager, "k8s-driver-manager": driver_manager.manager},
     "container-toolkit": {"nvidia-toolkit": toolkit.toolkit, "nvidia-ctk-installer": toolkit.toolkit},
     "gpu-operator": _OPERATOR, "gpu-operator-validator": _OPERATOR,
     "k8s-device-plugin": {"nvidia-device-plugin": device_plugin.device_plugin, "gpu-feature-discovery": gfd.gfd,

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver's init container: NVIDIA/k8s-driver-manager v0.12.0, cmd/driver-manager/main.go (uninstallDriver): order, labels, messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from fleet_agent.api import MERGE, ApiError, Unreachable
+from fleet_agent.loop import Process, Sleep
+from fleet_agent.programs.driver import STATE_FILE, unload
+
+#: Switches that it writes back at every start, in nvidia.com/gpu.deploy.*; one that the node has not comes to be with an empty value.
+OPERANDS = (
+    "operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm", "sandbox-validator",
+    "sandbox-device-plugin", "vgpu-device-manager", "dra-validator", "dcgm-dra", "dcgm-exporter-dra",
+)
+#: Switched off last, and waited for only where the node has the switch.
+KUBELET_PLUGIN = "dra-driver"
+#: Written only where the node has them.
+OPTIONAL = ("mig-manager", "client")
+#: Pods in its own namespace that must be gone before modules are unloaded, by their label app.
+CLIENTS = ("nvidia-operator-validator", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "gpu-feature-discovery",
+           "nvidia-dcgm-exporter", "nvidia-dcgm", "nvidia-dcgm-exporter-dra", "nvidia-dcgm-dra")
+PAUSED = "paused-for-driver-upgrade"
+GRACE = 300.0
+#: The field manager of its writes: the base name of the program, as client-go has it.
+MANAGER = "driver-manager"
+
+
+class Failed(Exception):
+    """The manager ends with this, switches written back."""
+
+
+def manager(proc: Any) -> Process:
+    """driver-manager uninstall_driver: clients leave, modules are unloaded, clients may come back."""
+    node = proc.env.get("NODE_NAME", "")
+    if not node:
+        proc.say('level=fatal msg="NODE_NAME environment variable must be set"')
+        return 1
+    try:
+        return (yield from _uninstall_driver(proc, node))
+    except (ApiError, Unreachable) as error:
+        proc.say(f'level=error msg="Failed to uninstall nvidia driver components: {error}"')
+        return 1
+
+
+def _uninstall_driver(proc: Any, node: str) -> Process:
+    if proc.host.spec.host_driver:
+        proc.say('level=info msg="NVIDIA GPU driver is already pre-installed on the node, disabling the containerized driver on the node"')
+        yield from _label(proc, node, {"driver": "pre-installed"})
+        return 1
+    labels = (yield from proc.request("GET", f"/api/v1/nodes/{node}"))["metadata"].get("labels") or {}
+    before = {name: labels.get(f"nvidia.com/gpu.deploy.{name}", "") for name in (*OPERANDS, KUBELET_PLUGIN, *OPTIONAL)}
+    if "nvidia" not in proc.host.modules:
+        proc.say('level=info msg="No NVIDIA driver loaded, skipping eviction of GPU clients and workloads"')
+        proc.host.unmount("/run/nvidia/driver")
+        yield from _reschedule(proc, node, before)
+        return 0
+    try:
+        yield from _evict(proc, node, before)
+        stored = proc.host.read(STATE_FILE) or ""
+        if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
+            proc.say('level=info msg="The NVIDIA driver is already loaded with the desired version and configuration, skipping the uninstallation"')
+        elif not unload(proc):
+            raise Failed("failed to uninstall nvidia driver components: failed to unload driver")
+        proc.host.unmount("/run/nvidia/driver")
+    except Failed as error:
+        proc.say('level=info msg="Performing cleanup on failure"')
+        yield from _reschedule(proc, node, before)
+        proc.say(f'level=fatal msg="{error}"')
+        return 1
+    yield from _reschedule(proc, node, before)
+    return 0
+
+
+def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
+    proc.say('level=info msg="Shutting down all GPU clients on the current node by disabling their component-specific nodeSelector labels"')
+    yield from _label(proc, node, _written({name: value for name, value in before.items() if name != KUBELET_PLUGIN}, _paused))
+    for app in CLIENTS:
+        proc.say(f'level=info msg="Waiting for {app} to shutdown"')
+        yield from _gone(proc, node, app)
+    if before[KUBELET_PLUGIN]:
+        yield from _label(proc, node, {KUBELET_PLUGIN: _paused(before[KUBELET_PLUGIN])})
+        yield from _gone(proc, node, "nvidia-dra-driver-kubelet-plugin")
+
+
+def _gone(proc: Any, node: str, app: str) -> Process:
+    namespace = proc.env.get("OPERATOR_NAMESPACE") or "gpu-operator"
+    query = {"labelSelector": f"app={app}", "fieldSelector": f"spec.nodeName={node}"}
+    waited = 0.0
+    while (yield from proc.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query)).get("items"):
+        if waited >= GRACE:
+            proc.say(f'level=error msg="Failed to wait for {app} to shutdown: context deadline exceeded"')
+            raise Failed("failed to evict GPU operator components: context deadline exceeded")
+        yield Sleep(5)
+        waited += 5
+
+
+def _reschedule(proc: Any, node: str, before: dict[str, str]) -> Process:
+    proc.say('level=info msg="Rescheduling all GPU clients on the current node by enabling their component-specific nodeSelector labels"')
+    yield from _label(proc, node, _written(before, _resumed))
+
+
+def _written(before: dict[str, str], change: Callable[[str], str]) -> dict[str, str]:
+    return {name: change(value) for name, value in before.items() if value or name not in OPTIONAL}
+
+
+def _label(proc: Any, node: str, switches: dict[str, str]) -> Process:
+    labels = {f"nvidia.com/gpu.deploy.{name}": value for name, value in switches.items()}
+    yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}}, query={"fieldManager": MANAGER}, content_type=MERGE)
+
+
+def _paused(value: str) -> str:
+    if value in ("", "false") or PAUSED in value:
+        return value
+    return PAUSED if value == "true" else f"{value}_{PAUSED}"
+
+
+def _resumed(value: str) -> str:
+    return "true" if value == PAUSED else re.sub(f"{PAUSED}_?", "", value).strip("_")

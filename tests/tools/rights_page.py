@@ -1,0 +1,78 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/rights.md, from the roles' vars/rights.yml. `make docs` writes it; tests hold the tables to the manifests and the page to the tables."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from typing import Any
+
+import yaml
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+HEAD = """<!-- Generated from roles/*/vars/rights.yml by `make docs`: change it there. -->
+
+# Rights
+
+What the workloads of the cluster roles may do, and why: on the host by what their containers are given, in the cluster by what their ServiceAccounts may
+ask of the API server. Nothing else is granted. Tests compare these tables with the manifests. A live test takes a cluster from `site` through reboots, late and
+leaving nodes and another driver to `teardown`, and fails on a right that nobody has used and on a request that was refused.
+
+Node agents run in `hwaccel_namespace`, at the Pod Security level `privileged`: whoever may create pods there owns the nodes, so let nobody else. Controllers
+run in another namespace, at the level `restricted`. On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that the column SCC names.
+"""
+
+
+def code(values: list[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values)
+
+
+def on_the_host(row: dict[str, Any]) -> str:
+    """Everything that a container without a security context on a node of its own would not have, or has less of."""
+    parts = [name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there]
+    parts += [f"capabilities {code(row['capabilities_added'])} more"] * bool(row["capabilities_added"])
+    parts += [f"capabilities {code(row['capabilities_dropped'])} less"] * bool(row["capabilities_dropped"])
+    parts += [f"SELinux {key} `{value}`" for key, value in row["selinux"].items()]
+    return "; ".join(parts)
+
+
+def host_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| workload | container | security | host paths, read only | host paths, writable | SCC | why |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        paths = {mode: code([path for path, how in row["host_paths"].items() if how == mode]) for mode in ("ro", "rw")}
+        cells = [f"`{row['workload']}`", f"`{row['container']}`", on_the_host(row), paths["ro"], paths["rw"], f"`{row['scc']}`", row["why"]]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def api_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| ServiceAccount | verbs | of | where | why |", "|---|---|---|---|---|"]
+    for row in rows:
+        resources = code([f"{resource}.{row['group']}".rstrip(".") for resource in row["resources"]])
+        where = "the cluster" if row["cluster"] else "its own namespace"
+        lines.append(f"| `{row['account']}` | {', '.join(row['verbs'])} | {resources} | {where} | {row['why']} |")
+    return lines
+
+
+def page(top: pathlib.Path = TOP) -> str:
+    lines = [HEAD]
+    for path in sorted(top.glob("roles/*/vars/rights.yml")):
+        role = path.parents[1].name
+        tables = yaml.safe_load(path.read_text(encoding="utf-8"))
+        lines += [f"## Role `{role}`", "", "On the node:", "", *host_table(tables[f"__{role}_rights"]), ""]
+        lines += ["At the API server; ServiceAccounts that are not named may nothing:", "", *api_table(tables[f"__{role}_api_rights"]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Generates the page of rights")
+    parser.add_argument("--write", type=pathlib.Path, required=True, metavar="FILE")
+    parser.parse_args().write.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What NVIDIA's driver manager leaves on nodes is taken back, and nothing that people or another deployer wrote."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, switches
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import training
+
+DEPLOY = "nvidia.com/gpu.deploy."
+
+
+def node(number: int, by_manager: dict[str, str], by_people: dict[str, str] | None = None) -> dict[str, t.Any]:
+    made = training(number)
+    made["metadata"]["labels"] |= by_manager | (by_people or {})
+    made["metadata"]["managedFields"] = [
+        {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{key}": {} for key in keys}}}}
+        for manager, keys in (("driver-manager", by_manager), ("kubectl-label", by_people or {}))
+    ]
+    return made
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": []}
+    monkeypatch.setattr(fleet_existing, "components", lambda _client: found)
+    return found
+
+
+@pytest.mark.usefixtures("others")
+def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
+    cluster = FakeCluster([
+        node(0, {DEPLOY + "dcgm": "", DEPLOY + "device-plugin": "true", "nvidia.com/other": ""}, {DEPLOY + "client": ""}),
+        node(1, {DEPLOY + "driver": "pre-installed"}),
+        node(2, {}, {DEPLOY + "driver": "pre-installed"}),
+    ], [])
+    before = cluster.objects["Node"]["training-2"]["metadata"]
+    assert switches.take_back(cluster, check_mode=True) == ["training-0", "training-1"]
+    assert cluster.writes == []
+    assert switches.take_back(cluster) == ["training-0", "training-1"]
+    assert [(name, patch["metadata"]["labels"]) for name, patch in cluster.writes] == [
+        ("training-0", {DEPLOY + "dcgm": None}), ("training-1", {DEPLOY + "driver": None}),
+    ]
+    assert cluster.objects["Node"]["training-2"]["metadata"] == before
+    assert switches.take_back(cluster) == []
+
+
+@pytest.mark.parametrize("component", ["driver", "cluster_policy"])
+def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[str, str]]], component: str) -> None:
+    cluster = FakeCluster([node(0, {DEPLOY + "dcgm": ""})], [])
+    others[component].append({"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""})
+    assert switches.take_back(cluster) == []
+    assert cluster.writes == []
