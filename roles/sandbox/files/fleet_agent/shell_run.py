@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from fleet_agent import shell_builtins, shell_words, tools
@@ -142,17 +142,22 @@ class Shell:
                 self._turn, self.acted = self._world(), False
                 if ((yield from self._condition(condition)) == 0) == until:
                     return status
-                try:
-                    status = yield from self.run(body)
-                except Jump as jump:
-                    if jump.kind == "return":
-                        raise
-                    if jump.value > 1:
-                        raise Jump(jump.kind, jump.value - 1) from jump
-                    if jump.kind == "break":
-                        return 0
+                status, goes_on = yield from self._once(body)
+                if not goes_on:
+                    return status
         finally:
             self._loops -= 1
+
+    def _once(self, body: Node) -> Generator[Any, Any, tuple[int, bool]]:
+        """One turn of a loop: its status, which break and continue set to 0, and whether the loop goes on."""
+        try:
+            return (yield from self.run(body)), True
+        except Jump as jump:
+            if jump.kind == "return":
+                raise
+            if jump.value > 1:
+                raise Jump(jump.kind, jump.value - 1) from jump
+            return 0, jump.kind != "break"
 
     def _world(self) -> tuple[int, int]:
         return self.proc.host.version, self.proc.view.writes
@@ -165,15 +170,9 @@ class Shell:
         status = 0
         for value in values:
             self.variables[name] = value    # nothing that the next turn of a loop around this one would find changed
-            try:
-                status = yield from self.run(body)
-            except Jump as jump:
-                if jump.kind == "return":
-                    raise
-                if jump.value > 1:
-                    raise Jump(jump.kind, jump.value - 1) from jump
-                if jump.kind == "break":
-                    break
+            status, goes_on = yield from self._once(body)
+            if not goes_on:
+                break
         return status
 
     def _case(self, node: Node) -> Process:
