@@ -92,7 +92,10 @@ options:
     type: dict
     default: {}
   wait:
-    description: Wait until all members are ready. With O(state=absent), until they are gone.
+    description:
+      - Wait until all members are ready. With O(state=absent), until they are gone.
+      - Pods on nodes that are not ready are not waited for. With O(state=absent), a warning names them, and they go when their node is back
+        or its Node object is deleted.
     type: bool
     default: true
   wait_timeout:

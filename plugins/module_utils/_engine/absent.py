@@ -12,7 +12,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, rights, steps, stranded, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contents import foreign_contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
@@ -31,6 +31,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+#: Between two looks for pods on nodes that are away: each costs a list of pods, and their nodes one by one until one is ready.
+_LOOK_SECONDS = 5.0
 #: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
 _GRACE_SECONDS = 15.0
 
@@ -203,9 +205,13 @@ class _Removal:
             return []
         pause = _FIRST_PAUSE
         until = self._since + self._options.wait_timeout
+        look = self._clock.monotonic() + _LOOK_SECONDS
         while True:
             answers = zip(pending, map_or_raise(lambda step: _still(self._client, step), pending, self._options.threads), strict=True)
             lagging = [(step, reason) for step, reason in answers if reason]
+            if lagging and self._clock.monotonic() >= look:
+                lagging = self._without_stranded(lagging)
+                look = self._clock.monotonic() + _LOOK_SECONDS
             if not lagging or self._clock.now() >= until or self._clock.slice_over(pause):
                 return lagging
             pending = [step for step, _reason in lagging]
@@ -214,14 +220,29 @@ class _Removal:
             self._clock.sleep(pause)
             pause = min(pause * 1.6, _LONGEST_PAUSE)
 
+    def _without_stranded(self, lagging: list[tuple[Step, str]]) -> list[tuple[Step, str]]:
+        """Deleted they are, and gone once their last pods are; nobody can say when a node comes back."""
+        left = {step.key: stranded.stranded(self._client, step) for step, _reason in lagging}
+        for key, pods in left.items():
+            if pods:
+                why = f"waits for {stranded.told(pods)}: not ready"
+                self._report.rows[key] = Row(key, steps.DELETED, None, why)
+                self._report.warn([f"{key.short} is deleted and {why}. Next: bring the node back, or delete its Node object where it is lost"])
+        return [(step, reason) for step, reason in lagging if not left[step.key]]
+
     def _not_gone(self, lagging: list[tuple[Step, str]]) -> Report:
+        over = self._clock.now() >= self._since + self._options.wait_timeout
+        held = {step.key: stranded.pods_of(self._client, step) for step, _reason in lagging[:20]} if over else {}
+        lagging = [(step, f"held by {stranded.told(held[step.key])}" if held.get(step.key) else reason) for step, reason in lagging]
         told = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:20])
         for step, reason in lagging:
             self._report.rows[step.key] = Row(step.key, steps.DELETED, None, reason)
-        if self._clock.now() >= self._since + self._options.wait_timeout:
+        if over:
+            pods = "see why these pods do not end (kubectl describe pod)" if any(held.values()) else ""
+            finalizers = "see that the controllers behind these finalizers run" if not all(held.values()) else ""
             self._report.failure = HwaccelError(
                 f"{len(lagging)} objects are still being deleted after {self._options.wait_timeout:g} s", why=told,
-                next_step="see that the controllers behind these finalizers run, and run again",
+                next_step=", ".join(filter(None, (pods, finalizers))) + ", and run again",
             )
             return self._report
         self._report.progress.append(f"{len(lagging)} being deleted, {told}")

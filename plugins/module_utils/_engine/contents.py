@@ -84,5 +84,5 @@ def _foreign(client: Client, resource: Resource, namespace: str, members: c.Coll
 
 
 def _leaving(metadata: dict[str, t.Any], lasting: bool) -> bool:
-    """What is being deleted, or has an owner that may just have gone, gets time to go."""
-    return lasting and bool(metadata.get("deletionTimestamp") or metadata.get("ownerReferences"))
+    """What is being deleted goes in any case; what has an owner that may just have gone gets time to."""
+    return bool(metadata.get("deletionTimestamp")) or (lasting and bool(metadata.get("ownerReferences")))

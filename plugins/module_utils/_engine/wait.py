@@ -27,7 +27,7 @@ Verdicts = dict[ObjectKey, Verdict]
 
 
 class Judge:
-    """Verdicts on live objects. The nodes are read at most once, and only where a DaemonSet wants no pod at all."""
+    """Verdicts on live objects. The nodes are read at most once, and only for a DaemonSet that wants no pod, or fewer than it should have."""
 
     def __init__(self, client: Client, options: SetOptions) -> None:
         self._client = client
@@ -40,13 +40,14 @@ class Judge:
     def verdict(self, key: ObjectKey, live: dict[str, t.Any] | None) -> Verdict:
         if live is None:
             return waiting("it is not there")
-        return readiness.judge(live, key.group, key.kind, self._options.ready_when, self._nodes_match)
+        return readiness.judge(live, key.group, key.kind, self._options.ready_when, self._nodes_for)
 
-    def _nodes_match(self, daemon_set: c.Mapping[str, t.Any]) -> bool:
+    def _nodes_for(self, daemon_set: c.Mapping[str, t.Any]) -> tuple[int, int]:
         if self._nodes is None:
             self._nodes = [_reduced(node) for page in self._client.pages(_NODE) for node in page.items]
         template = (daemon_set.get("spec") or {}).get("template") or {}
-        return any(placement.fits(node, template) for node in self._nodes)
+        fitting = [node for node in self._nodes if placement.fits(node, template)]
+        return len(fitting), sum(not placement.ready(node) for node in fitting)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,4 +104,5 @@ def _reduced(node: dict[str, t.Any]) -> dict[str, t.Any]:
     return {
         "metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}},
         "spec": {"taints": (node.get("spec") or {}).get("taints") or []},
+        "status": {"conditions": [entry for entry in (node.get("status") or {}).get("conditions") or () if entry.get("type") == "Ready"]},
     }

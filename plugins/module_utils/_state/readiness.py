@@ -42,7 +42,7 @@ def has_predicate(group: str, kind: str, ready_when: Conditions) -> bool:
     return (group, kind) in _PREDICATES or bool(expression_for(group, kind, ready_when))
 
 
-def judge(obj: Obj, group: str, kind: str, ready_when: Conditions, nodes_match: c.Callable[[Obj], bool] | None = None) -> Verdict:
+def judge(obj: Obj, group: str, kind: str, ready_when: Conditions, nodes: workloads.Nodes | None = None) -> Verdict:
     """One live object's verdict. A user's expression for a kind replaces ours."""
     if (obj.get("metadata") or {}).get("deletionTimestamp"):
         return waiting("it is being deleted")
@@ -50,6 +50,6 @@ def judge(obj: Obj, group: str, kind: str, ready_when: Conditions, nodes_match: 
     if expression:
         return objects.custom(obj, expression)
     if (group, kind) == ("apps", "DaemonSet"):
-        return workloads.daemon_set(obj, nodes_match)
+        return workloads.daemon_set(obj, nodes)
     predicate = _PREDICATES.get((group, kind))
     return predicate(obj) if predicate else READY

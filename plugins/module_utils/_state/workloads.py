@@ -11,6 +11,8 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, number, observed, told, waiting
 
 Obj = c.Mapping[str, t.Any]
+#: How many nodes fit a DaemonSet, and how many of these are not ready.
+Nodes = c.Callable[[Obj], tuple[int, int]]
 _NOT_SEEN = "its controller has not seen this version yet"
 
 
@@ -61,23 +63,27 @@ def stateful_set(obj: Obj) -> Verdict:
     return READY
 
 
-def daemon_set(obj: Obj, nodes_match: c.Callable[[Obj], bool] | None = None) -> Verdict:
-    """nodes_match: whether a node fits the pod template; asked only where the controller wants no pod at all."""
+def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
+    """nodes: asked only where the controller wants no pod at all, or where pods lag: no pod gets ready on a node that is not."""
     if not observed(obj):
         return waiting(_NOT_SEEN)
     wanted = number(obj, "status", "desiredNumberScheduled")
     if wanted == 0:
-        if nodes_match is not None and nodes_match(obj):
+        if nodes is not None and nodes(obj)[0]:
             return waiting("0 of 0 pods, though nodes match its selector")
         return READY
     strategy = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("type") or "RollingUpdate"
     available, ready, updated = (number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled"))
     # Under OnDelete the pods of the old version stay until somebody deletes them: that is its meaning, not a lag.
+    lag = wanted - min(available, wanted if strategy == "OnDelete" else updated)
+    if lag <= 0:
+        return READY
+    away = nodes(obj)[1] if nodes is not None else 0
+    if lag <= away:
+        return Verdict(True, reason=f"{wanted - lag} of {wanted} pods, nodes that are not ready: {away}")
     if strategy != "OnDelete" and updated < wanted:
         return waiting(f"{updated} of {wanted} pods are of the new version")
-    if available < wanted:
-        return waiting(f"{min(available, ready)} of {wanted} pods")
-    return READY
+    return waiting(f"{min(available, ready)} of {wanted} pods")
 
 
 def pod(obj: Obj) -> Verdict:

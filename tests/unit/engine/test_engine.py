@@ -174,7 +174,8 @@ def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
 
 def test_waiting_in_slices_keeps_what_the_first_slice_did() -> None:
     cluster, time = Cluster(), Time()
-    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}, NODE)
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": ready}, NODE)
     daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {"selector": {}}}
     asked = [daemon_set, config_map("a")]
     first = call(cluster, asked, wait=True, clock=time.clock(5.0))

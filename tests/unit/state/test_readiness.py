@@ -114,13 +114,27 @@ def test_broken(group: str, kind: str, status: t.Any, reason: str) -> None:
 def test_zero_of_zero_is_not_ready_where_a_node_matches() -> None:
     asked = []
 
-    def nodes_match(obj: t.Any) -> bool:
+    def nodes(obj: t.Any) -> tuple[int, int]:
         asked.append(obj)
-        return True
+        return 1, 0
 
-    assert not judge("apps", "DaemonSet", {}, {"desiredNumberScheduled": 0}, nodes_match=nodes_match).ready
-    assert judge("apps", "DaemonSet", {}, ROLLED, nodes_match=nodes_match).ready
+    assert not judge("apps", "DaemonSet", {}, {"desiredNumberScheduled": 0}, nodes=nodes).ready
+    assert judge("apps", "DaemonSet", {}, ROLLED, nodes=nodes).ready
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "updated", "available", "away", "ready"),
+    [
+        ("RollingUpdate", 2, 2, 1, True), ("RollingUpdate", 3, 2, 1, True), ("RollingUpdate", 2, 3, 1, True), ("RollingUpdate", 2, 2, 0, False),
+        ("RollingUpdate", 1, 3, 1, False), ("RollingUpdate", 3, 1, 1, False), ("OnDelete", 0, 2, 1, True), ("OnDelete", 0, 1, 1, False),
+    ],
+)
+def test_pods_on_nodes_that_are_not_ready_are_not_waited_for(strategy: str, updated: int, available: int, away: int, ready: bool) -> None:
+    counts = {"desiredNumberScheduled": 3, "updatedNumberScheduled": updated, "numberAvailable": available, "numberReady": available}
+    verdict = judge("apps", "DaemonSet", {"updateStrategy": {"type": strategy}}, counts, nodes=lambda _obj: (3, away))
+    assert verdict.ready is ready
+    assert ("nodes that are not ready: 1" in verdict.reason) is ready
 
 
 def test_custom_resources_by_expression() -> None:
