@@ -22,7 +22,8 @@ DELAYS: dict[str, float] = {
     "node_status": 0.5,         # M: same measurement
     "plugin_lost": 3.5,         # M: allocatable 0 after 3-4 s
     "plugin_forgotten": 304.0,  # M: capacity 0 after 304 s
-    "reboot": 10.0,             # M: stop time-out of 10 s; node services follow, workloads were back after 17 s more
+    "reboot": 10.0,             # M: stop time-out of 10 s; workloads were back after 17 s more, probes of a fresh kubelet included
+    "boot": 3.4,                # M: 2.3-3.0 s from power on to the kubelet's start, 0.6-0.9 s more to the node's readiness
     "kubelet_restart": 0.8,     # M: capacity and allocatable 0 after 0.8 s
     "pci_discovery": 1.6,       # M: 3.7-4.9 s from the apply of NFD to the label, pod starts included
     "nfd_master": 0.6,          # M: rule label 0.7 s after the rule
@@ -56,6 +57,9 @@ class Clock:
 
     def jitter(self, seconds: float, part: float = 0.15) -> float:
         return seconds * self._random.uniform(1 - part, 1 + part)
+
+    def portion(self, seconds: float) -> float:
+        return seconds * self._random.random()
 
     def hexadecimal(self, digits: int) -> str:
         return f"{self._random.getrandbits(4 * digits):0{digits}x}"

@@ -34,6 +34,7 @@ class Kubelet:
         self.up = False
         self._addresses = 0
         self.kubelet_starts = 1
+        self._started = self.loop.now()
         self._written: dict[str, Any] = {}
 
     # -- the Node object
@@ -83,6 +84,7 @@ class Kubelet:
         self.uid = answer["metadata"]["uid"] if answer else ""
         self.take_node(answer or {"metadata": {}})
         yield from self.administer()
+        self._started = self.loop.now()
         self.up = True
         self.agent.node_ready(self)
 
@@ -201,6 +203,11 @@ class Kubelet:
     def complain(self, text: str) -> None:
         print(f"node {self.name}: {text}", file=sys.stderr, flush=True)
 
+    def probe_wait(self, period: float) -> float:
+        """Seconds before the first probe: a random part of its period while the kubelet is younger (worker.run in pkg/kubelet/prober/worker.go)."""
+        young = self.loop.now() - self._started < self.clock.real(period)
+        return self.clock.portion(period) if young else 0.0
+
     # -- power
 
     def restarted(self) -> None:
@@ -208,6 +215,7 @@ class Kubelet:
         self.devices.kubelet_restarted()
         self.write_devices()
         self.kubelet_starts += 1
+        self._started = self.loop.now()
         self.host.changed()
 
     def reboot(self) -> Process:
@@ -220,6 +228,8 @@ class Kubelet:
         self.host.spec = self.wanted
         self.kubelet_starts += 1
         self.host.boot()
+        yield Sleep(self.clock.delay("boot"))
+        self._started = self.loop.now()
         self._written = {}
         yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
         self.up = True

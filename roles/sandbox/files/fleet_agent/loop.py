@@ -142,6 +142,11 @@ class Loop:
         self._sequence = 0
         self._stopped = False
 
+    @staticmethod
+    def now() -> float:
+        """Seconds of this process, for differences."""
+        return time.monotonic()
+
     def spawn(self, generator: Process, on_done: Callable[[Any], None] | None = None) -> Task:
         task = Task(self, generator, on_done)
         self.soon(task.step, 0)
@@ -191,7 +196,7 @@ class Loop:
             self._run_one(function, args)
 
     def _take_inbox(self) -> None:
-        timeout = max(0.0, min(0.5, self._heap[0][0] - time.monotonic())) if self._heap else 0.5
+        timeout = 0.0 if self._ready else max(0.0, min(0.5, self._heap[0][0] - time.monotonic())) if self._heap else 0.5
         try:
             function, args = self._inbox.get(timeout=timeout) if timeout > 0 else self._inbox.get_nowait()
             for _count in range(2000):

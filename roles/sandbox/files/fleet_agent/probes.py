@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fleet_agent import process
@@ -33,7 +34,7 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
     period = float(probe.get("periodSeconds") or 10)
     needed, allowed = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
     passed_in_row = failed_in_row = 0
-    yield Sleep(max(float(probe.get("initialDelaySeconds") or 0), 0.01))
+    yield Sleep(max(_first(float(probe.get("initialDelaySeconds") or 0), period, container.pod.kubelet.probe_wait(period)), 0.01))
     while True:
         if kind == "startupProbe" or container.started:
             version = host.version
@@ -48,6 +49,11 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
                 yield Poll(period, host)    # the same answer until the node changes
                 continue
         yield Sleep(period)
+
+
+def _first(delay: float, period: float, wait: float) -> float:
+    """Seconds to the first probe that counts. wait: of a kubelet that has just started; its turns are a period apart from there."""
+    return wait + period * math.ceil(max(0.0, delay - wait) / period) if wait else delay
 
 
 def _passed(container: Any, kind: str) -> bool:
