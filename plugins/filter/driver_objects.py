@@ -30,7 +30,10 @@ options:
     required: true
     suboptions:
       build:
-        description: For builds in place, C(http_proxy), C(https_proxy), C(no_proxy), and names of ConfigMaps C(repositories) and C(certificates).
+        description:
+          - For builds in place, C(http_proxy), C(https_proxy), C(no_proxy), names of ConfigMaps C(repositories) and C(certificates),
+            and C(proxy_secret), name of a Secret whose keys are environment variables.
+          - A user or password in a URL is a fault.
         type: dict
       build_images:
         description: Tags of images of one's own that build in place.

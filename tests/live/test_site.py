@@ -168,6 +168,18 @@ def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) 
     assert (playbook("render", hosts).changed(), run.changed() > 0) == (0, True)
 
 
+def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(tmp_path: pathlib.Path) -> None:
+    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
+    build = {"https_proxy": "http://bob:planted@proxy.example.com:3128"}
+    pools = [POOLS[0] | {"machines": machines, "driver": {"source": "build"}}]
+    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, driver_build=build, hwaccel_render_to=str(tmp_path))}
+    run = playbook("render", hosts, "-vv", "--diff")
+    assert run.rc != 0
+    assert "https_proxy holds a user or password (driver_build)" in "\n".join(run.failures)
+    texts = [run.stdout, *(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml"))]
+    assert not any("planted" in text for text in texts)
+
+
 def test_the_first_stage_that_needs_a_namespace_writes_it(tmp_path: pathlib.Path) -> None:
     found = {}
     for name, more in (("all", {}), ("later", {"feature_discovery_provider": "existing"})):

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import copy
 import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import credentials
 
 #: Set by the server on its own account: no change of ours.
 _SERVER_METADATA = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-REDACTED = "(redacted)"
+REDACTED = credentials.REDACTED
 REDACTED_BEFORE = "(redacted: another value before)"
 REDACTED_AFTER = "(redacted: another value after)"
 
@@ -32,8 +33,8 @@ def changed(before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> 
 
 
 def redacted_pair(before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """Both sides, comparable, a Secret's values replaced; which keys changed stays visible."""
-    left, right = copy.deepcopy(comparable(before)), copy.deepcopy(comparable(after))
+    """Both sides, comparable, a Secret's values and users and passwords in URLs replaced; which keys changed stays visible."""
+    left, right = _copy(before), _copy(after)
     if "Secret" in (left.get("kind"), right.get("kind")):
         for field in ("data", "stringData"):
             _redact_maps(left.get(field), right.get(field))
@@ -42,6 +43,12 @@ def redacted_pair(before: dict[str, t.Any] | None, after: dict[str, t.Any] | Non
             if _LAST_APPLIED in annotations:
                 annotations[_LAST_APPLIED] = REDACTED
     return left, right
+
+
+def _copy(obj: dict[str, t.Any] | None) -> dict[str, t.Any]:
+    """Comparable, and safe to be shown but for what a Secret holds."""
+    copied: dict[str, t.Any] = credentials.redacted(comparable(obj))
+    return copied
 
 
 def _redact_maps(left: t.Any, right: t.Any) -> None:

@@ -89,3 +89,18 @@ def test_secrets_show_which_keys_changed_and_no_value() -> None:
     assert entry["before"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_BEFORE, "old": diff.REDACTED_BEFORE}
     assert entry["after"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_AFTER}
     assert before["data"]["same"] == "planted"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://bob:planted@proxy:3128", "http://(redacted)@proxy:3128"), ("http://planted@proxy", "http://(redacted)@proxy"),
+        ("x=https://bob:pl@nted@proxy/a, y=http://bob:planted@b", "x=https://(redacted)@proxy/a, y=http://(redacted)@b"),
+        ("docker://host/image@sha256:1", "docker://host/image@sha256:1"), ("bob@example.com", "bob@example.com"),
+    ],
+)
+def test_differences_never_show_what_is_in_a_url(text: str, shown: str) -> None:
+    container = {"env": [{"name": "HTTPS_PROXY", "value": text}]}
+    entry = diff.entry("DaemonSet d", None, {"kind": "DaemonSet", "spec": {"containers": [container]}})
+    assert entry["after"]["spec"]["containers"] == [{"env": [{"name": "HTTPS_PROXY", "value": shown}]}]
+    assert container["env"][0]["value"] == text

@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, namespaces, placement, platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass, read_fleet
@@ -30,6 +30,8 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     fleet, faults = read_fleet(settings.get("pools"), facts)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
+    settings, unsafe = credentials.taken_out(settings)
+    made.faults += unsafe
     providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
     overall = _overall(providers, fleet, settings)
     if overall in _PROVEN:

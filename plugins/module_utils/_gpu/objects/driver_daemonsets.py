@@ -148,6 +148,8 @@ class DriverDaemonSets:
         build = self._options.build
         proxies = {"HTTP_PROXY": "http_proxy", "HTTPS_PROXY": "https_proxy", "NO_PROXY": "no_proxy"}
         set_env(main, {spelling: text(build[key]) for name, key in proxies.items() if build.get(key) for spelling in (name, key)})
+        if build.get("proxy_secret"):
+            main["envFrom"] = [{"secretRef": {"name": text(build["proxy_secret"])}}]
         folders = _BUILD_FOLDERS.get(os_id, _RPM_FOLDERS)
         for key, folder in zip(("repositories", "certificates"), folders, strict=True):
             if build.get(key):

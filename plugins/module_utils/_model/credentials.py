@@ -1,0 +1,29 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""User and password in a URL (RFC 3986, 3.2.1, userinfo), which are neither to be shown nor to be stored in the open.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+REDACTED = "(redacted)"
+#: To the last @ of the authority: passwords with an @ of their own are written, though no URL may hold one.
+_USERINFO = re.compile(r"""(?<=://)[^/\s"']+@""")
+
+
+def in_url(text: str) -> bool:
+    return _USERINFO.search(text) is not None
+
+
+def redacted(value: t.Any) -> t.Any:
+    """The value with every userinfo in its texts replaced; mappings and lists are copied."""
+    if isinstance(value, dict):
+        return {key: redacted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redacted(item) for item in value]
+    return _USERINFO.sub(f"{REDACTED}@", value) if isinstance(value, str) else value
