@@ -242,6 +242,16 @@ namespaces:
       description: The Pod Security level that it enforces by its label, empty without the label.
       type: str
       returned: success
+    config_maps:
+      description: Names of its ConfigMaps, V(null) where they may not be listed.
+      type: list
+      elements: str
+      returned: success
+    secrets:
+      description: Names of its Secrets, V(null) where they may not be listed. What they hold is not read.
+      type: list
+      elements: str
+      returned: success
 nodes:
   description: One row for each node, sorted by name.
   returned: when O(rows) is true

@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, digest, finish, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -44,6 +44,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             stamp(objects)
             objects += namespaces.needed(objects, "device-plugin", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
+    made.faults += references.missing(made.objects, facts)
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
 
 

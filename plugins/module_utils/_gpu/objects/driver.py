@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, namespaces, placement, platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, namespaces, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass, read_fleet
@@ -46,6 +46,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     if not fleet.gpus:
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
     made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
+    made.faults += references.missing(made.objects, facts)
     return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
 
 
