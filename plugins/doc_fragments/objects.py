@@ -44,8 +44,8 @@ options:
         type: str
   fleet:
     description:
-      - What M(hwaccel.gpu.node_info) returned of the cluster. Read are C(classes), C(platform), C(existing), C(namespaces)
-        and C(cluster_uid).
+      - What M(hwaccel.gpu.node_info) returned of the cluster. Read are C(classes), C(platform), C(existing), C(driver_daemon_sets),
+        C(namespaces) and C(cluster_uid).
       - Where it is left out, no cluster was asked, and the declared pools with C(machines) are taken as the fleet.
     type: dict
 seealso:

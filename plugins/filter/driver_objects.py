@@ -18,6 +18,8 @@ description:
   - Makes one driver DaemonSet for each class of nodes (pool, kernel, operating system, architecture, driver version), one for kernels not seen yet,
     the container toolkit for each container runtime, and the validator.
   - Chooses the driver's image from a table of published images, and says for each class which one and why.
+  - A driver DaemonSet that runs in the cluster stays with the nodes that it has, whatever is declared later, and the others leave it these nodes.
+    Where another version is declared, a node takes that one by the label C(hwaccel.gpu/driver-version).
   - Pools whose driver is the host's get toolkit and validator, pools with another deployment or none get nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)

@@ -11,7 +11,8 @@ version_added: 0.1.0
 short_description: Summarise the nodes of a cluster for GPU work
 description:
   - Reads all nodes of a cluster and returns their distinct combinations of what drivers depend on (kernel, operating system, architecture,
-    container runtime, GPU), how many nodes each has, the pools that they are in, the platform, and GPU components that somebody else has installed.
+    container runtime, GPU), how many nodes each has, the pools that they are in, the platform, GPU components that somebody else has installed,
+    and the driver DaemonSets of this collection with the nodes on which they run.
   - Nodes are read page by page and reduced as they arrive, so that thousands of them need little memory, and the result stays small.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -223,6 +224,55 @@ existing:
       description: Objects of kind C(ClusterPolicy) of the GPU Operator.
       type: list
       elements: dict
+      returned: success
+driver_daemon_sets:
+  description:
+    - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.
+    - Those that only say that there is no driver for a kernel are left out. Pods are read only where there is one.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    namespace:
+      description: Namespace.
+      type: str
+      returned: success
+    name:
+      description: Name.
+      type: str
+      returned: success
+    pool:
+      description: Pool that it was made for, as a label value.
+      type: str
+      returned: success
+    class:
+      description: Value of the label C(hwaccel.gpu/class), by which it selects its pods.
+      type: str
+      returned: success
+    version:
+      description: Driver version.
+      type: str
+      returned: success
+    kernel:
+      description: Kernel, as a label value. Empty where it takes nodes with kernels that were not known.
+      type: str
+      returned: success
+    image:
+      description: Image of the driver.
+      type: str
+      returned: success
+    node_affinity:
+      description: Which nodes it takes.
+      type: dict
+      returned: success
+    running:
+      description: Number of nodes on which one of its pods has ever started the driver.
+      type: int
+      returned: success
+    nodes:
+      description: Names of these nodes, at most five.
+      type: list
+      elements: str
       returned: success
 namespaces:
   description: Those of O(namespaces) that are there and can be read.

@@ -40,11 +40,17 @@ OLD_DRIVER_VERSION_LABELS = (VENDOR + "cuda.driver.major", VENDOR + "cuda.driver
 #: The GPU Operator's switches, respected whoever set them.
 OPERANDS_LABEL = VENDOR + "gpu.deploy.operands"
 DEPLOY_DRIVER_LABEL = VENDOR + "gpu.deploy.driver"
+#: Of the pods that use the driver: NVIDIA's driver manager can make those leave a node whose switch says something ("true").
+CLIENT_SWITCHES = tuple(f"{VENDOR}gpu.deploy.{name}" for name in ("container-toolkit", "device-plugin", "gpu-feature-discovery", "operator-validator"))
 PRE_INSTALLED = "pre-installed"
 #: Version of a driver that the host brought (written by our NodeFeatureRule, or by whoever knows).
 HOST_DRIVER_LABEL = OURS + "host-driver"
 #: Which driver version a node is to have, where two live side by side.
 DRIVER_VERSION_WANTED_LABEL = OURS + "driver-version"
+#: On driver DaemonSets and their pods: which one it is, the pool that it was made for, and its kernel where it is for one.
+DRIVER_CLASS_LABEL = OURS + "class"
+DRIVER_POOL_LABEL = OURS + "pool"
+DRIVER_KERNEL_LABEL = OURS + "kernel"
 
 QUARANTINE = OURS + "quarantine"
 #: Annotation: why and by which gate, for people.

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, fleet_namespaces
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers, fleet_existing, fleet_namespaces
 
 #: Kinds of every Kubernetes: not worth a discovery.
 NODE = Resource("", "v1", "Node", "nodes", False)
@@ -74,6 +74,7 @@ def summary(
         "pools": [sums[name].row() for name in _order(assigner.pools, sums)],
         "classes": classes.rows(),
         "existing": fleet_existing.components(client),
+        "driver_daemon_sets": fleet_drivers.daemon_sets(client),
         "namespaces": fleet_namespaces.namespaces(client, namespaces),
     }
     if rows:

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 
 _WORKLOADS = (Resource("apps", "v1", "DaemonSet", "daemonsets", True), Resource("apps", "v1", "Deployment", "deployments", True))
 #: Our objects are told by who manages their fields, not by a label, which anybody can copy.
-_OURS = "hwaccel.gpu/"
+OURS = "hwaccel.gpu/"
 _NFD = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
 _PLUGIN = re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$")
 #: Programs that live in the device plugin's image and are none.
@@ -42,7 +42,7 @@ def components(client: Client) -> dict[str, list[dict[str, str]]]:
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
     """Component -> image, of one workload."""
     metadata = obj.get("metadata") or {}
-    if any(str(entry.get("manager", "")).startswith(_OURS) for entry in metadata.get("managedFields") or []):
+    if any(str(entry.get("manager", "")).startswith(OURS) for entry in metadata.get("managedFields") or []):
         return {}
     found: dict[str, str] = {}
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}

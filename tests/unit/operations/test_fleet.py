@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, fleet_existing
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, fleet_drivers, fleet_existing
 
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 
@@ -21,14 +21,19 @@ H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 class Cluster:
     """A client of a cluster in memory, which hands out pages of two."""
 
-    def __init__(self, nodes: c.Sequence[dict] = (), workloads: c.Sequence[dict] = (), version: str = "v1.36.4", kinds: c.Collection[str] = ()) -> None:
-        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads)}
+    def __init__(
+        self, nodes: c.Sequence[dict] = (), workloads: c.Sequence[dict] = (), version: str = "v1.36.4", kinds: c.Collection[str] = (),
+        pods: c.Sequence[dict] = (),
+    ) -> None:
+        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads), "Pod": list(pods)}
         self.version = version
         self.kinds = kinds
         self.selectors: list[str] = []
+        self.read: list[str] = []
 
     def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "", **_more: t.Any) -> c.Iterator[Page]:
         self.selectors.append(label_selector)
+        self.read.append(resource.kind)
         items = list(self.objects.get(resource.kind, []))
         for start in range(0, len(items) or 1, 2):
             yield Page(items[start : start + 2], "1")
@@ -136,6 +141,44 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
 def test_components_are_known_by_image(obj: dict, component: str) -> None:
     found = fleet_existing.components(t.cast(t.Any, Cluster(workloads=[obj])))
     assert [name for name, entries in found.items() if entries] == ([component] if component else [])
+
+
+def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/driver") -> dict:
+    labels = {"hwaccel.gpu/driver-version": "595.91.07", "hwaccel.gpu/pool": "training"}
+    pod = {
+        "containers": [{"name": "nvidia-driver-ctr", "image": "mirror/driver:595", "securityContext": {"privileged": privileged}}],
+        "affinity": {"nodeAffinity": {"the": "terms"}},
+    }
+    return {
+        "metadata": {"name": name, "namespace": "n", "labels": labels, "managedFields": [{"manager": manager}]},
+        "spec": {"selector": {"matchLabels": {"hwaccel.gpu/class": "c1"}}, "template": {"metadata": {"labels": {"hwaccel.gpu/kernel": "6.8"}}, "spec": pod}},
+    }
+
+
+def driver_pod(node_name: str, owner: str = "ours", **status: t.Any) -> dict:
+    statuses = [{"name": "nvidia-driver-ctr", **status}]
+    return {
+        "metadata": {"name": node_name, "ownerReferences": [{"name": owner}]},
+        "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]}, "status": {"containerStatuses": statuses},
+    }
+
+
+def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
+    up, pulling = {"state": {"running": {}}}, {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 3, "lastState": {"terminated": {"exitCode": 1}}}
+    pods = [*(driver_pod(f"node-{number}", **up) for number in (7, 3, 5, 1, 4)), driver_pod("node-2", **crashed), driver_pod("new", **pulling),
+            driver_pod("node-1", **up), driver_pod("orphaned", owner="gone", **up)]
+    cluster = Cluster(workloads=[driver("ours"), driver("refuses", privileged=False), driver("copied", manager="helm")], pods=pods)
+    assert fleet_drivers.daemon_sets(t.cast(t.Any, cluster)) == [{
+        "namespace": "n", "name": "ours", "pool": "training", "class": "c1", "version": "595.91.07", "kernel": "6.8", "image": "mirror/driver:595",
+        "node_affinity": {"the": "terms"}, "running": 6, "nodes": ["node-1", "node-2", "node-3", "node-4", "node-5"],
+    }]
+
+
+def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
+    cluster = Cluster()
+    assert summary(cluster)["driver_daemon_sets"] == []
+    assert "Pod" not in cluster.read
 
 
 @pytest.mark.parametrize(

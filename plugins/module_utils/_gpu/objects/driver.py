@@ -11,10 +11,10 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, namespaces, placement, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, driver_running, namespaces, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass, read_fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import DriverInCluster, Fleet, NodeClass, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROVIDERS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
@@ -91,7 +91,8 @@ def _overall(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[s
 def _objects(
     manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
 ) -> list[Manifest]:
-    ours = not providers or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
+    running = any(one.running for one in fleet.drivers)
+    ours = running or not providers or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
     platform = platforms.of(fleet.distribution)
     kept = [
         one for one in manifests
@@ -152,12 +153,28 @@ def _drivers(
         if provider == "hwaccel" and not classes:
             made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it has joined")
     made.notes += sorted(set(maker.notes))
+    staying = driver_running.staying(fleet, {one for one, _sentence in maker.without} - maker.served)
+    found, notes = driver_running.keep(found, staying, maker)
+    made.notes += notes
+    made.faults += _elsewhere(staying, take(manifests, "DaemonSet", DRIVER)["metadata"]["namespace"])
+    without = sorted({sentence for node_class, sentence in maker.without if not any(driver_running.takes(one, node_class, fleet) for one in staying)})
     seen = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
-    if maker.without and len(set(maker.without)) >= len({(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}):
+    if without and len(without) >= len({(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}):
         next_step = "boot a kernel that has one, add your own to driver_precompiled_images, or set provider host"
-        made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(sorted(set(maker.without))[:3]), next_step))
-    made.notes += [f"will fail at the driver gate: {sentence}" for sentence in sorted(set(maker.without))]
+        made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(without[:3]), next_step))
+    made.notes += [f"will fail at the driver gate: {sentence}" for sentence in without]
     return found
+
+
+def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fault]:
+    """Pods are kept from a node that has a driver only within one namespace."""
+    return [
+        Fault(
+            f"driver DaemonSet {one.name} runs on {one.running} nodes in namespace {one.namespace}", f"namespace {namespace}",
+            "two drivers would meet on these nodes", f"set hwaccel_namespace to {one.namespace}, or run hwaccel.gpu.teardown first",
+        )
+        for one in drivers if one.namespace != namespace
+    ]
 
 
 def _as_labelled(one: NodeClass) -> NodeClass:

@@ -17,7 +17,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DriverImage, NoDriverImage, choose, label_value, object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, digest, set_env, text
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, NodeClass
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import DriverInCluster, Fleet, NodeClass
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_tag
 
 #: Where an OS keeps package repositories and certificates, for modules that are built in place.
 _BUILD_FOLDERS = {
@@ -58,8 +59,10 @@ class DriverDaemonSets:
         self._manifest, self._fleet, self._options = manifest, fleet, options
         self._gpu = placement.gpu_present(foreign_nfd=bool(fleet.found("nfd")), integrated=False)
         self.notes: list[str] = []
-        #: Classes that no image fits, as sentences.
-        self.without: list[str] = []
+        #: Classes that no image fits, each with a sentence.
+        self.without: list[tuple[NodeClass, str]] = []
+        #: Classes that got an image.
+        self.served: set[NodeClass] = set()
 
     def of(self, wanted: Wanted, classes: c.Sequence[NodeClass]) -> list[Manifest]:
         """The DaemonSets of one pool and version: one a class, and for each operating system one for other kernels."""
@@ -68,7 +71,7 @@ class DriverDaemonSets:
         for one in sorted(set(classes)):
             if not one.os_id:
                 # Without it a DaemonSet would take nodes of all others.
-                self.without.append(f"pool {wanted.pool}: the operating system of nodes with kernel {one.kernel} is not known")
+                self.without.append((one, f"pool {wanted.pool}: the operating system of nodes with kernel {one.kernel} is not known"))
                 continue
             machine = (one.os_id, one.os_version, one.architecture)
             covered.setdefault(machine, set())
@@ -78,10 +81,24 @@ class DriverDaemonSets:
                 continue
             if kernel != one.kernel:
                 self.notes.append(f"kernel {one.kernel} is selected by the label value {kernel}")
+            self.served.add(one)
             covered[machine].add(kernel)
             made[(kernel, *machine)] = self._of_class(wanted, one, kernel, image)
         rest = [self._rest(wanted, machine, kernels) for machine, kernels in sorted(covered.items())]
         return [*made.values(), *rest]
+
+    def again(self, there: DriverInCluster) -> Manifest:
+        """One that is in the cluster, as this collection would make it today: its own name, image and nodes, and whatever the manifest says."""
+        made = self._labelled(there.name, there.key, there.pool, there.version)
+        os_id = next((value for term in there.terms for one in term if one["key"] == names.OS_ID_LABEL for value in one.get("values", ())), "")
+        tag = image_tag(there.image)
+        # A precompiled image's tag names the kernel.
+        source = "precompiled" if there.kernel and there.kernel in tag else "build"
+        self._run(made, DriverImage(tag, there.version, source, "", ""), os_id)
+        if there.kernel:
+            made["spec"]["template"]["metadata"]["labels"][names.DRIVER_KERNEL_LABEL] = there.kernel
+        placement.place(made, there.terms)
+        return made
 
     def _image(self, wanted: Wanted, one: NodeClass) -> DriverImage | None:
         options = self._options
@@ -91,7 +108,7 @@ class DriverDaemonSets:
                 precompiled=options.precompiled, builds=options.builds,
             )
         except NoDriverImage as error:
-            self.without.append(f"pool {wanted.pool}: {error}")
+            self.without.append((one, f"pool {wanted.pool}: {error}"))
             return None
         self.notes.append(f"pool {wanted.pool}: driver {image.version} as {image.tag} ({image.why})")
         return image
@@ -101,7 +118,7 @@ class DriverDaemonSets:
         made = self._named(wanted, key, object_name(one.kernel, 24))
         self._run(made, image, one.os_id)
         self._select(made, wanted, (one.os_id, one.os_version, one.architecture), placement.need(names.KERNEL_LABEL, "In", kernel))
-        made["spec"]["template"]["metadata"]["labels"][names.OURS + "kernel"] = label_value(one.kernel)
+        made["spec"]["template"]["metadata"]["labels"][names.DRIVER_KERNEL_LABEL] = label_value(one.kernel)
         return made
 
     def _rest(self, wanted: Wanted, machine: tuple[str, str, str], kernels: c.Collection[str]) -> Manifest:
@@ -121,15 +138,19 @@ class DriverDaemonSets:
         return made
 
     def _named(self, wanted: Wanted, key: tuple[str, ...], what: str) -> Manifest:
-        made = copy.deepcopy(self._manifest)
         suffix = digest(key, 6)
-        name = f"{made['metadata']['name']}-{object_name(wanted.pool, 20)}-{what}"[:_LONGEST_NAME].rstrip("-.")
-        made["metadata"]["name"] = f"{name}-{suffix}"
+        name = f"{self._manifest['metadata']['name']}-{object_name(wanted.pool, 20)}-{what}"[:_LONGEST_NAME].rstrip("-.")
+        return self._labelled(f"{name}-{suffix}", suffix, label_value(wanted.pool), label_value(wanted.version))
+
+    def _labelled(self, name: str, key: str, pool: str, version: str) -> Manifest:
+        """pool, version: as label values."""
+        made = copy.deepcopy(self._manifest)
+        made["metadata"]["name"] = name
         template = made["spec"]["template"]
-        made["spec"]["selector"]["matchLabels"][names.OURS + "class"] = suffix
-        template["metadata"]["labels"][names.OURS + "class"] = suffix
+        made["spec"]["selector"]["matchLabels"][names.DRIVER_CLASS_LABEL] = key
+        template["metadata"]["labels"][names.DRIVER_CLASS_LABEL] = key
         for labels in (made["metadata"].setdefault("labels", {}), template["metadata"]["labels"]):
-            labels.update({names.OURS + "pool": label_value(wanted.pool), names.DRIVER_VERSION_WANTED_LABEL: label_value(wanted.version)})
+            labels.update({names.DRIVER_POOL_LABEL: pool, names.DRIVER_VERSION_WANTED_LABEL: version})
         return made
 
     def _run(self, made: Manifest, image: DriverImage, os_id: str) -> None:

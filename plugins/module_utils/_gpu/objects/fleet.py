@@ -12,6 +12,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import node_sets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.osnames import os_of_image
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import DEFAULT, Pool, parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
@@ -39,8 +40,27 @@ class NodeClass:
 
 
 @dataclasses.dataclass(frozen=True)
+class DriverInCluster:
+    """A driver DaemonSet that is there. terms: the nodes that it takes. running: nodes on which it has started a driver, `nodes` some of their names.
+
+    kernel: as a label value, "" for the one that takes kernels not seen before. key: the value of its selector.
+    """
+
+    namespace: str
+    name: str
+    key: str
+    pool: str
+    version: str
+    kernel: str
+    image: str
+    terms: tuple[node_sets.Term, ...]
+    running: int = 0
+    nodes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Fleet:
-    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked."""
+    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked. drivers: DaemonSets of ours."""
 
     pools: tuple[Pool, ...]
     gpus: tuple[NodeClass, ...]
@@ -49,6 +69,7 @@ class Fleet:
     version: tuple[int, int] = (1, 36)
     existing: c.Mapping[str, c.Sequence[c.Mapping[str, t.Any]]] = dataclasses.field(default_factory=dict)
     cluster_uid: str = ""
+    drivers: tuple[DriverInCluster, ...] = ()
 
     def found(self, *components: str) -> list[str]:
         """Foreign components as "DaemonSet kube-system/nvidia-device-plugin"."""
@@ -87,7 +108,7 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
         gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if row.get("gpu_present") or row.get("gpu_assumed")}))
         return Fleet(
             pools, gpus, True, str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
-            facts.get("existing") or {}, str(facts.get("cluster_uid") or ""),
+            facts.get("existing") or {}, str(facts.get("cluster_uid") or ""), tuple(map(_driver, facts.get("driver_daemon_sets") or ())),
         ), faults
     assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _declared_classes(pool.name, machines.get(pool.name, ()), faults)}))
     return Fleet(pools, assumed, False), faults
@@ -114,6 +135,14 @@ def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass
         os_version=str(row.get("os_version") or ""), architecture=str(row.get("architecture") or ""), runtime=str(row.get("runtime") or "containerd"),
         host_driver=str(row.get("host_driver") or ""), assumed=bool(row.get("gpu_assumed")) and not row.get("gpu_present"),
         nodes=int(row.get("count") or 0), labelled=str(row.get("nfd_kernel") or ""),
+    )
+
+
+def _driver(row: c.Mapping[str, t.Any]) -> DriverInCluster:
+    return DriverInCluster(
+        namespace=str(row["namespace"]), name=str(row["name"]), key=str(row["class"]), pool=str(row["pool"]), version=str(row["version"]),
+        kernel=str(row["kernel"]), image=str(row["image"]), terms=tuple(node_sets.read(row["node_affinity"])),
+        running=int(row["running"]), nodes=tuple(map(str, row["nodes"])),
     )
 
 

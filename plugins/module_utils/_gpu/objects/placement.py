@@ -69,7 +69,7 @@ def outside(pools: c.Iterable[Pool]) -> list[Term]:
         if not pool.selector and not pool.nodes:
             continue
         for term in pool_terms(pool):
-            terms = both(terms, [(_negated(requirement),) for requirement in term])
+            terms = both(terms, [(negated(requirement),) for requirement in term])
     return terms
 
 
@@ -114,7 +114,8 @@ def _requirement(one: selectors.Requirement) -> Requirement:
     return need(one.key, one.operator, *one.values)
 
 
-def _negated(requirement: Requirement) -> Requirement:
+def negated(requirement: Requirement) -> Requirement:
+    """The requirement that exactly the other nodes meet."""
     opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[requirement["operator"]]
     return {**requirement, "operator": opposite}
 
