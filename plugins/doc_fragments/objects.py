@@ -24,12 +24,18 @@ options:
       cluster_uid:
         description: The uid of the namespace C(kube-system) that the inventory means.
         type: str
+      distribution:
+        description: V(kubernetes), V(openshift), V(k3s) or V(rke2), where no cluster was asked. Another one that was asked is a fault.
+        type: str
       image_pull_secrets:
         description: Names of Secrets in the pods' namespace.
         type: list
         elements: str
       image_registry:
         description: Takes the place of the registry's host in each image reference.
+        type: str
+      kubernetes_version:
+        description: Minor version of Kubernetes, such as V("1.36"), where no cluster was asked. Another one that was asked is a fault.
         type: str
       namespaces_before:
         description: Names of Namespaces that an earlier stage of the run brings.

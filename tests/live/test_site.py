@@ -82,6 +82,32 @@ def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
         assert predicted[name] == rows, name
 
 
+def holds(whole: t.Any, part: t.Any) -> bool:
+    """Whether all that was rendered is in what the server would store, which adds defaults and labels of the set."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and holds(whole[key], value) for key, value in part.items())
+    if isinstance(part, list):
+        return isinstance(whole, list) and len(whole) == len(part) and all(map(holds, whole, part))
+    return bool(whole == part)
+
+
+def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
+    shown = {}
+    for result in first["planned"].results("manifest_set"):
+        for entry in result["diff"]:
+            one = entry["after"]
+            shown[one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]] = one
+    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
+    platform = {"hwaccel_distribution": "kubernetes", "hwaccel_kubernetes_version": "1.36"}
+    pools = [POOLS[0] | {"machines": machines}]
+    run = playbook("render", {"one": cluster("/nowhere", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), **platform)})
+    assert run.rc == 0, run.stdout
+    written = [one for path in (tmp_path / "one").iterdir() for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    rendered = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in written}
+    assert rendered.keys() == shown.keys()
+    assert [key for key, one in rendered.items() if not holds(shown[key], one)] == []
+
+
 def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
     assert first["done"].rc == 0, first["done"].stdout
     assert allocatable(first["sandbox"]) == {"general-0": "0", "training-0": "8", "training-1": "8", "training-2": "8"}

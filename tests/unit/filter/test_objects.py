@@ -60,6 +60,37 @@ def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ({"distribution": "k3s"}, "the cluster is kubernetes, not k3s"), ({"distribution": "nomad"}, "distribution 'nomad' is unknown"),
+        ({"kubernetes_version": "1.35"}, "the cluster runs Kubernetes 1.36, not 1.35"),
+        ({"kubernetes_version": 1.3}, "Kubernetes version '1.3' cannot be read"),
+        ({"distribution": "kubernetes", "kubernetes_version": "v1.36.1"}, ""), ({"distribution": "", "kubernetes_version": None}, ""),
+    ],
+)
+def test_another_platform_than_declared_is_a_fault(role: str, declared: dict[str, t.Any], told: str) -> None:
+    assert [fault["what"] for fault in run(role, stack.fleet(), **declared)["faults"]] == ([told] if told else [])
+
+
+def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
+    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
+
+    def planned(**declared: t.Any) -> tuple[set[str], str]:
+        plan = run("driver", None, pools=[TRAINING | {"machines": machines}], **declared)
+        assert plan["faults"] == []
+        volumes = {one["name"]: one for one in daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]["volumes"]}
+        return {one["kind"] for one in plan["objects"]}, volumes["runtime-socket"]["hostPath"]["path"]
+
+    kinds, socket = planned()
+    assert {"RuntimeClass", "ValidatingAdmissionPolicy"} <= kinds
+    assert socket == "/run/containerd"
+    kinds, socket = planned(distribution="k3s", kubernetes_version="1.29")
+    assert not {"RuntimeClass", "ValidatingAdmissionPolicy"} & kinds
+    assert socket == "/run/k3s/containerd"
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
 def test_what_is_given_stays_as_it_was(role: str) -> None:
     fleet, settings = stack.fleet(stack.node_class()), stack.settings(role, pools=[TRAINING])
     before = repr((fleet, settings))

@@ -32,6 +32,7 @@ _SWITCHES = {PLUGIN: "device-plugin", DISCOVERY: "gpu-feature-discovery"}
 def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
     """Objects of the set `device-plugin`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
+    fleet = platforms.as_declared(fleet, settings)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)

@@ -28,6 +28,7 @@ _GUARD_FROM = (1, 32)
 def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
     """Objects of the set `driver`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
+    fleet = platforms.as_declared(fleet, settings)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     settings, unsafe = credentials.taken_out(settings)

@@ -19,6 +19,7 @@ _COMPONENT = Component("feature_discovery", "Node Feature Discovery", ("nfd",), 
 def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
     """Objects of the set `feature-discovery`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
+    fleet = platforms.as_declared(fleet, settings)
     made = Plan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)

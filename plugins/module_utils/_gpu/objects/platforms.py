@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import posixpath
+import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, set_env, text
@@ -94,10 +95,46 @@ def _scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
     }]
 
 
+def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
+    """The fleet on the platform that is declared, where no cluster was asked; what a cluster says of itself stays."""
+    if fleet.seen:
+        return fleet
+    distribution, version = text(settings.get("distribution")) or fleet.distribution, _declared_version(settings) or fleet.version
+    return dataclasses.replace(fleet, distribution=distribution, version=version)
+
+
 def identity_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    """The cluster is not the one that the inventory means."""
+    """The cluster is not the one that the inventory means, or not of the platform that it names."""
+    return [*_uid_faults(fleet, settings), *_platform_faults(fleet, settings)]
+
+
+def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
     wanted = text(settings.get("cluster_uid"))
     if not wanted or not fleet.cluster_uid or wanted == fleet.cluster_uid:
         return []
     why = f"the uid of kube-system is {fleet.cluster_uid}, hwaccel_cluster_uid says {wanted}"
     return [Fault("this is another cluster than the inventory means", "", why, "correct the connection, or hwaccel_cluster_uid")]
+
+
+def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
+    faults = []
+    distribution, told, version = text(settings.get("distribution")), text(settings.get("kubernetes_version")), _declared_version(settings)
+    if distribution and distribution not in PLATFORMS:
+        faults.append(Fault(f"distribution {distribution!r} is unknown", "hwaccel_distribution", "", f"choose one of {', '.join(PLATFORMS)}"))
+    elif distribution and distribution != fleet.distribution:
+        what, next_step = f"the cluster is {fleet.distribution}, not {distribution}", "correct the connection, or hwaccel_distribution"
+        faults.append(Fault(what, "hwaccel_distribution", "", next_step))
+    if told and version is None:
+        why = "without quotes YAML reads 1.30 as the number 1.3"
+        faults.append(Fault(f"Kubernetes version {told!r} cannot be read", "hwaccel_kubernetes_version", why, 'write it in quotes, as "1.36"'))
+    elif version and version != fleet.version:
+        seen, wanted = (".".join(map(str, one)) for one in (fleet.version, version))
+        next_step = "correct the connection, or hwaccel_kubernetes_version (and render again)"
+        faults.append(Fault(f"the cluster runs Kubernetes {seen}, not {wanted}", "hwaccel_kubernetes_version", "", next_step))
+    return faults
+
+
+def _declared_version(settings: c.Mapping[str, t.Any]) -> tuple[int, int] | None:
+    """Major and minor; None where nothing that can be read is declared."""
+    found = re.fullmatch(r"v?1\.(\d{2,})([.+-].*)?", text(settings.get("kubernetes_version")))
+    return (1, int(found[1])) if found else None
