@@ -126,6 +126,20 @@ def test_openshift_accounts_may_use_their_constraints() -> None:
     assert used["nvidia-driver-scc"] == used["nvidia-device-plugin-scc"] == ["privileged"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [({}, True), ({"source": "build"}, True), ({"provider": "host"}, False), ({"provider": "existing"}, False),
+     ({"source": "precompiled", "precompiled_images": ["595-5.14.0-570.el9-rhcos4.20"]}, False)],
+)
+def test_what_cannot_be_built_on_openshift_is_refused(settings: dict[str, t.Any], refused: bool) -> None:
+    node_class = stack.node_class(kernel="5.14.0-570.el9", os_id="rhcos", os_version="4.20")
+    openshift = {"distribution": "openshift", "version": "v1.33.0"}
+    plan = run("driver", stack.fleet(node_class, platform=openshift), pools=[TRAINING], **settings)
+    assert ("drivers cannot be built on openshift" in [fault["what"] for fault in plan["faults"]]) is refused
+    if not refused:
+        assert plan["faults"] == []
+
+
 def test_old_clusters_go_without_the_admission_policy() -> None:
     def kinds(version: str) -> set[str]:
         return {one["kind"] for one in run("driver", stack.fleet(platform={"distribution": "kubernetes", "version": version}))["objects"]}

@@ -209,6 +209,17 @@ def test_a_plugin_for_each_configuration_that_a_pool_asks_for() -> None:
     assert "nowhere" in unknown["faults"][0]["text"]
 
 
+@pytest.mark.parametrize("name", ["default", "shared"])
+def test_sharing_by_mps_is_refused_where_a_pool_asks_for_it(name: str) -> None:
+    mps = {"sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}
+    pools = [TRAINING | {"plugin_config": "" if name == "default" else name}]
+    plan = run("device_plugin", stack.fleet(stack.node_class()), pools=pools, configs={name: mps})
+    (fault,) = plan["faults"]
+    assert (fault["what"], fault["where"]) == ("pool training: GPUs cannot be shared by MPS yet", f"device_plugin_configs {name}")
+    assert run("device_plugin", stack.fleet(stack.node_class()), pools=[TRAINING], configs={"unused": mps})["faults"] == []
+    assert run("device_plugin", stack.fleet(), provider="existing", pools=pools, configs={name: mps})["faults"] == []
+
+
 # -- the small ones
 
 

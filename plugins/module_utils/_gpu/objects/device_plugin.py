@@ -70,7 +70,11 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: Plan) -> dict[str,
         if name not in configs:
             next_step = f"add it to device_plugin_configs, or use one of {', '.join(sorted(configs))}"
             made.faults.append(Fault(f"pool {pool.name}: device plugin configuration {name!r} is not there", "plugin_config", "", next_step))
-        elif name != DEFAULT_CONFIG and pool not in none:
+            continue
+        if ((configs[name] or {}).get("sharing") or {}).get("mps"):
+            why, next_step = "its control daemon is not deployed, and without it the plugin offers no GPU", "share them by timeSlicing, or by MIG"
+            made.faults.append(Fault(f"pool {pool.name}: GPUs cannot be shared by MPS yet", f"device_plugin_configs {name}", why, next_step))
+        if name != DEFAULT_CONFIG and pool not in none:
             special.setdefault(name, []).extend(placement.both(gpu, placement.of_pool(pool.name, fleet.pools)))
     apart = [pool for pool in fleet.pools if pool in none or (pool.plugin_config or DEFAULT_CONFIG) != DEFAULT_CONFIG]
     return {DEFAULT_CONFIG: placement.both(gpu, placement.outside(apart)), **dict(sorted(special.items()))}

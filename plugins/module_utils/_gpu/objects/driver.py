@@ -102,6 +102,7 @@ def _objects(
         and not (one["apiVersion"].startswith("admissionregistration") and fleet.version < _GUARD_FROM)
     ]
     if ours:
+        made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
         kept += _drivers(manifests, settings, fleet, providers, made)
     clients = _client_terms(fleet, providers)
     kept += _toolkits(manifests, settings, fleet, providers, clients, made)
@@ -109,6 +110,12 @@ def _objects(
     placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
     kept.append(validator)
     return kept + platforms.extra_objects(platform, kept)
+
+
+def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
+    """Pools whose driver may be built on a node: where no precompiled one fits, and for kernels that nobody has seen yet."""
+    brought = [name for name, provider in providers.items() if provider == "hwaccel"]
+    return [name for name in brought if any(one.source != "precompiled" for one in _wanted(name, fleet, settings))]
 
 
 def _brings(name: str, provider: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> bool:

@@ -18,17 +18,21 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 
 @dataclasses.dataclass(frozen=True)
 class Platform:
-    """socket: of containerd; brings_runtime_class: it has a RuntimeClass `nvidia` of its own; scc: pods need SecurityContextConstraints."""
+    """socket: of containerd; brings_runtime_class: it has a RuntimeClass `nvidia` of its own; scc: pods need SecurityContextConstraints.
+
+    builds: driver containers can build modules on its nodes.
+    """
 
     socket: str = "/run/containerd/containerd.sock"
     brings_runtime_class: bool = False
     scc: bool = False
+    builds: bool = True
 
 
 _KUBERNETES = Platform()
 _RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
 PLATFORMS: dict[str, Platform] = {
-    "kubernetes": _KUBERNETES, "openshift": Platform(scc=True), "k3s": _RANCHER,
+    "kubernetes": _KUBERNETES, "openshift": Platform(scc=True, builds=False), "k3s": _RANCHER,
     # RKE2 has K3s' containerd, and no RuntimeClass objects of its own.
     "rke2": Platform(socket=_RANCHER.socket),
 }
@@ -93,6 +97,15 @@ def _scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": metadata["name"]},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
     }]
+
+
+def build_faults(distribution: str, pools: c.Collection[str]) -> list[Fault]:
+    """Kernel headers of RHCOS are in no package repository, only in the Driver Toolkit's image, from which NVIDIA's operator runs a sidecar."""
+    if of(distribution).builds or not pools:
+        return []
+    why = "a driver is built there inside the Driver Toolkit's image, and this collection has no such sidecar yet"
+    next_step = "set driver_source: precompiled and name your images in driver_precompiled_images, or let NVIDIA's GPU Operator bring the driver"
+    return [Fault(f"drivers cannot be built on {distribution}", f"pools {', '.join(sorted(pools))}", why, next_step)]
 
 
 def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
