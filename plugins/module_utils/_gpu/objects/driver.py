@@ -11,7 +11,15 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import credentials, driver_running, namespaces, placement, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import (
+    credentials,
+    driver_running,
+    namespaces,
+    node_guard,
+    placement,
+    platforms,
+    references,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import DriverInCluster, Fleet, NodeClass, read_fleet
@@ -21,8 +29,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"
 #: Providers whose pools get toolkit and validator.
 _PROVEN = ("hwaccel", "host")
-#: Kubernetes from which on admission policies are stable (1.30) and tokens name their node (1.32).
-_GUARD_FROM = (1, 32)
 
 
 def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
@@ -99,8 +105,8 @@ def _objects(
         one for one in manifests
         if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
         and not (one["kind"] == "RuntimeClass" and platform.brings_runtime_class)
-        and not (one["apiVersion"].startswith("admissionregistration") and fleet.version < _GUARD_FROM)
     ]
+    kept = node_guard.fitted(kept, fleet.version, made)
     if ours:
         made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
         kept += _drivers(manifests, settings, fleet, providers, made)
