@@ -54,6 +54,9 @@ options:
       repository:
         description: Repository of driver images, without tag.
         type: str
+      runtime_config:
+        description: containerd's configuration file on the nodes, where it is not at the usual place.
+        type: str
       runtime_socket:
         description: Socket of the container runtime, where it is not at the distribution's place.
         type: str

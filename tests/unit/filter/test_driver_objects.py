@@ -115,6 +115,23 @@ def test_distributions_are_data(distribution: str, socket: str, has_class: bool)
     assert any(one["kind"] == "RuntimeClass" for one in plan["objects"]) is has_class
 
 
+def test_a_configuration_file_elsewhere_is_mounted_from_there() -> None:
+    """For containerd alone: CRI-O reads drop-ins from where its package says."""
+    fleet, pools = stack.fleet(stack.node_class(), stack.node_class("inference", runtime="cri-o")), [TRAINING, INFERENCE]
+    folders = {}
+    for one in daemon_sets(run("driver", fleet, pools=pools, runtime_config="/etc/k0s/containerd.d/nvidia.toml"), "nvidia-container-toolkit"):
+        spec = one["spec"]["template"]["spec"]
+        main = spec["containers"][0]
+        env = {entry["name"]: entry.get("value") for entry in main["env"]}
+        folder = next(volume["hostPath"]["path"] for volume in spec["volumes"] if volume["name"] == "runtime-config")
+        assert {mount["mountPath"] for mount in main["volumeMounts"] if mount["name"] == "runtime-config"} == {"/runtime/config-dir"}
+        assert env.get("CONTAINERD_CONFIG", env["RUNTIME_CONFIG"]) == env["RUNTIME_CONFIG"]
+        folders[env["RUNTIME"]] = folder, env["RUNTIME_CONFIG"]
+    assert folders == {
+        "containerd": ("/etc/k0s/containerd.d", "/runtime/config-dir/nvidia.toml"), "crio": ("/etc/crio", "/runtime/config-dir/config.toml"),
+    }
+
+
 def test_openshift_accounts_may_use_their_constraints() -> None:
     openshift = {"distribution": "openshift", "version": "v1.35.0"}
     used = {}

@@ -229,7 +229,8 @@ def _toolkits(
             made.faults.append(_runtime_fault(runtime, proven))
             continue
         toolkit = take(manifests, "DaemonSet", TOOLKIT)
-        platforms.set_runtime(toolkit, runtime, platforms.of(fleet.distribution), text(settings.get("runtime_socket")))
+        own = text(settings.get("runtime_socket")), text(settings.get("runtime_config"))
+        platforms.set_runtime(toolkit, runtime, platforms.of(fleet.distribution), *own)
         terms = placement.both(clients, [(placement.switch("container-toolkit"),)])
         if len(runtimes) > 1:
             toolkit["metadata"]["name"] += f"-{runtime}"

@@ -49,25 +49,31 @@ def of(distribution: str) -> Platform:
     return PLATFORMS.get(distribution, _KUBERNETES)
 
 
-def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str = "") -> None:
-    """Make a toolkit DaemonSet write this runtime's configuration. socket: where it is not at the platform's place."""
+def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str = "", config: str = "") -> None:
+    """Make a toolkit DaemonSet write this runtime's configuration. socket and config: of containerd, where they are not at the usual places.
+
+    As NVIDIA's operator does it (transformRuntimeConfigAndSocketMounts in gpu-operator v26.7.0): the file's folder is mounted, and the toolkit is
+    told the file's place in its container.
+    """
     spec = toolkit["spec"]["template"]["spec"]
     main = spec["containers"][0]
     folder, name, drop_ins, drop_in = RUNTIMES[runtime]
-    config = f"/runtime/config-dir/{name}"
+    if config and runtime == "containerd":
+        folder, name = posixpath.split(config)
+    inside_config = f"/runtime/config-dir/{name}"
     set_env(main, {
-        "RUNTIME": "crio" if runtime == "cri-o" else runtime, "RUNTIME_CONFIG": config,
+        "RUNTIME": "crio" if runtime == "cri-o" else runtime, "RUNTIME_CONFIG": inside_config,
         "RUNTIME_DROP_IN_CONFIG": f"/runtime/config-dir.d/{drop_in}", "RUNTIME_DROP_IN_CONFIG_HOST_PATH": f"{drop_ins}/{drop_in}",
     })
     paths = {"runtime-config": folder, "runtime-drop-in": drop_ins}
     if runtime == "cri-o":
-        main["env"] = [entry for entry in main["env"] if entry["name"] not in _CONTAINERD_ONLY] + [{"name": "CRIO_CONFIG", "value": config}]
+        main["env"] = [entry for entry in main["env"] if entry["name"] not in _CONTAINERD_ONLY] + [{"name": "CRIO_CONFIG", "value": inside_config}]
         for holder, field in ((main, "volumeMounts"), (spec, "volumes")):
             holder[field] = [entry for entry in holder[field] if entry["name"] != "runtime-socket"]
     else:
         at = socket or platform.socket
         inside = f"/runtime/sock-dir/{posixpath.basename(at)}"
-        set_env(main, {"RUNTIME_SOCKET": inside, "CONTAINERD_SOCKET": inside, "CONTAINERD_CONFIG": config})
+        set_env(main, {"RUNTIME_SOCKET": inside, "CONTAINERD_SOCKET": inside, "CONTAINERD_CONFIG": inside_config})
         paths["runtime-socket"] = posixpath.dirname(at)
     for volume in spec["volumes"]:
         if volume["name"] in paths:
