@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scripts of the driver role's own manifests on one simulated node: what opens a gate, what keeps it open, what closes it."""
+"""The roles' own manifests on one simulated node: what opens a gate, what keeps it open, what closes it, and what a closed one does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack as roles
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from stack import DEVICE_PLUGIN, log
+from stack import log
+
+from fleet_agent.loop import Killed
 
 FOLDER = "/run/nvidia/validations"
 HOST_DRIVER = "595.91.07"
@@ -21,12 +23,13 @@ FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
 
 
 class Node:
-    """A machine with the role's pods on it."""
+    """A machine with the roles' pods on it."""
 
     def __init__(self, world, **spec):
         self.world, self.kubelet = world, world.node(**spec)
-        found = roles.manifests("driver")
+        found = [one for role in ("driver", "device_plugin") for one in roles.manifests(role)]
         world.store.data |= {("configmap", "ns", one["metadata"]["name"]): one["data"] for one in found if one["kind"] == "ConfigMap"}
+        world.store.data["configmap", "ns", "nvidia-device-plugin-config"] = {"config.yaml": "version: v1\n"}
         self._specs = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found if one["kind"] == "DaemonSet"}
 
     def run(self, name, **main):
@@ -34,8 +37,8 @@ class Node:
         spec["containers"][0].update(main)
         return self.world.pod(self.kubelet, {key: value for key, value in spec.items() if key != "affinity"}, labels={"app": name})
 
-    def plugin(self):
-        return self.world.pod(self.kubelet, DEVICE_PLUGIN)
+    def offered(self):
+        return self.kubelet.devices.allocatable.get("nvidia.com/gpu", 0)
 
     def job(self, gpus):
         container = {"name": "c", "image": "example.com/job:1", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
@@ -66,9 +69,8 @@ class Node:
 def node(world):
     """Proven, with a plugin that offers its GPUs. The driver is the host's: so nothing but the scripts is at work."""
     made = Node(world, host_driver=HOST_DRIVER)
-    made.toolkit, made.validator = made.run("nvidia-container-toolkit"), made.run("nvidia-validator")
-    made.offers = made.plugin()
-    world.until(lambda: made.validator.main[0].ready and made.kubelet.devices.allocatable.get("nvidia.com/gpu") == 8)
+    made.toolkit, made.validator, made.plugin = (made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin"))
+    world.until(lambda: made.validator.main[0].ready and made.offered() == 8)
     return made
 
 
@@ -147,3 +149,44 @@ def test_a_free_gpu_that_fails_loses_its_proof(world, node):
     assert node.file(".cuda-proof") is None
     assert node.file("cuda-ready") is None
 
+
+PRECOMPILED, BUILT = "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04", "nvcr.io/nvidia/driver:580.95.05-ubuntu24.04"
+
+
+def with_driver_container(world, image):
+    """Proven, with the driver of a container."""
+    made = Node(world)
+    made.driver = made.run("nvidia-driver", image=image, env=[{"name": "DRIVER_CONFIG_DIGEST", "value": "1"}])
+    made.toolkit, made.validator, made.plugin = (made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin"))
+    world.until(lambda: made.validator.main[0].ready and made.offered() == 8, 20)
+    return made
+
+
+@pytest.mark.parametrize("image", [PRECOMPILED, BUILT], ids=["precompiled", "built"])
+def test_a_killed_driver_closes_the_gate_and_comes_back(world, image):
+    node = with_driver_container(world, image)
+    node.driver.main[0].signal(Killed())
+    world.until(lambda: node.file("cuda-ready") is None)
+    world.until(lambda: node.validator.main[0].ready and node.offered() == 8, 30)
+    assert node.driver.main[0].ready
+    # What has the modules loaded keeps them, and the plugin with them.
+    assert (node.plugin.main[0].restarts == 0) == (image == BUILT)
+
+
+def test_a_killed_driver_that_must_unload_waits_for_jobs_and_offers_nothing_meanwhile(world):
+    node = with_driver_container(world, PRECOMPILED)
+    job = node.job(2)
+    world.until(lambda: job.main[0].ready)
+    node.driver.main[0].signal(Killed())
+    world.until(lambda: node.offered() == 0, 20)
+    world.until(lambda: "driver is in use" in log(node.driver.main[0]))
+    assert job.main[0].ready
+    world.delete(job, 0)
+    world.until(lambda: node.validator.main[0].ready and node.offered() == 8, 60)
+
+
+def test_a_plugin_outlives_a_gate_that_is_closed_for_a_while(world, node):
+    again = node.replaced(node.validator, "nvidia-validator")
+    world.until(lambda: again.main[0].ready)
+    assert node.plugin.main[0].restarts == 0
+    assert node.offered() == 8

@@ -162,7 +162,7 @@ class Container:
     def _uid(self) -> int:
         """The container's own word, else the pod's, else the image's."""
         for context in (self.spec.get("securityContext"), self.pod.spec.get("securityContext")):
-            if (context or {}).get("runAsUser") is not None:
+            if context and context.get("runAsUser") is not None:
                 return int(context["runAsUser"])
         return images.user(self.image) if self.image else 0
 

@@ -30,7 +30,6 @@ class Mount:
     """A file system that somebody mounted on the machine: visible below `path`."""
 
     path: str
-    owner: str
     sequence: int
     files: dict[str, str]
 
@@ -229,17 +228,10 @@ class Host:
 
     # -- mounts
 
-    def mount(self, path: str, owner: str, files: dict[str, str]) -> None:
+    def mount(self, path: str, files: dict[str, str]) -> None:
         self.mount_sequence += 1
-        self.mounts[path] = Mount(path, owner, self.mount_sequence, files)
+        self.mounts[path] = Mount(path, self.mount_sequence, files)
         self.changed()
-
-    def unmount_of(self, owner: str) -> None:
-        gone = [path for path, mount in self.mounts.items() if mount.owner == owner]
-        for path in gone:
-            del self.mounts[path]
-        if gone:
-            self.changed()
 
     def unmount(self, path: str) -> None:
         if self.mounts.pop(path, None):

@@ -4,7 +4,8 @@
 """The driver container.
 
 Order and messages are those of NVIDIA/gpu-driver-container 06a208c, ubuntu24.04/nvidia-driver (built in place) and
-ubuntu24.04/precompiled/nvidia-driver.
+ubuntu24.04/precompiled/nvidia-driver, which is that of all Ubuntus. The precompiled script of RHEL neither locks nor unloads; no image with it is
+published.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fleet_agent.loop import Park, Process, Sleep, Terminated
 from fleet_agent.view import is_bidirectional
 
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
+ROOT = "/run/nvidia/driver"
 STATE_FILE = "/run/nvidia/nvidia-driver.state"
 DAEMONS = "/run/nvidia/validations/.driver-daemons-status"
 # Kernels that a distribution's archive has headers for, by operating system; any other is nobody's package.
@@ -130,16 +132,17 @@ def _init(proc: Any) -> Process:
         return 1
     host.driver_owner = container.container_id
     container.at_exit.append(lambda: _released(host, container.container_id))
-    digest = proc.env.get("DRIVER_CONFIG_DIGEST", "")
-    view.make_folder("/run/nvidia/validations", True)
-    view.write(DAEMONS, "NotReady\n")
-    stored = view.read(STATE_FILE).strip() if view.is_file(STATE_FILE) else ""
-    if not content.precompiled and digest and "nvidia" in host.modules and stored == digest:
+    if not content.precompiled:
+        view.make_folder("/run/nvidia/validations", True)
+        view.write(DAEMONS, "NotReady\n")
+    if _stays_loaded(proc, content):
         proc.say("The NVIDIA driver is already loaded with the desired configuration, performing userspace-only install")
+        _unmount(proc)
         yield Sleep(proc.clock.delay("driver_load"))
     else:
         if not unload(proc):
             return 1
+        _unmount(proc)
         fault = yield from _prerequisites(proc, content)
         if fault:
             proc.say(fault)
@@ -147,14 +150,26 @@ def _init(proc: Any) -> Process:
         fault = yield from _load(proc, content)
         if fault:
             return 1
-    _finish(proc, digest)
+    _finish(proc, content)
     return (yield from _wait_for_signal(proc))
 
 
+def _stays_loaded(proc: Any, content: images.DriverImage) -> bool:
+    """_should_skip_kernel_module_reload. A precompiled image's script knows no such thing: it unloads first, or ends where it cannot."""
+    digest = proc.env.get("DRIVER_CONFIG_DIGEST", "")
+    stored = proc.view.read(STATE_FILE).strip() if proc.view.is_file(STATE_FILE) else ""
+    return bool(not content.precompiled and digest and "nvidia" in proc.host.modules and stored == digest)
+
+
 def _released(host: Any, owner: str) -> None:
+    """The lock goes with the process. Its mounts stay on the host: a mount namespace that ends is not unmounted elsewhere."""
     if host.driver_owner == owner:
         host.driver_owner = ""
-    host.unmount_of(owner)
+
+
+def _unmount(proc: Any) -> None:
+    proc.say("Unmounting NVIDIA driver rootfs...")
+    proc.host.unmount(ROOT)
 
 
 def _load(proc: Any, content: images.DriverImage) -> Process:
@@ -171,20 +186,20 @@ def _load(proc: Any, content: images.DriverImage) -> Process:
     return ""
 
 
-def _finish(proc: Any, digest: str) -> None:
+def _finish(proc: Any, content: images.DriverImage) -> None:
     """Mount the root file system; it is seen outside only where the volume is mounted Bidirectional."""
-    view, container = proc.view, proc.container
+    view = proc.view
     proc.say("Mounting NVIDIA driver rootfs...")
     files = dict.fromkeys(DRIVER_FILES, "")
-    volume = view.volume("/run/nvidia/driver")
-    if is_bidirectional(volume):
-        place = view.locate("/run/nvidia/driver")
-        proc.host.mount(place.path, container.container_id, files)
-    view.own.update({"/run/nvidia/driver" + name: "" for name in files})
-    if not proc.kubelet.agent.faults.daemons_stuck(proc.host.spec):
-        view.write(DAEMONS, "Ready\n")
-    view.write(STATE_FILE, digest + "\n")
-    proc.say("Storing driver configuration digest...\nDone, now waiting for signal")
+    if is_bidirectional(view.volume(ROOT)):
+        proc.host.mount(view.locate(ROOT).path, files)
+    view.own.update({ROOT + name: "" for name in files})
+    if not content.precompiled:
+        if not proc.kubelet.agent.faults.daemons_stuck(proc.host.spec):
+            view.write(DAEMONS, "Ready\n")
+        view.write(STATE_FILE, proc.env.get("DRIVER_CONFIG_DIGEST", "") + "\n")
+        proc.say("Storing driver configuration digest...")
+    proc.say("Done, now waiting for signal")
 
 
 def _wait_for_signal(proc: Any) -> Process:
@@ -195,5 +210,5 @@ def _wait_for_signal(proc: Any) -> Process:
             proc.say("Caught signal")
             yield Sleep(proc.clock.delay("driver_unload"))
             if unload(proc):
-                proc.say("Unmounting NVIDIA driver rootfs...")
+                _unmount(proc)
                 return 0
