@@ -32,7 +32,8 @@ def code(values: list[str]) -> str:
 
 def on_the_host(row: dict[str, Any]) -> str:
     """Everything that a container without a security context on a node of its own would not have, or has less of."""
-    parts = [name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there]
+    parts = [f"user {row['user']}" if row["user"] else "root"]
+    parts += [name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there]
     parts += [f"capabilities {code(row['capabilities_added'])} more"] * bool(row["capabilities_added"])
     parts += [f"capabilities {code(row['capabilities_dropped'])} less"] * bool(row["capabilities_dropped"])
     parts += [f"SELinux {key} `{value}`" for key, value in row["selinux"].items()]

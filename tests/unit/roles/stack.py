@@ -52,6 +52,21 @@ def everything(role: str) -> list[dict[str, t.Any]]:
     return manifests(role) + parse_manifests(texts(role, apart=True))
 
 
+@functools.cache
+def _image_users() -> dict[str, int]:
+    """By the repository's last name. What Dockerfiles say, as the simulated fleet has it too."""
+    families = load(TOP / "roles" / "sandbox" / "files" / "fleet_agent" / "data" / "images.yaml")["families"]
+    return {name: int(family.get("user", 0)) for name, family in families.items()}
+
+
+def user_of(spec: dict[str, t.Any], container: dict[str, t.Any]) -> int:
+    """uid of a container's processes: its own word, else the pod's, else the image's."""
+    for context in (container.get("securityContext", {}), spec.get("securityContext", {})):
+        if "runAsUser" in context:
+            return int(context["runAsUser"])
+    return _image_users()[container["image"].rpartition(":")[0].rpartition("/")[2]]
+
+
 def settings(role: str, **more: t.Any) -> dict[str, t.Any]:
     """What the role hands to its filter: all settings by their name without the role's."""
     return {name.removeprefix(f"{role}_"): value for name, value in defaults(role).items()} | more

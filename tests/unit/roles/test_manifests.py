@@ -30,7 +30,7 @@ def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) ->
     hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
     mounts = [mount for mount in container.get("volumeMounts", ()) if mount["name"] in hosts]
     return {
-        "workload": name, "container": container["name"], "privileged": security.get("privileged", False),
+        "workload": name, "container": container["name"], "privileged": security.get("privileged", False), "user": stack.user_of(spec, container),
         "capabilities_dropped": security.get("capabilities", {}).get("drop", []), "capabilities_added": security.get("capabilities", {}).get("add", []),
         "host_pid": spec.get("hostPID", False), "host_paths": {hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw" for mount in mounts},
         "selinux": security.get("seLinuxOptions", {}), "scc": "privileged" if hosts else "nonroot-v2",

@@ -1,26 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose the containers' processes are. The images' users are what their Dockerfiles say, as the simulated fleet has them too."""
+"""Whose the containers' processes are."""
 
 from __future__ import annotations
-
-import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 from ansible_collections.hwaccel.gpu.tests.unit.roles.test_manifests import containers
-
-IMAGES = stack.load(stack.TOP / "roles" / "sandbox" / "files" / "fleet_agent" / "data" / "images.yaml")["families"]
-
-
-def user_of(spec: dict[str, t.Any], container: dict[str, t.Any]) -> int:
-    for context in (container.get("securityContext", {}), spec.get("securityContext", {})):
-        if "runAsUser" in context:
-            return int(context["runAsUser"])
-    family = container["image"].rpartition(":")[0].rpartition("/")[2]
-    return int(IMAGES[family].get("user", 0))
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
@@ -30,13 +18,13 @@ def test_who_writes_to_the_host_is_root(role: str) -> None:
         hosts = {volume["name"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
         writes = any(mount["name"] in hosts and not mount.get("readOnly") for mount in container.get("volumeMounts", ()))
         if writes or container.get("securityContext", {}).get("privileged"):
-            assert user_of(spec, container) == 0, f"{name} {container['name']}"
+            assert stack.user_of(spec, container) == 0, f"{name} {container['name']}"
 
 
 def test_nobody_else_is_root_without_a_reason() -> None:
     """The gates of the device plugin read one file of the host's root."""
     found = {
         (name, one["name"]) for role in stack.ROLES for name, spec, one in containers(role)
-        if user_of(spec, one) == 0 and not one.get("securityContext", {}).get("privileged")
+        if stack.user_of(spec, one) == 0 and not one.get("securityContext", {}).get("privileged")
     }
     assert found == {("nvidia-device-plugin", "cuda-proof"), ("gpu-feature-discovery", "cuda-proof")}
