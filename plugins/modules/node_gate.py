@@ -268,6 +268,14 @@ released:
   type: list
   elements: str
   sample: []
+switched:
+  description:
+    - Nodes to which this run gave the labels C(nvidia.com/gpu.deploy.COMPONENT=true) that they lacked, or in check mode would.
+    - By them NVIDIA's driver manager makes the pods that use a driver leave the node, before it loads another one. Only at gate V(driver).
+  returned: when the gate has ended
+  type: list
+  elements: str
+  sample: ["training-0"]
 """
 
 import typing as t
@@ -314,7 +322,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         client, check_mode = context.client(), context.check_mode
         released = quarantine.lift(client, params["gate"], check_mode=check_mode)
         taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
-        return Outcome(bool(released or taken), {"gate": params["gate"], "quarantined": [], "released": released})
+        return Outcome(bool(released or taken), {"gate": params["gate"], "quarantined": [], "released": released, "switched": []})
     result = run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
     return Outcome(result.changed, result.values, result.warnings, None, result.failure, result.pending, result.progress)
 

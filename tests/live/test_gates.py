@@ -177,7 +177,7 @@ def _watch_validator(cluster: Cluster, name: str) -> t.Callable[[], bool]:
     pods = cluster.client.resource("v1", "Pod")
 
     def closed() -> bool:
-        found = cluster.client.list(pods, AGENTS, label_selector="app=nvidia-validator", field_selector=f"spec.nodeName={name}").items
+        found = cluster.client.list(pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={name}").items
         conditions = {row["type"]: row["status"] for item in found for row in item["status"].get("conditions") or []}
         return conditions.get("Ready") != "True"
 

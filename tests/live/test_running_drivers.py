@@ -20,9 +20,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 OLD, NEW = "595.91.07", "580.178.04"
 LABEL = "hwaccel.gpu/driver-version"
-#: As docs/drivers.md has it: a driver manager makes only those GPU clients leave whose switch says true.
-CLIENTS = ("operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery")
-ROLL = {LABEL: NEW} | {f"nvidia.com/gpu.deploy.{name}": "true" for name in CLIENTS}
 FLEET: dict[str, t.Any] = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}]}
 LATE = {"name": "late", "count": 1, "labels": {"pool": "gpu"}, "kernel": "6.8.0-57-generic", "gpu": GPU}
 POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
@@ -85,7 +82,7 @@ def test_another_version_restarts_no_driver(cluster: Cluster) -> None:
 
 def test_a_node_takes_it_by_its_label_and_a_new_kernel_by_itself(cluster: Cluster) -> None:
     before = cluster.drivers()
-    cluster.client.patch(cluster.client.resource("v1", "Node"), "gpu-0", "", {"metadata": {"labels": ROLL}})
+    cluster.client.patch(cluster.client.resource("v1", "Node"), "gpu-0", "", {"metadata": {"labels": {LABEL: NEW}}})
     cluster.sandbox.set_fleet(FLEET | {"pools": [*FLEET["pools"], LATE]})
     until(lambda: {name: version for name, (_uid, version) in cluster.drivers().items()} == {"gpu-0": NEW, "gpu-1": OLD, "gpu-2": OLD, "late-0": NEW},
           "gpu-0 and late-0 to get the new version")

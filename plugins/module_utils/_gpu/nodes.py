@@ -79,6 +79,8 @@ class NodeFacts:
     allocatable: tuple[tuple[str, int], ...] = ()
     taints: tuple[tuple[str, str, str], ...] = ()
     quarantined: bool = False
+    #: Each switch of the driver's clients says something.
+    switched: bool = False
     proof: str = ""
 
 
@@ -110,7 +112,8 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         host_driver=_same(_host_driver(labels, tegra)), driver_version=_same(_driver_version(labels)),
         plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
         gpu=_gpu(labels), allocatable=allocatable, taints=taints,
-        quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints), proof=str(annotations.get(names.PROOF) or ""),
+        quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints),
+        switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES), proof=str(annotations.get(names.PROOF) or ""),
     )
 
 

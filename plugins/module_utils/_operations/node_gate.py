@@ -17,7 +17,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER, VALIDATOR
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -25,6 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import A
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import switches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
 
 #: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
@@ -270,9 +271,10 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Result:
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
     result = Result()
     quarantined, released = _mark(gate, plan, check_mode)
-    result.changed = bool(quarantined or released)
+    switched = _switch(gate, check_mode)
+    result.changed = bool(quarantined or released or switched)
     client = None if gate.broken is not None or check_mode else gate.client
-    result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released}
+    result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released, "switched": switched}
     if not check_mode:
         result.warnings += [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0]]
     if not gate.verdicts:
@@ -281,6 +283,15 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Result:
         result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]
         result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken)
     return result
+
+
+def _switch(gate: Gate, check_mode: bool) -> list[str]:
+    """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
+    if gate.settings.gate != "driver" or gate.broken is not None:
+        return []
+    passed = sorted(name for name, verdict in gate.verdicts.items() if verdict.state == chain.PASSED and not gate.fleet.nodes[name].switched)
+    lacking = [name for name in passed if (pod := gate.fleet.pods_of(name).get(DRIVER)) is not None and pod.driver_version]
+    return [name for name in lacking if check_mode or switches.provide(gate.client, name)]
 
 
 def _mark(gate: Gate, plan: marks.Plan, check_mode: bool) -> tuple[list[str], list[str]]:

@@ -1,11 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA's driver manager, which our driver pods run, leaves on nodes: taken back when the driver stack goes.
+"""The GPU Operator's switches (labels nvidia.com/gpu.deploy.<component> of nodes), by which NVIDIA's driver manager makes GPU clients leave.
 
-At each start it writes back the GPU Operator's switches (nvidia.com/gpu.deploy.<component>). One that a node has not comes to be with an
-empty value, which says the same as none; and it marks a node with a driver of its own (NVIDIA/k8s-driver-manager v0.12.0,
-cmd/driver-manager/main.go, rescheduleGPUOperatorComponents and disableContainerizedDriver).
+Before it loads another driver it writes "paused-for-driver-upgrade" where a switch says "true", and nowhere else: without switches the
+modules stay in use, and a driver pod that was deleted never starts again. A switch that a node has not comes to be with an empty value,
+which says the same as none; and it marks a node with a driver of its own (NVIDIA/k8s-driver-manager v0.12.0, cmd/driver-manager/main.go,
+evictGPUOperatorComponents, rescheduleGPUOperatorComponents and disableContainerizedDriver).
 Private to the collection: it can change in any release.
 """
 
@@ -23,8 +24,13 @@ _DRIVER_MANAGER = "driver-manager"
 _PREFIX = names.VENDOR + "gpu.deploy."
 
 
+def provide(client: Client, name: str) -> bool:
+    """Give a node the switches of the driver's clients that it lacks. True where something was written."""
+    return quarantine.rewrite(client, client.resource("v1", "Node"), name, _with)
+
+
 def take_back(client: Client, *, check_mode: bool = False) -> list[str]:
-    """Names of the nodes from which such labels went, or would go. A value that says something stays, whoever wrote it last.
+    """Names of the nodes from which the labels went, or would go, that we or the driver manager wrote, and nobody else.
 
     Where somebody else deploys a driver, their manager writes the same: nothing is taken.
     """
@@ -36,18 +42,29 @@ def take_back(client: Client, *, check_mode: bool = False) -> list[str]:
     return [name for name in found if check_mode or quarantine.rewrite(client, resource, name, _without)]
 
 
-def _left(node: dict[str, t.Any]) -> list[str]:
-    owned = fieldsets.of_object(node, _DRIVER_MANAGER, operation="Update")
+def _with(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
     labels = node["metadata"].get("labels") or {}
-    return sorted(
-        key for key, value in labels.items()
-        if key.startswith(_PREFIX) and (value == "" or (key, value) == (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED))
-        and ("f:metadata", "f:labels", f"f:{key}") in owned
-    )
+    lacking = [switch for switch in names.CLIENT_SWITCHES if not labels.get(switch)]
+    return _labels(node, dict.fromkeys(lacking, "true"))
 
 
 def _without(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
-    left = _left(node)
-    if not left:
-        return None
-    return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": dict.fromkeys(left)}}
+    return _labels(node, dict.fromkeys(_left(node)))
+
+
+def _labels(node: dict[str, t.Any], labels: dict[str, str | None]) -> dict[str, t.Any] | None:
+    return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "labels": labels}} if labels else None
+
+
+def _left(node: dict[str, t.Any]) -> list[str]:
+    labels = node["metadata"].get("labels") or {}
+    ours = fieldsets.union([_owned(node, _DRIVER_MANAGER), _owned(node, quarantine.FIELD_MANAGER)])
+    return sorted(
+        key for key, value in labels.items()
+        if key.startswith(_PREFIX) and ("f:metadata", "f:labels", f"f:{key}") in ours
+        and (value == "" or key in names.CLIENT_SWITCHES or (key, value) == (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED))
+    )
+
+
+def _owned(node: dict[str, t.Any], manager: str) -> fieldsets.FieldSet:
+    return fieldsets.of_object(node, manager, operation="Update")

@@ -33,7 +33,8 @@ FLEET: dict[str, t.Any] = {
     ],
 }
 _LATE = {"name": "late", "count": 1, "gpu": GPU}
-_SWITCHES = [f"nvidia.com/gpu.deploy.{name}" for name in ("operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery")]
+#: Pods that use the driver, by their label app.
+_CLIENTS = ("gpu-feature-discovery", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "nvidia-operator-validator")
 
 World = dict[str, dict[str, t.Any]]
 
@@ -104,12 +105,10 @@ def _happen(made: Sandbox, client: Client) -> None:
     until(lambda: _gpus(client, "late-0") == _gpus(client, "gpu-1") == 8, "the late and the rebooted node to offer their GPUs")
     with _replaced(client, "gpu-1", "nfd-worker", "gpu-feature-discovery"):
         _delete(client, "gpu-1", "nfd-worker", "gpu-feature-discovery")
-    _switch(client, "gpu-0", "true")
     # The driver manager of the new pod makes the clients leave, unloads the driver and lets them come back.
-    with _replaced(client, "gpu-0", "nvidia-driver", "nvidia-validator", "nvidia-container-toolkit", "nvidia-device-plugin", "gpu-feature-discovery"):
+    with _replaced(client, "gpu-0", "nvidia-driver", *_CLIENTS):
         _delete(client, "gpu-0", "nvidia-driver")
     until(lambda: _gpus(client, "gpu-0") == 8, "gpu-0 to offer its GPUs with another driver pod")
-    _switch(client, "gpu-0", None)
     made.set_fleet(FLEET)
     features = client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeature")
     until(lambda: not [item for item in client.list(features).items if "late-0" in item["metadata"]["name"]], "what was found of late-0 to go")
@@ -117,10 +116,6 @@ def _happen(made: Sandbox, client: Client) -> None:
 
 def _gpus(client: Client, node: str) -> int:
     return resources.total(resources.observed(reduce_node(client.get(client.resource("v1", "Node"), node), [])))
-
-
-def _switch(client: Client, node: str, value: str | None) -> None:
-    client.patch(client.resource("v1", "Node"), node, "", {"metadata": {"labels": dict.fromkeys(_SWITCHES, value)}}, field_manager="people")
 
 
 def _pods(client: Client, node: str, apps: c.Sequence[str]) -> dict[str, dict[str, t.Any]]:

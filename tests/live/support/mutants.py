@@ -145,7 +145,7 @@ class Bench:
         def passed() -> bool:
             if stage == "feature_discovery":
                 return _NFD_SEEN in (self.client.get(node, self._node)["metadata"].get("labels") or {})
-            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-validator", field_selector=f"spec.nodeName={self._node}").items
+            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={self._node}").items
             return any(status.get("ready") for item in found for status in item["status"].get("containerStatuses") or [])
 
         until(passed, f"{self._node} to pass {stage}")

@@ -127,6 +127,20 @@ def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock:
     assert waited <= clock.now - began <= waited + 30
 
 
+@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
+def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+    pods = healthy("training-0")
+    for pod in pods:
+        pod["metadata"]["labels"] = ours
+    cluster = FakeCluster([training(0, allocatable=8)], pods, on_idle=clock.advance)
+    planned = run(settings(), cluster, check_mode=True)
+    assert (planned.changed, planned.values["switched"], cluster.writes) == (bool(switched), switched, [])
+    first = run(settings(), cluster)
+    assert (first.changed, first.values["switched"], len(cluster.writes)) == (bool(switched), switched, len(switched))
+    again = run(settings(), cluster)
+    assert (again.changed, again.values["switched"], len(cluster.writes)) == (False, [], len(switched))
+
+
 def test_shortfall_of_gpus(clock: Clock) -> None:
     cluster = FakeCluster([training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
                           [pod for number in range(16) for pod in healthy(f"training-{number}")], on_idle=clock.advance)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA's driver manager leaves on nodes is taken back, and nothing that people or another deployer wrote."""
+"""Nodes get the switches by which the driver manager makes GPU clients leave; all is taken back but what people or another deployer wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, switches
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, quarantine, switches
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import training
 
@@ -36,7 +37,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
 @pytest.mark.usefixtures("others")
 def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
     cluster = FakeCluster([
-        node(0, {DEPLOY + "dcgm": "", DEPLOY + "device-plugin": "true", "nvidia.com/other": ""}, {DEPLOY + "client": ""}),
+        node(0, {DEPLOY + "dcgm": "", DEPLOY + "mig-manager": "true", "nvidia.com/other": ""}, {DEPLOY + "client": ""}),
         node(1, {DEPLOY + "driver": "pre-installed"}),
         node(2, {}, {DEPLOY + "driver": "pre-installed"}),
     ], [])
@@ -57,3 +58,20 @@ def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[st
     others[component].append({"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""})
     assert switches.take_back(cluster) == []
     assert cluster.writes == []
+
+
+@pytest.mark.usefixtures("others")
+def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> None:
+    cluster = FakeCluster([node(0, {DEPLOY + "container-toolkit": ""}, {DEPLOY + "device-plugin": "false"})], [])
+    assert not reduce_node(cluster.objects["Node"]["training-0"]).switched
+    assert switches.provide(cluster, "training-0")
+    given = {DEPLOY + "container-toolkit": "true", DEPLOY + "gpu-feature-discovery": "true", DEPLOY + "operator-validator": "true"}
+    made = cluster.objects["Node"]["training-0"]
+    assert made["metadata"]["labels"].items() >= (given | {DEPLOY + "device-plugin": "false"}).items()
+    assert reduce_node(made).switched
+    assert not switches.provide(cluster, "training-0")
+    fields = {"f:metadata": {"f:labels": {f"f:{key}": {} for key in given}}}
+    made["metadata"]["managedFields"].append({"manager": quarantine.FIELD_MANAGER, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    assert switches.take_back(cluster) == ["training-0"]
+    assert not cluster.objects["Node"]["training-0"]["metadata"]["labels"].keys() & given.keys()
+    assert cluster.objects["Node"]["training-0"]["metadata"]["labels"][DEPLOY + "device-plugin"] == "false"
