@@ -69,7 +69,7 @@ def look(wanted: Wanted) -> Components | None:
     if found := ways.cached(discard=False):
         return found
     failures = [_UNNAMED, _not_cached(wanted)]
-    for possible in (lambda: ways.release(), lambda: ways.build().check_space()):
+    for possible in (ways.release, lambda: ways.build().check_space()):
         try:
             possible()
             return None
