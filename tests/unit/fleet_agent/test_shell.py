@@ -52,6 +52,27 @@ def test_exit_codes(world, script, code):
     assert run(world, script)[0] == code
 
 
+@pytest.mark.parametrize(("command", "code", "lines"), [
+    (["sh", "-c", ". /none || :; echo after"], 2, [".: can't open '/none': No such file or directory"]),
+    (["bash", "-c", ". /none; echo after"], 0, [".: can't open '/none': No such file or directory", "after"]),
+    (["sh", "-c", "source /none; echo after"], 0, ["source: can't open '/none': No such file or directory", "after"]),
+])
+def test_a_file_to_source_that_is_missing_ends_a_posix_shell(world, command, code, lines):
+    """dash and BusyBox's shell, which NVIDIA's images have, end with 2; bash goes on."""
+    found, log = run(world, "", command=command)
+    assert (found, [line.removeprefix("sh: line 1: ") for line in log]) == (code, lines)
+
+
+@pytest.mark.parametrize(("first_line", "code"), [("#!/bin/sh", 2), ("#!/bin/bash", 1)])
+def test_a_script_is_run_by_the_shell_that_its_first_line_names(world, first_line, code):
+    world.store.data[("configmap", "ns", "scripts")] = {"run.sh": f"{first_line}\n. /none\n"}
+    spec = {"restartPolicy": "Never", "volumes": [{"name": "v", "configMap": {"name": "scripts"}}],
+            "containers": [{"name": "c", "image": "busybox:1.36", "command": ["/scripts/run.sh"], "volumeMounts": [{"name": "v", "mountPath": "/scripts"}]}]}
+    pod = world.pod(world.node(), spec)
+    world.until(lambda: "terminated" in pod.main[0].state)
+    assert pod.main[0].state["terminated"]["exitCode"] == code
+
+
 def test_unknown_program_of_a_known_image_is_not_found(world):
     code, lines = run(world, "nvidia-smo", image="nvcr.io/nvidia/gpu-operator:v26.7.0")
     assert (code, lines) == (127, ["sh: line 1: nvidia-smo: command not found"])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +24,8 @@ def is_tool(name: str) -> bool:
     return name in tools.TOOLS or name in shell_builtins.BUILTINS
 
 
-def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: list[str]) -> Process:
-    shell = Shell(proc, execute, arguments)
+def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: list[str], name: str) -> Process:
+    shell = Shell(proc, execute, arguments, posix=name != "bash")
     first = proc.container.image.family == ""
     try:
         node = parse(text)
@@ -66,7 +67,7 @@ def _trapped(shell: Shell) -> Process:
 
 def run_shell(proc: Any, execute: Callable[..., Process]) -> Process:
     """sh [-c script [name args] | file args]"""
-    options, rest = "", list(proc.argv[1:])
+    name, options, rest = posixpath.basename(proc.argv[0]), "", list(proc.argv[1:])
     while rest and rest[0].startswith("-") and len(rest[0]) > 1:
         options += rest.pop(0)[1:]
     if "c" in options:
@@ -75,10 +76,10 @@ def run_shell(proc: Any, execute: Callable[..., Process]) -> Process:
             return 2
         prefix = "".join(f"set -{o}\n" for o in options if o in "eux")
         _direct(proc, rest[0])
-        return (yield from _script(proc, execute, prefix + rest[0], rest[1:] or [proc.argv[0]]))
+        return (yield from _script(proc, execute, prefix + rest[0], rest[1:] or [proc.argv[0]], name))
     if not rest:
-        return (yield from _script(proc, execute, proc.stdin, [proc.argv[0]]))
-    return (yield from run_file(dataclasses.replace(proc, argv=rest), rest[0], execute))
+        return (yield from _script(proc, execute, proc.stdin, [proc.argv[0]], name))
+    return (yield from run_file(dataclasses.replace(proc, argv=rest), rest[0], execute, name))
 
 
 def _direct(proc: Any, script: str) -> None:
@@ -92,13 +93,14 @@ def _direct(proc: Any, script: str) -> None:
         proc.container.ignores_term = proc.container.ignores_term and (name in shell_builtins.BUILTINS or name in tools.TOOLS or name == "sleep")
 
 
-def run_file(proc: Any, path: str, execute: Callable[..., Process]) -> Process:
+def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = "") -> Process:
+    """name: of the shell; without it, the one that the file's first line names."""
     try:
         text = proc.view.read(path)
     except OSError as error:
         proc.say(f"sh: 0: cannot open {path}: {error.strerror}")
         return 2
-    return (yield from _script(proc, execute, text, [path, *proc.argv[1:]]))
+    return (yield from _script(proc, execute, text, [path, *proc.argv[1:]], name or text.partition("\n")[0].rpartition("/")[2]))
 
 
 def run_words(proc: Any, execute: Callable[..., Process]) -> Process:

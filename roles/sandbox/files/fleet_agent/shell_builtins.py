@@ -79,10 +79,13 @@ def _eval(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
 
 
 def _source(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
+    from fleet_agent.shell_run import Exit
     try:
         text = shell.proc.view.read(argv[1])
     except OSError as error:
-        shell.error(f"{argv[1]}: {error.strerror}")
+        shell.error(f"{argv[0]}: can't open '{argv[1]}': {error.strerror}")
+        if argv[0] == "." and shell.posix:
+            raise Exit(2) from error    # POSIX, 2.8.1 Consequences of Shell Errors
         return 1
     return (yield from shell.run(parse(text)))
 

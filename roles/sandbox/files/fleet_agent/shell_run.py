@@ -32,8 +32,9 @@ class Jump(Exception):
 class Shell:
     """State of one shell process."""
 
-    def __init__(self, proc: Any, execute: Callable[..., Process], arguments: list[str]) -> None:
+    def __init__(self, proc: Any, execute: Callable[..., Process], arguments: list[str], posix: bool = True) -> None:
         self.proc, self.execute = proc, execute
+        self.posix = posix      # dash or BusyBox's, not bash: errors of special built-ins end it
         self.variables: dict[str, str] = dict(proc.env)
         self.exported: set[str] = set(proc.env)
         self.arguments = arguments
