@@ -225,6 +225,11 @@ existing:
       type: list
       elements: dict
       returned: success
+    runtime_class:
+      description: Objects of kind C(RuntimeClass) with the handler V(nvidia), which K3s, RKE2 and the GPU Operator bring.
+      type: list
+      elements: dict
+      returned: success
 driver_daemon_sets:
   description:
     - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.

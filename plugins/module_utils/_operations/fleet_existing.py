@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator.
+"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods.
 
 Recognised by what an image is called, under any registry and tag, because names of objects are anybody's choice.
 Private to the collection: it can change in any release.
@@ -18,6 +18,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import U
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 _WORKLOADS = (Resource("apps", "v1", "DaemonSet", "daemonsets", True), Resource("apps", "v1", "Deployment", "deployments", True))
+_RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
+#: What NVIDIA's toolkit calls its runtime in containerd's and CRI-O's configuration.
+_HANDLER = "nvidia"
 #: Our objects are told by who manages their fields, not by a label, which anybody can copy.
 OURS = "hwaccel.gpu/"
 _NFD = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
@@ -28,21 +31,23 @@ _DRIVER = re.compile(r"^(nvidia-(gpu-)?driver|cos-nvidia-installer|nvidia-driver
 
 
 def components(client: Client) -> dict[str, list[dict[str, str]]]:
-    """{nfd, device_plugin, driver, cluster_policy}: each a list of {kind, namespace, name, image}, ours left out."""
-    found: dict[str, list[dict[str, str]]] = {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": []}
+    """{nfd, device_plugin, driver, cluster_policy, runtime_class}: each a list of {kind, namespace, name, image}, ours left out."""
+    found: dict[str, list[dict[str, str]]] = {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": []}
     for resource in _WORKLOADS:
         for page in client.pages(resource):
             for obj in page.items:
                 for component, image in _components_of(obj).items():
                     found[component].append(_entry(resource.kind, obj, image))
     found["cluster_policy"] = list(_cluster_policies(client))
+    classes = [obj for page in client.pages(_RUNTIME_CLASSES) for obj in page.items]
+    found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not _is_ours(obj)]
     return {component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"])) for component, entries in found.items()}
 
 
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
     """Component -> image, of one workload."""
     metadata = obj.get("metadata") or {}
-    if any(str(entry.get("manager", "")).startswith(OURS) for entry in metadata.get("managedFields") or []):
+    if _is_ours(obj):
         return {}
     found: dict[str, str] = {}
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -51,6 +56,10 @@ def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
         if component:
             found.setdefault(component, str(container.get("image") or ""))
     return found
+
+
+def _is_ours(obj: dict[str, t.Any]) -> bool:
+    return any(str(entry.get("manager", "")).startswith(OURS) for entry in (obj.get("metadata") or {}).get("managedFields") or [])
 
 
 def _component(container: dict[str, t.Any], owner: str) -> str:

@@ -107,11 +107,19 @@ def test_runtimes_get_a_toolkit_each() -> None:
     assert not takes(found["nvidia-container-toolkit-cri-o"], node("training"))
 
 
-@pytest.mark.parametrize(("distribution", "socket", "has_class"), [("kubernetes", "/run/containerd", True), ("k3s", "/run/k3s/containerd", False)])
-def test_distributions_are_data(distribution: str, socket: str, has_class: bool) -> None:
+@pytest.mark.parametrize(("distribution", "socket"), [("kubernetes", "/run/containerd"), ("k3s", "/run/k3s/containerd")])
+def test_distributions_are_data(distribution: str, socket: str) -> None:
     plan = run("driver", stack.fleet(stack.node_class(), platform={"distribution": distribution, "version": "v1.36.1"}))
     volumes = {one["name"]: one for one in daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]["volumes"]}
     assert volumes["runtime-socket"]["hostPath"]["path"] == socket
+
+
+@pytest.mark.parametrize("distribution", ["kubernetes", "k3s", "rke2"])
+@pytest.mark.parametrize(("foreign", "has_class"), [([], True), (["nvidia"], False), (["another"], True)])
+def test_a_runtime_class_that_is_there_is_used(distribution: str, foreign: list[str], has_class: bool) -> None:
+    """The cluster's word counts: whether K3s and RKE2 bring one depends on their version."""
+    existing = {"runtime_class": [{"kind": "RuntimeClass", "namespace": "", "name": name, "image": ""} for name in foreign]}
+    plan = run("driver", stack.fleet(stack.node_class(), existing=existing, platform={"distribution": distribution, "version": "v1.36.1"}))
     assert any(one["kind"] == "RuntimeClass" for one in plan["objects"]) is has_class
 
 

@@ -23,9 +23,9 @@ class Cluster:
 
     def __init__(
         self, nodes: c.Sequence[dict] = (), workloads: c.Sequence[dict] = (), version: str = "v1.36.4", kinds: c.Collection[str] = (),
-        pods: c.Sequence[dict] = (),
+        pods: c.Sequence[dict] = (), runtime_classes: c.Sequence[dict] = (),
     ) -> None:
-        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads), "Pod": list(pods)}
+        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads), "Pod": list(pods), "RuntimeClass": list(runtime_classes)}
         self.version = version
         self.kinds = kinds
         self.selectors: list[str] = []
@@ -141,6 +141,15 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
 def test_components_are_known_by_image(obj: dict, component: str) -> None:
     found = fleet_existing.components(t.cast(t.Any, Cluster(workloads=[obj])))
     assert [name for name, entries in found.items() if entries] == ([component] if component else [])
+
+
+@pytest.mark.parametrize(
+    ("handler", "manager", "found"), [("nvidia", "helm", ["gpu"]), ("nvidia", "hwaccel.gpu/driver", []), ("kata", "helm", [])]
+)
+def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
+    runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
+    cluster = Cluster(runtime_classes=[runtime_class])
+    assert [row["name"] for row in fleet_existing.components(t.cast(t.Any, cluster))["runtime_class"]] == found
 
 
 def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/driver") -> dict:

@@ -104,7 +104,7 @@ def _objects(
     kept = [
         one for one in manifests
         if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
-        and not (one["kind"] == "RuntimeClass" and platform.brings_runtime_class)
+        and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
     ]
     kept = node_guard.fitted(kept, fleet.version, made)
     if ours:
@@ -116,6 +116,13 @@ def _objects(
     placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
     kept.append(validator)
     return kept + platforms.extra_objects(platform, kept)
+
+
+def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platform) -> bool:
+    """Somebody else has made it: what the cluster says counts, and only where none was asked what is known of its kind."""
+    if fleet.seen:
+        return any(row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ())
+    return platform.brings_runtime_class
 
 
 def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:

@@ -33,8 +33,8 @@ _KUBERNETES = Platform()
 _RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
 PLATFORMS: dict[str, Platform] = {
     "kubernetes": _KUBERNETES, "openshift": Platform(scc=True, builds=False), "k3s": _RANCHER,
-    # RKE2 has K3s' containerd, and no RuntimeClass objects of its own.
-    "rke2": Platform(socket=_RANCHER.socket),
+    # Since v1.29.13, v1.31.5 and v1.32.1, by its chart rke2-runtimeclasses (rancher/rke2, issues 7574 to 7577).
+    "rke2": _RANCHER,
 }
 
 #: Runtime to folder of its configuration, file there, folder of drop-ins, drop-in.
