@@ -160,13 +160,13 @@ def test_a_rebooted_node_needs_no_run(cluster: Cluster, kernel: str) -> None:
 @pytest.mark.parametrize("name", ["gpu-0", PRECOMPILED])
 def test_a_killed_driver_closes_the_gate_and_it_opens_by_itself(cluster: Cluster, name: str) -> None:
     until(lambda: cluster.gpus(name) == 8, f"{name} to be well")
-    before = cluster.restarts(name, "nvidia-validator")
+    before = cluster.restarts(name, "nvidia-operator-validator")
     closed = _watch_validator(cluster, name)
     order = {"kill": {"node": name, "container": "nvidia-driver-ctr", "signal": "KILL"}}
     with (cluster.sandbox.state_dir / "control.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(order) + "\n")
     until(closed, "the gate to close", 30)
-    until(lambda: cluster.restarts(name, "nvidia-validator") > before, "the validator to prove again")
+    until(lambda: cluster.restarts(name, "nvidia-operator-validator") > before, "the validator to prove again")
     until(lambda: not closed() and cluster.gpus(name) == 8, "the gate to open")
     run = cluster.site()
     assert run.rc == 0, run.stdout[-6000:]
