@@ -69,7 +69,7 @@ def look(wanted: Wanted) -> Components | None:
     if found := ways.cached(discard=False):
         return found
     failures = [_UNNAMED, _not_cached(wanted)]
-    for possible in (ways.release, lambda: ways.build().check_space()):
+    for possible in (ways.release, ways.room_to_build):
         try:
             possible()
             return None
@@ -123,6 +123,9 @@ class _Ways:
         if self.sources is None:
             raise HwaccelError("the Go module to build from is not at hand", "option sources", next_step="start the sandbox with the role hwaccel.gpu.sandbox")
         return Build(self.sources, self.wanted.cache, self.wanted.environment)
+
+    def room_to_build(self) -> None:
+        self.build().check_space()
 
     def _allow(self, way: str) -> None:
         if way not in self.allowed:

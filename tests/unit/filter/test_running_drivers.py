@@ -204,7 +204,7 @@ CHANGES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(CHANGES, max_size=8), RUNS)
 def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label(changes: list[t.Any], last: t.Any) -> None:
     cluster = Cluster(a=machine("training"), b=machine("training", OTHER_KERNEL), c=machine("inference"))
@@ -238,15 +238,15 @@ TERMS = st.lists(TERM, max_size=3)
 
 
 @given(TERMS, TERMS)
-def test_sets_of_nodes_are_told_exactly(one: list[placement.Term], other: list[placement.Term]) -> None:
+def test_sets_of_nodes_are_told_exactly(first: list[placement.Term], second: list[placement.Term]) -> None:
     def within(terms: list[placement.Term], labels: dict[str, str]) -> bool:
         return any(all(holds(requirement, labels) for requirement in term) for term in terms)
 
     nodes = [dict(zip("xyz", values, strict=True)) for values in itertools.product(["", "1", "2", "3", "4"], repeat=3)]
     nodes = [{key: value for key, value in labels.items() if value} for labels in nodes]
-    common, left = node_sets.common(one, other), node_sets.without(one, other)
+    common, left = node_sets.common(first, second), node_sets.without(first, second)
     for labels in nodes:
-        assert within(common, labels) == (within(one, labels) and within(other, labels))
-        assert within(left, labels) == (within(one, labels) and not within(other, labels))
-    assert node_sets.covers(other, one) == (not [labels for labels in nodes if within(left, labels)])
-    assert node_sets.without(one, []) == one
+        assert within(common, labels) == (within(first, labels) and within(second, labels))
+        assert within(left, labels) == (within(first, labels) and not within(second, labels))
+    assert node_sets.covers(second, first) == (not [labels for labels in nodes if within(left, labels)])
+    assert node_sets.without(first, []) == first

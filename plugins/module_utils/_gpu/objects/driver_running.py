@@ -81,4 +81,3 @@ def _note(one: DriverInCluster, others: c.Collection[str]) -> str:
     if not others:
         return f"{told}; it goes when its last node has gone"
     return f"{told}. Next: node by node, end its GPU pods and give it the label {_VERSION}={' or '.join(sorted(others))} (docs/drivers.md)"
-

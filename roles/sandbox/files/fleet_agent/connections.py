@@ -114,17 +114,18 @@ class Connections:
             connection = self._idle.pop()
         except IndexError:
             connection = _Connection(self._address, self._context)
+        complete = False
         try:
             yield connection, connection.send(head, body, seconds)
-        except BaseException as error:
-            connection.close()
-            if isinstance(error, (Broken, OSError)):
-                self.close()    # what ended this one, a restart of the server, ended them all
+            complete = True
+        except (Broken, OSError):
+            self.close()    # what ended this one, a restart of the server, ended them all
             raise
-        if connection.reusable:
-            self._idle.append(connection)
-        else:
-            connection.close()
+        finally:
+            if complete and connection.reusable:
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def close(self) -> None:
         """Close those that are not in use."""
