@@ -104,10 +104,12 @@ def find_go(least: tuple[int, ...], environment: t.Mapping[str, str], own: pathl
 
 def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
     """Of the toolchain itself: without GOTOOLCHAIN=local it would download the one that a go.mod nearby names."""
+    # It counts its calls below the user's configuration folder, unless it knows of none.
+    quiet = {key: value for key, value in environment.items() if key not in ("HOME", "XDG_CONFIG_HOME")}
     try:
         # No AnsibleModule is known here, and with it no run_command.
         answer = subprocess.run(  # pylint: disable=ansible-bad-function
-            [path, "env", "GOVERSION"], capture_output=True, text=True, timeout=30, check=True, env={**environment, "GOTOOLCHAIN": "local"}, cwd="/"
+            [path, "env", "GOVERSION"], capture_output=True, text=True, timeout=30, check=True, env={**quiet, "GOTOOLCHAIN": "local"}, cwd="/"
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -203,6 +205,9 @@ class Build:
         environment = {**self._environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly -modcacherw"}
         if go and go.own:
             environment |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}
+            # Its telemetry would stay in the user's configuration folder; a proxy that was named there holds for it all the same.
+            home = pathlib.Path(environment.get("XDG_CONFIG_HOME") or pathlib.Path(environment.get("HOME", "/")) / ".config")
+            environment = {"GOENV": str(home / "go/env"), **environment, "XDG_CONFIG_HOME": str(self._work / "config")}
         return Job(name, argv, environment, self._sources.folder, self._work)
 
     def _store(self, go: Go) -> None:

@@ -193,7 +193,7 @@ def test_reboot_empties_run_and_closes_the_gates(world, node):
     assert node.host.read("/run/nvidia/validations/cuda-ready") is None
     world.until(lambda: allocatable(node) == 8, 20)
     assert proof.init[0].restarts > before
-    assert all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin))
+    world.until(lambda: all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin)))
 
 
 def test_faults(world):

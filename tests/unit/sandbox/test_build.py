@@ -88,6 +88,15 @@ def test_built_once_then_from_the_cache(sources: Sources, environment: dict[str,
     assert (tmp_path / "calls").read_text(encoding="utf-8") == calls
 
 
+def test_a_toolchain_of_our_own_leaves_nothing_in_the_users_home(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    """Go counts its calls in the configuration folder, and reads the user's settings there."""
+    asked = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/user"})
+    job = asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=True))
+    assert pathlib.Path(job.environment["XDG_CONFIG_HOME"]).is_relative_to(tmp_path / "cache")
+    assert job.environment["GOENV"] == "/home/user/.config/go/env"
+    assert asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=False)).environment.keys().isdisjoint({"XDG_CONFIG_HOME", "GOENV"})
+
+
 def test_other_sources_are_another_build(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
     _lines, first = resolved(wanted(sources, environment, tmp_path / "cache"))
     (sources.folder / "main.go").write_text("changed", encoding="utf-8")
