@@ -68,7 +68,7 @@ SOAK = (
     Job("unit slow", "core-2.19", pytest("tests/unit", "-m", "slow")),
     Job("live slow", "core-2.19", pytest("tests/live", "-m", "slow"), ("control plane",), limit=4 * 3600, sandbox=True),
     Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("live slow",), limit=3600, sandbox=True),
-    Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=3600),
+    Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=2 * 3600),
 )
 
 #: The control plane comes first: its build runs beside everything that needs no server. The live tests take longest, so they start
