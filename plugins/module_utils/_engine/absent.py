@@ -205,7 +205,8 @@ class _Removal:
             return []
         pause = _FIRST_PAUSE
         until = self._since + self._options.wait_timeout
-        look = self._clock.monotonic() + _LOOK_SECONDS
+        # What an earlier slice has deleted had its time.
+        look = self._clock.monotonic() + (_LOOK_SECONDS if any(step.write for step in pending) else 0)
         while True:
             answers = zip(pending, map_or_raise(lambda step: _still(self._client, step), pending, self._options.threads), strict=True)
             lagging = [(step, reason) for step, reason in answers if reason]

@@ -89,6 +89,16 @@ def test_pods_on_a_node_that_is_away_are_named_and_not_waited_for(ready: str) ->
     ]
 
 
+def test_slices_too_short_to_wait_come_to_the_same() -> None:
+    cluster, time = installed(good="True", bad="Unknown"), Time()
+    report = call(cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock(0))
+    for _slice in range(20):
+        if report.pending is not None:
+            time.sleep(5)
+            report = call(cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock(0), resume=report.pending)
+    assert (report.pending, report.failure, len(report.warnings)) == (None, None, 2)
+
+
 def test_nothing_is_left_to_remove_by_a_second_run() -> None:
     cluster = installed(good="True", bad="Unknown")
     removed(cluster)
