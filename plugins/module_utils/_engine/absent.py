@@ -35,6 +35,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 _LOOK_SECONDS = 5.0
 #: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
 _GRACE_SECONDS = 15.0
+#: A Namespace that was empty is gone in a few seconds; one that hangs is not worth more.
+_CLOSING_SECONDS = 30.0
 
 
 def ensure_absent(client: Client, options: SetOptions, holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]) -> Report:
@@ -267,14 +269,13 @@ class _Removal:
         """The namespace of the records goes with the last one of them."""
         if self._options.check_mode:
             return self._report
-        closing = bool(self._resume.get("closing")) or self._store.drop_namespace()
-        if closing and self._options.wait:
+        since = self._resume.get("closing_since") or (self._clock.now() if self._store.drop_namespace() else None)
+        if since is not None and self._options.wait:
             self._report.changed = True
-            end = self._clock.now() + 30.0
-            while not self._store.namespace_gone() and self._clock.now() < end:
+            while not self._store.namespace_gone() and self._clock.now() < since + _CLOSING_SECONDS:
                 if self._clock.slice_over(0.3):
                     self._report.progress.append("the namespace of the records is being deleted")
-                    self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"closing": True}
+                    self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"closing_since": since}
                     return self._report
                 self._clock.sleep(0.3)
         return self._report
