@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 COUNT = 4
 FAULTY = "gpu-1"
 POOLS = [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}]
-VARIABLES = {"hwaccel_wait_timeout": 40, "hwaccel_max_failed": "25%", "hwaccel_pools": POOLS}
+VARIABLES = {"hwaccel_wait_timeout": 40, "hwaccel_max_failed": "20%", "hwaccel_pools": POOLS}
 #: The driver is built in place for the first two; for the last one NVIDIA publishes an image with its modules.
 KERNEL, OTHER_KERNEL, PRECOMPILED_KERNEL = "6.8.0-45-generic", "6.8.0-49-generic", "6.8.0-134-generic"
 #: The node with that kernel.
