@@ -286,7 +286,7 @@ PLUGINS = (
     ),
     Mutation(
         "plugin does not wait for the proof", "device_plugin", (change("DaemonSet", PLUGIN, remove(f"{SPEC}/initContainers")),),
-        (r"schedulable without a proof",), "GPUs on which nothing has run are given to users",
+        (r"the device plugin starts", r"/run/nvidia/validations/cuda-ready|waiting for the cuda proof"), "its startup probe asks for the proof as well",
         before=(Mutation(
             "cuda proof fails", "driver", (change("DaemonSet", VALIDATOR, replace(f"{SPEC}/initContainers/2/command", ["sh", "-c", "exit 1"])),), (), "",
         ),),
