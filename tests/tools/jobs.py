@@ -52,9 +52,16 @@ UNIT = tuple(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) f
 
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
 
+#: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
+WHOLE_RUNS = tuple(f"tests/live/test_{name}.py" for name in ("clusters", "coexistence", "dead_node", "gates", "mutations", "running_drivers"))
+
 LIVE = (
     CONTROL_PLANE,
-    Job("live", "core-2.19", pytest("tests/live", "-m", "not slow"), ("control plane",), limit=2700, sandbox=True),
+    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow"), ("control plane",), limit=2700, sandbox=True),
+    Job(
+        "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *(f"--ignore={path}" for path in WHOLE_RUNS)), ("control plane",),
+        limit=2700, sandbox=True,
+    ),
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     *(
