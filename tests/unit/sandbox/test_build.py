@@ -90,10 +90,10 @@ def test_built_once_then_from_the_cache(sources: Sources, environment: dict[str,
 
 def test_a_toolchain_of_our_own_leaves_nothing_in_the_users_home(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
     """Go counts its calls in the configuration folder, and reads the user's settings there."""
-    asked = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/user"})
+    asked = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/me"})
     job = asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=True))
     assert pathlib.Path(job.environment["XDG_CONFIG_HOME"]).is_relative_to(tmp_path / "cache")
-    assert job.environment["GOENV"] == "/home/user/.config/go/env"
+    assert job.environment["GOENV"] == "/home/me/.config/go/env"
     assert asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=False)).environment.keys().isdisjoint({"XDG_CONFIG_HOME", "GOENV"})
 
 
