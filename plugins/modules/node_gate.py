@@ -323,8 +323,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         released = quarantine.lift(client, params["gate"], check_mode=check_mode)
         taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
         return Outcome(bool(released or taken), {"gate": params["gate"], "quarantined": [], "released": released, "switched": []})
-    result = run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
-    return Outcome(result.changed, result.values, result.warnings, None, result.failure, result.pending, result.progress)
+    return run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
 
 
 def main() -> None:

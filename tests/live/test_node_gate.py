@@ -15,8 +15,9 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Result, Settings, run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
 
 COUNT = 4
@@ -44,7 +45,7 @@ def client(sandbox: t.Any) -> Client:
     return connect({"kubeconfig": sandbox.kubeconfig})
 
 
-def gate(client: Client, name: str = "driver", *, check_mode: bool = False, **options: t.Any) -> Result:
+def gate(client: Client, name: str = "driver", *, check_mode: bool = False, **options: t.Any) -> Outcome:
     settings = {"pools": POOLS, "namespace": stack.NAMESPACE, "max_failed": "25%", "wait_timeout": 90.0} | options
     return run(Settings(name, **settings), client, check_mode=check_mode)
 

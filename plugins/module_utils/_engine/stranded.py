@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import objects
 
 _POD = Resource("", "v1", "Pod", "pods", True)
 _REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets", True)
@@ -59,7 +59,9 @@ def stranded(client: Client, step: Step) -> list[Held]:
     left = pods_of(client, step)
     away: dict[str, bool] = {}
     for pod in left:
-        if not pod.ending or not away.setdefault(pod.node, _away(client, pod.node)):
+        if pod.ending and pod.node not in away:
+            away[pod.node] = _away(client, pod.node)
+        if not pod.ending or not away[pod.node]:
             return []
     return left
 
@@ -74,7 +76,7 @@ def _away(client: Client, name: str) -> bool:
     if not name:
         return False
     try:
-        return not placement.ready(client.get(_NODE, name))
+        return not objects.node(client.get(_NODE, name)).ready
     except (Forbidden, NotFound):
         return False
 

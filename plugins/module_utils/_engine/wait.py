@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.observe import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement, readiness
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import objects, placement, readiness
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import Verdict, waiting
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0
@@ -47,7 +47,7 @@ class Judge:
             self._nodes = [_reduced(node) for page in self._client.pages(_NODE) for node in page.items]
         template = (daemon_set.get("spec") or {}).get("template") or {}
         fitting = [node for node in self._nodes if placement.fits(node, template)]
-        return len(fitting), sum(not placement.ready(node) for node in fitting)
+        return len(fitting), sum(not objects.node(node).ready for node in fitting)
 
 
 @dataclasses.dataclass(frozen=True)

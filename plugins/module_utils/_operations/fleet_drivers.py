@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import sets_of
 
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
@@ -45,8 +45,7 @@ def _row(obj: dict[str, t.Any]) -> Row | None:
     metadata, spec = obj["metadata"], obj["spec"]
     labels, template = metadata.get("labels") or {}, spec["template"]
     container = template["spec"]["containers"][0]
-    ours = any(str(entry.get("manager", "")).startswith(OURS) for entry in metadata.get("managedFields") or ())
-    if not ours or not (container.get("securityContext") or {}).get("privileged"):
+    if not sets_of(obj) or not (container.get("securityContext") or {}).get("privileged"):
         return None
     return {
         "namespace": metadata["namespace"], "name": metadata["name"], "pool": labels.get(names.DRIVER_POOL_LABEL, ""),

@@ -40,14 +40,14 @@ def components(client: Client) -> dict[str, list[dict[str, str]]]:
                     found[component].append(_entry(resource.kind, obj, image))
     found["cluster_policy"] = list(_cluster_policies(client))
     classes = [obj for page in client.pages(_RUNTIME_CLASSES) for obj in page.items]
-    found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not _is_ours(obj)]
+    found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not sets_of(obj)]
     return {component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"])) for component, entries in found.items()}
 
 
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
     """Component -> image, of one workload."""
     metadata = obj.get("metadata") or {}
-    if _is_ours(obj):
+    if sets_of(obj):
         return {}
     found: dict[str, str] = {}
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
@@ -58,8 +58,10 @@ def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
     return found
 
 
-def _is_ours(obj: dict[str, t.Any]) -> bool:
-    return any(str(entry.get("manager", "")).startswith(OURS) for entry in (obj.get("metadata") or {}).get("managedFields") or [])
+def sets_of(obj: dict[str, t.Any]) -> list[str]:
+    """Names of the sets of ours that manage fields of an object."""
+    managers = (str(entry.get("manager") or "") for entry in (obj.get("metadata") or {}).get("managedFields") or [])
+    return [manager.removeprefix(OURS) for manager in managers if manager.startswith(OURS)]
 
 
 def _component(container: dict[str, t.Any], owner: str) -> str:

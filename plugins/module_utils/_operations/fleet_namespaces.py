@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import sets_of
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 _CONTENTS = {"config_maps": Resource("", "v1", "ConfigMap", "configmaps", True), "secrets": Resource("", "v1", "Secret", "secrets", True)}
@@ -34,8 +34,7 @@ def _metadata(client: Client, name: str) -> dict[str, t.Any]:
 
 
 def _row(metadata: dict[str, t.Any]) -> Row:
-    managers = [str(entry.get("manager") or "") for entry in metadata.get("managedFields") or ()]
-    made_by = next((manager.removeprefix(OURS) for manager in managers if manager.startswith(OURS)), "")
+    made_by = next(iter(sets_of({"metadata": metadata})), "")
     return {"name": metadata["name"], "set": made_by, "pod_security": (metadata.get("labels") or {}).get(_ENFORCED, "")}
 
 

@@ -21,7 +21,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
@@ -55,18 +56,6 @@ class Settings:
     wait_timeout: float | None = None
     sample: int = 20
     plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass
-class Result:
-    """pending: the gate has not finished, and this is what the next slice needs."""
-
-    changed: bool = False
-    values: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    progress: list[str] = dataclasses.field(default_factory=list)
-    pending: dict[str, t.Any] | None = None
-    failure: HwaccelError | None = None
 
 
 @dataclasses.dataclass
@@ -202,7 +191,7 @@ class Gate:
             self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
 
 
-def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Result:
+def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Outcome:
     """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the slice before.
 
     In check mode the gate looks once, waits for nothing, fails never and writes nothing.
@@ -217,7 +206,7 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
         while gate.left > 0 and (gate.waiting() or gate.unfinished()):
             now = time.monotonic()
             if deadline is not None and deadline - now < 0.1:
-                return Result(pending=gate.pack(), progress=lines)
+                return Outcome(pending=gate.pack(), progress=lines)
             nodes_wait = gate.waiting()
             seconds = min(_CYCLE if nodes_wait else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
             gate.fleet.watch(client, seconds, functools.partial(_judged, gate, nodes_wait))
@@ -261,7 +250,7 @@ def _judged(gate: Gate, nodes_wait: bool) -> bool:
     return nodes_wait and not gate.waiting()
 
 
-def _report(gate: Gate, *, check_mode: bool = False) -> Result:
+def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     """The end: verdicts settled, failed nodes marked, passed ones freed, everything told."""
     if gate.broken is not None:
         gate.settle(chain.UNKNOWN, "the gate could not look any further: ")
@@ -269,7 +258,7 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Result:
         gate.settle(chain.FAILED, f"still so after {gate.timeout:.0f} s: ")
     states = {name: verdict.state for name, verdict in gate.verdicts.items()}
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
-    result = Result()
+    result = Outcome()
     quarantined, released = _mark(gate, plan, check_mode)
     switched = _switch(gate, check_mode)
     result.changed = bool(quarantined or released or switched)

@@ -30,7 +30,7 @@ def provide(client: Client, name: str) -> bool:
 
 
 def take_back(client: Client, *, check_mode: bool = False) -> list[str]:
-    """Names of the nodes from which the labels went, or would go, that we or the driver manager wrote, and nobody else.
+    """Names of the nodes from which the labels went, or would go, that we or the driver manager wrote last.
 
     Where somebody else deploys a driver, their manager writes the same: nothing is taken.
     """

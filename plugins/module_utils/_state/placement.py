@@ -28,12 +28,6 @@ def fits(node: Obj, template: Obj) -> bool:
     return all(_tolerated(taint, spec.get("tolerations") or ()) for taint in (node.get("spec") or {}).get("taints") or ())
 
 
-def ready(node: Obj) -> bool:
-    """Whether its kubelet says so; a status that the node controller has set to Unknown is none."""
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
-
-
 def _term_matches(term: Obj, labels: c.Mapping[str, str], name: str) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
