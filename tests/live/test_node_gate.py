@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 COUNT = 4
 FLEET: dict[str, t.Any] = {
@@ -170,6 +171,7 @@ def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Cl
 def test_foreign_cordon_stays_when_a_node_is_freed(client: Client) -> None:
     resource = client.resource("v1", "Node")
     client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
+    until(lambda: "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0"), "the node controller to taint the cordoned node")
     assert marks.quarantine(client, resource, "gpu-0", "driver", "a test")
     assert gate(client).values["released"] == ["gpu-0"]
     node = stack.node(client, "gpu-0")
