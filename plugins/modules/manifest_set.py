@@ -93,9 +93,9 @@ options:
     default: {}
   wait:
     description:
-      - Wait until all members are ready. With O(state=absent), until they are gone.
-      - Pods on nodes that are not ready are not waited for. With O(state=absent), a warning names them, and they go when their node is back
-        or its Node object is deleted.
+      - Wait until all members are ready and what was pruned is gone, pods included. With O(state=absent), until all are gone.
+      - Pods on nodes that are not ready are not waited for. Where they belong to what is deleted, a warning names them, and they go when
+        their node is back or its Node object is deleted.
     type: bool
     default: true
   wait_timeout:

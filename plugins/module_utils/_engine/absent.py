@@ -12,7 +12,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, rights, steps, stranded, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, rights, steps, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contents import foreign_contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
@@ -27,12 +27,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import R
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults, NotFound, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
-#: Between two looks for pods on nodes that are away: each costs a list of pods, and their nodes one by one until one is ready.
-_LOOK_SECONDS = 5.0
 #: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
 _GRACE_SECONDS = 15.0
 #: A Namespace that was empty is gone in a few seconds; one that hangs is not worth more.
@@ -59,6 +56,7 @@ class _Removal:
         self._holder = holder
         self._clock = clock
         self._since = float(resume.get("since") or clock.now())
+        self._until = self._since + options.wait_timeout
         self._report = summary.from_pending(resume)
         self._resume = resume
         self._store = RecordStore(client, options, clock)
@@ -183,8 +181,8 @@ class _Removal:
             if step.action == steps.RELEASED:
                 release(self._client, step, scene.options.manager)
             elif step.write:
-                # In the foreground a workload is gone only when its pods are: RBAC and config maps outlive them.
-                delete(self._client, step, "Foreground" if (step.key.group, step.key.kind) in waves.WORKLOADS else "Background")
+                # RBAC and config maps outlive the pods that need them.
+                delete(self._client, step, pods_first=True)
 
         for step, result in zip(group, map_all(remove, group, self._options.threads), strict=True):
             if isinstance(result, HwaccelError):
@@ -197,7 +195,7 @@ class _Removal:
             self._report.rows[step.key] = Row(step.key, step.action, None, step.reason)
         return faults
 
-    def _await_gone(self, group: list[Step]) -> list[tuple[Step, str]]:
+    def _await_gone(self, group: list[Step]) -> gone.Lagging:
         """Those that are still there when time is up or the slice is over, with what holds them."""
         pending = [step for step in group if step.action == steps.DELETED]
         if not self._options.wait and pending and all((step.key.group, step.key.kind) not in waves.CONTAINERS for step in pending):
@@ -205,50 +203,17 @@ class _Removal:
             pending = [step for step in pending if waves.wave_of(step.key.group, step.key.kind) == waves.WAVE_CUSTOM]
         elif not self._options.wait:
             return []
-        pause = _FIRST_PAUSE
-        until = self._since + self._options.wait_timeout
-        # What an earlier slice has deleted had its time.
-        look = self._clock.monotonic() + (_LOOK_SECONDS if any(step.write for step in pending) else 0)
-        while True:
-            answers = zip(pending, map_or_raise(lambda step: _still(self._client, step), pending, self._options.threads), strict=True)
-            lagging = [(step, reason) for step, reason in answers if reason]
-            if lagging and self._clock.monotonic() >= look:
-                lagging = self._without_stranded(lagging)
-                look = self._clock.monotonic() + _LOOK_SECONDS
-            if not lagging or self._clock.now() >= until or self._clock.slice_over(pause):
-                return lagging
-            pending = [step for step, _reason in lagging]
-            if self._held is not None and self._held.record.hold is not None:
-                self._held.keep()
-            self._clock.sleep(pause)
-            pause = min(pause * 1.6, _LONGEST_PAUSE)
+        return gone.await_gone(self._client, self._options, self._clock, pending, self._until, self._report, self._keep)
 
-    def _without_stranded(self, lagging: list[tuple[Step, str]]) -> list[tuple[Step, str]]:
-        """Deleted they are, and gone once their last pods are; nobody can say when a node comes back."""
-        left = {step.key: stranded.stranded(self._client, step) for step, _reason in lagging}
-        for key, pods in left.items():
-            if pods:
-                why = f"waits for {stranded.told(pods)}: not ready"
-                self._report.rows[key] = Row(key, steps.DELETED, None, why)
-                self._report.warn([f"{key.short} is deleted and {why}. Next: bring the node back, or delete its Node object where it is lost"])
-        return [(step, reason) for step, reason in lagging if not left[step.key]]
+    def _keep(self) -> None:
+        if self._held is not None and self._held.record.hold is not None:
+            self._held.keep()
 
-    def _not_gone(self, lagging: list[tuple[Step, str]]) -> Report:
-        over = self._clock.now() >= self._since + self._options.wait_timeout
-        held = {step.key: stranded.pods_of(self._client, step) for step, _reason in lagging[:20]} if over else {}
-        lagging = [(step, f"held by {stranded.told(held[step.key])}" if held.get(step.key) else reason) for step, reason in lagging]
-        told = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:20])
-        for step, reason in lagging:
-            self._report.rows[step.key] = Row(step.key, steps.DELETED, None, reason)
-        if over:
-            pods = "see why these pods do not end (kubectl describe pod)" if any(held.values()) else ""
-            finalizers = "see that the controllers behind these finalizers run" if not all(held.values()) else ""
-            self._report.failure = HwaccelError(
-                f"{len(lagging)} objects are still being deleted after {self._options.wait_timeout:g} s", why=told,
-                next_step=", ".join(filter(None, (pods, finalizers))) + ", and run again",
-            )
+    def _not_gone(self, lagging: gone.Lagging) -> Report:
+        if self._clock.now() >= self._until:
+            self._report.failure = gone.not_gone_error(self._client, lagging, self._options.wait_timeout)
             return self._report
-        self._report.progress.append(f"{len(lagging)} being deleted, {told}")
+        self._report.progress.append(gone.progress_line(lagging))
         self._report.pending = summary.to_pending(self._report, "absent", self._since)
         return self._report
 
@@ -294,19 +259,6 @@ class _Removal:
             return self._report
         self._clock.sleep(1.0)
         return self.once()
-
-
-def _still(client: Client, step: Step) -> str:
-    """Why an object is still there, "" where it is gone or somebody made another one."""
-    try:
-        live = client.get(step.resource, step.key.name, step.key.namespace, metadata_only=True)
-    except NotFound:
-        return ""
-    metadata = live["metadata"]
-    if metadata["uid"] != step.uid:
-        return ""
-    finalizers = metadata.get("finalizers") or []
-    return f"waits for {', '.join(finalizers)}" if finalizers else "it is being deleted"
 
 
 def _holds(left: list[str]) -> str:

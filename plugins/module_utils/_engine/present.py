@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, rights, steps, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.apply import Applier, Written
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetFailed, SetOptions
@@ -32,7 +32,8 @@ def ensure_present(
 ) -> Report:
     """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short."""
     if resume.get("phase") == "wait":
-        return _waited(client, options, clock, summary.from_pending(resume), resume)
+        going = [_going(client, entry) for entry in resume["going"]]
+        return _waited(client, options, clock, summary.from_pending(resume), resume, going)
     run = _Run(client, options, manifests, holder, clock, resume)
     for _race in range(_RACES):
         try:
@@ -137,10 +138,11 @@ class _Run:
                 report.rows[step.key].ready = True
             else:
                 waits_on[step.key] = step.resource
-        if not waits_on:
+        going = [step for step in plan.prunes if step.action == steps.DELETED]
+        if not waits_on and not going:
             return report
         resume = {"since": self._since, "waits_on": summary.keys_out(waits_on), "set_ids": list(plan.scene.set_ids)}
-        return _waited(self._client, self._options, self._clock, report, resume)
+        return _waited(self._client, self._options, self._clock, report, resume, going)
 
     def _await_hold(self, record: Record) -> Report | None:
         """None where the set is free. Waits by reading the record anew, which makes a new plan necessary."""
@@ -183,10 +185,31 @@ def _lost(report: Report, error: RecordChanged) -> Report:
     return report
 
 
-def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any]) -> Report:
-    """Wait for the members that resume names, and write what was seen into the report."""
-    resources = {ObjectKey(*entry[:4]): client.resource(entry[4], entry[1]) for entry in resume["waits_on"]}
+def _going(client: Client, entry: c.Sequence[str]) -> steps.Step:
+    """What an earlier slice has deleted."""
+    key = ObjectKey(*entry[:4])
+    return steps.Step(key, client.resource(entry[4], key.kind), steps.DELETED, uid=entry[5])
+
+
+def _waited(
+    client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any], going: c.Sequence[steps.Step]
+) -> Report:
+    """Wait until what was pruned is gone and the members that resume names are ready, and write what was seen into the report."""
     until = float(resume["since"]) + options.wait_timeout
+    lagging = gone.await_gone(client, options, clock, going, until, report)
+    if not lagging:
+        return _ready(client, options, clock, report, resume, until)
+    if clock.now() >= until:
+        report.failure = gone.not_gone_error(client, lagging, options.wait_timeout)
+        return report
+    report.progress.append(gone.progress_line(lagging))
+    left = [[*key, step.uid] for step, _reason in lagging for key in summary.keys_out({step.key: step.resource})]
+    report.pending = summary.to_pending(report, "wait", float(resume["since"])) | {**resume, "going": left}
+    return report
+
+
+def _ready(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any], until: float) -> Report:
+    resources = {ObjectKey(*entry[:4]): client.resource(entry[4], entry[1]) for entry in resume["waits_on"]}
     result = wait_for(client, options, clock, resources, resume["set_ids"], until, str(resume.get("line") or ""))
     for key, verdict in result.verdicts.items():
         row = report.rows[key]
@@ -197,7 +220,7 @@ def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, r
         line = result.progress[-1] if result.progress else str(resume.get("line") or "")
         left = {key: resources[key] for key in result.lagging}
         report.pending = summary.to_pending(report, "wait", float(resume["since"])) | {
-            "waits_on": summary.keys_out(left), "set_ids": list(resume["set_ids"]), "line": line,
+            "waits_on": summary.keys_out(left), "set_ids": list(resume["set_ids"]), "line": line, "going": [],
         }
     elif result.lagging:
         report.failure = summary.not_ready_error(result.lagging, options.wait_timeout if result.timed_out else None)

@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_order
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Fault, HwaccelError, Invalid, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
@@ -41,10 +42,12 @@ def remove(scene: Scene, step: Step) -> None:
     if step.action == steps.RELEASED:
         release(scene.client, step, scene.options.manager)
         return
-    delete(scene.client, step, "Background")
+    delete(scene.client, step, pods_first=scene.options.wait)
 
 
-def delete(client: Client, step: Step, propagation: str) -> None:
+def delete(client: Client, step: Step, *, pods_first: bool) -> None:
+    """pods_first: a workload is gone only when its pods are, so that who waits for it knows that nothing of it runs."""
+    propagation = "Foreground" if pods_first and (step.key.group, step.key.kind) in waves.WORKLOADS else "Background"
     try:
         client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing a set while a node is away: its pods stay until it is back, everything else goes."""
+"""Waiting until deleted workloads are gone, pods included; pods of a node that is away stay until it is back, everything else goes."""
 
 from __future__ import annotations
 
@@ -53,14 +53,15 @@ class Cluster(in_memory.Cluster):
         if not any(plural == "pods" for plural, _space, _name in self.objects):
             del self.objects[resource.plural, namespace, name]
 
+WITHOUT_AGENT = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, config_map("settings")]
+
 
 def installed(**nodes: str) -> Cluster:
     """A workload, its ConfigMap and their Namespace, with a pod on each node."""
     cluster = Cluster(**nodes)
     cluster.objects.pop(("namespaces", "", "n"))
     call(cluster, [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, config_map("settings"),
-        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "n"}, "spec": {"a": "1"}},
+        *WITHOUT_AGENT, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "n"}, "spec": {"a": "1"}},
     ])
     cluster.run_pods(*nodes)
     return cluster
@@ -132,3 +133,37 @@ def test_a_pod_whose_node_is_gone_is_waited_for() -> None:
     cluster.get = get  # type: ignore[method-assign]
     report, _seconds = removed(cluster)
     assert (report.failure, report.warnings) == (None, [])
+
+
+def pruned(cluster: Cluster, time: Time, resume: dict[str, t.Any] | None = None, slices: float | None = None) -> Report:
+    return call(cluster, WITHOUT_AGENT, wait=True, wait_timeout=300, max_prune="50%", clock=time.clock(slices), resume=resume or {})
+
+
+def test_pruning_waits_for_the_pods_of_a_workload() -> None:
+    cluster, time = installed(good="True"), Time()
+    cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
+    first = pruned(cluster, time, slices=0)
+    assert first.pending is not None
+    assert first.progress == ["1 being deleted, DaemonSet n/agent: waits for foregroundDeletion"]
+    second = pruned(cluster, time, first.pending, slices=0)
+    assert second.pending is not None
+    del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]
+    last = pruned(cluster, time, second.pending, slices=0)
+    assert (last.pending, last.failure, last.changed, last.warnings) == (None, None, True, [])
+    row = next(row for row in last.rows.values() if row.key.name == "agent")
+    assert (row.action, row.reason) == ("deleted", "")
+
+
+def test_pruning_names_the_pods_that_do_not_end() -> None:
+    cluster, time = installed(good="True"), Time()
+    cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
+    report = pruned(cluster, time)
+    assert "1 object is still being deleted after 300 s" in str(report.failure)
+    assert "DaemonSet n/agent: held by pod n/agent-0 on node good" in str(report.failure)
+
+
+def test_pruning_does_not_wait_for_a_node_that_is_away() -> None:
+    cluster, time = installed(good="True", bad="Unknown"), Time()
+    report = pruned(cluster, time)
+    assert report.failure is None, str(report.failure)
+    assert report.warnings[0].startswith("DaemonSet n/agent is deleted and waits for pod n/agent-1 on node bad: not ready")
