@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import datetime
 import sys
 import typing as t
 
@@ -27,6 +28,8 @@ _BY_IMAGE = {
     "driver": DRIVER, "vgpu-guest-driver": DRIVER, "container-toolkit": TOOLKIT, "k8s-device-plugin": PLUGIN, "nvidia-device-plugin": PLUGIN,
 }
 _LONGEST_MESSAGE = 400
+#: The year in which a run began that could not be started.
+_NEVER_STARTED = 1970
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +50,8 @@ class ContainerFacts:
     last_reason: str = ""
     #: When the last run that has ended did so, as the kubelet writes times. (Of one that could not be started, startedAt is 1970.)
     ended: str = ""
+    #: Seconds that this run took, where it ended badly and both times are known; else 0.
+    lasted: float = 0.0
 
     @property
     def succeeded(self) -> bool:
@@ -154,13 +159,22 @@ def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
     detail = _map(state.get(kind))
     last = _map(_map(status.get("lastState")).get("terminated"))
     # While it is backing off, the kubelet says no more than that; why it could not start stands with the run before.
+    ended = detail if kind == "terminated" else last
     message = last.get("message") if detail.get("reason") == "CrashLoopBackOff" else detail.get("message")
     return ContainerFacts(
         name=_same(name), state=kind, reason=_same(detail.get("reason")), message=_short(message), exit_code=_number(detail.get("exitCode")),
         restarts=_number(status.get("restartCount")), ready=status.get("ready") is True, started=status.get("started") is True,
         last_exit=_number(last.get("exitCode")) if last else None, last_reason=_same(last.get("reason")),
-        ended=_same((detail if kind == "terminated" else last).get("finishedAt")),
+        ended=_same(ended.get("finishedAt")), lasted=_seconds(ended) if _number(ended.get("exitCode")) else 0.0,
     )
+
+
+def _seconds(run: c.Mapping[str, t.Any]) -> float:
+    try:
+        began, ended = (datetime.datetime.fromisoformat(str(run.get(name))) for name in ("startedAt", "finishedAt"))
+    except ValueError:
+        return 0.0
+    return (ended - began).total_seconds() if began.year > _NEVER_STARTED else 0.0
 
 
 def _wanted_node(spec: c.Mapping[str, t.Any]) -> str:

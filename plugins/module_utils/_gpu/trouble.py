@@ -18,6 +18,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import Conta
 #: So many runs of one container have crashed: no accident any more. (A driver's first build can fail on a slow mirror, and NVIDIA's validator steps crash
 #: once or twice while the step before is not finished.)
 CRASHES = 3
+#: Seconds after which a run is no part of a row of crashes any more: the kubelet forgets its back-off after twice the longest one
+#: (pkg/kubelet/kubelet.go, MaxContainerBackOff; client-go's flowcontrol.Backoff).
+STEADY = 600.0
+#: Ends that nobody saw, because the node or its container runtime went down: containerd's (internal/cri/server, unknownExitReason) and the kubelet's.
+LOST = ("Unknown", "ContainerStatusUnknown")
 #: A registry's answers that no waiting mends.
 _FINAL_PULL = re.compile(
     r"not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no match for platform|x509|invalid reference|repository name", re.IGNORECASE
@@ -42,13 +47,28 @@ class Trouble:
 
 
 def crashes(container: ContainerFacts) -> int:
-    """How many runs have ended badly: restarts counts the runs after the first, and the present one may have ended too."""
-    return container.restarts + _down(container)
+    """How many runs have ended badly in a row, as far as can be seen: restarts counts the runs after the first, of the pod's whole life."""
+    if not _down(container):
+        return container.restarts
+    return 1 if container.lasted >= STEADY else container.restarts + 1
+
+
+def tried_again(before: PodFacts, after: PodFacts) -> bool:
+    """Whether a run of a container, or a pull of an image, began between two looks. One that ends in between says nothing of the time since `before`."""
+    earlier = {container.name: container for container in (*before.inits, *before.containers)}
+    return any(_tried_again(earlier.get(container.name, container), container) for container in (*after.inits, *after.containers))
+
+
+def _tried_again(before: ContainerFacts, after: ContainerFacts) -> bool:
+    # The kubelet says ErrImagePull after a try and ImagePullBackOff until the next one.
+    return after.restarts > before.restarts or (after.reason == "ErrImagePull" and before.reason != "ErrImagePull")
 
 
 def _down(container: ContainerFacts) -> bool:
     """Crashed and not running again: this run may be the one that works."""
-    return container.reason == "CrashLoopBackOff" if container.state == "waiting" else container.state == "terminated" and container.exit_code != 0
+    if container.state == "waiting":
+        return container.reason == "CrashLoopBackOff" and container.last_reason not in LOST
+    return container.state == "terminated" and container.exit_code != 0 and container.reason not in LOST
 
 
 def of_pod(pod: PodFacts, excused: c.Mapping[str, int] = types.MappingProxyType({})) -> Trouble | None:

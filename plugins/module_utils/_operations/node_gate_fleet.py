@@ -20,7 +20,7 @@ import typing as t
 import zlib
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuFacts, NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
@@ -41,7 +41,7 @@ class Fleet:
     def __init__(self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = ()) -> None:
         self.nodes: dict[str, NodeFacts] = {}
         self.pool_names: dict[str, str] = {}
-        #: Pods whose state came by a watch: what they say happened during this run.
+        #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
         self.fresh: set[str] = set()
         self._pods: dict[str, dict[str, PodFacts]] = {}
         self._changed: set[str] = set()
@@ -129,7 +129,9 @@ class Fleet:
         pod = self._pod(event.object)
         if pod.role == parts.OTHER:
             return
-        self.fresh.add(pod.uid)
+        known = self._pods.get(pod.node, {}).get(pod.uid)
+        if known is None or trouble.tried_again(known, pod):
+            self.fresh.add(pod.uid)
         if gone:
             self._pods.get(pod.node, {}).pop(pod.uid, None)
             self._changed.add(pod.node)

@@ -58,6 +58,12 @@ def done(code: int = 0, restarts: int = 0) -> Obj:
     return {"state": {"terminated": {"exitCode": code, "reason": reason}}, "ready": code == 0, "started": False, "restartCount": restarts, "lastState": {}}
 
 
+def ended(code: int, restarts: int, reason: str = "Error", *, since: str = "2026-11-20T10:00:00Z", hours: int = 1) -> Obj:
+    """The last run began at `since` and ended hours after ten o'clock."""
+    run = {"exitCode": code, "reason": reason, "startedAt": since, "finishedAt": f"2026-11-20T{10 + hours}:00:00Z"}
+    return {"state": {"terminated": run}, "ready": False, "started": False, "restartCount": restarts, "lastState": {}}
+
+
 def waiting(reason: str = "PodInitializing", message: str = "", restarts: int = 0, last: int | None = None, ended: str = "") -> Obj:
     state = {"reason": reason} | ({"message": message} if message else {})
     before = {"terminated": {"exitCode": last, "reason": "Error", "finishedAt": ended}} if last is not None else {}

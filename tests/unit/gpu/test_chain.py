@@ -41,6 +41,15 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "driver crash loop": ([s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times, last with exit code 1")),
     "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
     "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
+    "driver of many months crashed": ([s.driver(N, s.ended(137, 7, hours=9)), s.validator(N, BUSY)], ("waiting", "driver", "crashed once")),
+    "driver crashed again at once": ([s.driver(N, s.ended(137, 7, hours=0)), s.validator(N, BUSY)], ("failed", "driver", "crashed 8 times")),
+    "driver cannot be started": (
+        [s.driver(N, s.ended(128, 7, since="1970-01-01T00:00:00Z")), s.validator(N, BUSY)], ("failed", "driver", "crashed 8 times"),
+    ),
+    "node went down under the driver": ([s.driver(N, s.ended(255, 7, "Unknown")), s.validator(N, BUSY)], ("waiting", "driver", "the driver pod starts")),
+    "node went down under the validator": (
+        [s.driver(N), s.toolkit(N), s.validator(N, main=s.ended(255, 7, "Unknown"))], ("waiting", "cuda", "the validator starts"),
+    ),
     "registry slow": (
         [s.driver(N, s.waiting("ErrImagePull", "dial tcp: i/o timeout"), phase="Pending"), s.validator(N, BUSY)], ("waiting", "driver", "cannot be pulled"),
     ),
