@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from fleet_agent.connections import Broken, Connections
+from fleet_agent.connections import BROKEN, Connections
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -118,7 +118,7 @@ class Api:
         for attempt in range(tries):
             try:
                 answer = self._connections.request(method, target, headers, data)
-            except (Broken, OSError, ValueError) as error:
+            except BROKEN as error:
                 if attempt == tries - 1:
                     raise Unreachable(str(error)) from error
             else:
@@ -193,7 +193,7 @@ class Informer(threading.Thread):
                 version = ""
                 if error.code != 410:
                     self._on_error(error)
-            except (Broken, Unreachable, OSError, ValueError):
+            except (Unreachable, *BROKEN):
                 pass
             self._stop_asked.wait(pause)
             pause = min(pause * 2, 5.0)

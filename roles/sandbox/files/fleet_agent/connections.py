@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP/1.1 over kept connections to one server, as much of it as the API server speaks (RFC 9112: lengths and chunks).
+"""Kept connections to one server, over the standard library's http.client.
 
-A thousand nodes' kubelets and programs make a hundred thousand requests from this one process. A general client costs five times the
-processor time of a request here, and holds the interpreter's lock meanwhile: the simulated machines stood still for it.
+A thousand nodes' kubelets and programs make a hundred thousand requests from this one process. urllib3 costs more than twice the processor
+time of a request here and holds the interpreter's lock meanwhile: the simulated machines stood still for it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import socket
+import http.client
 import ssl
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 #: A watch is ended by the server after 300 s; one that is silent for longer has lost its server.
 WATCH_SECONDS = 330.0
+_PIECE = 65536
 
-
-class Broken(Exception):
-    """The connection was lost, or what came over it is no HTTP."""
+#: What is raised where a connection was lost, or what came over it is no HTTP.
+BROKEN = (http.client.HTTPException, OSError, ValueError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,97 +32,49 @@ class Answer:
     data: bytes
 
 
-class _Connection:
-    """One connection; a request at a time."""
-
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None) -> None:
-        plain = socket.create_connection(address, CONNECT_SECONDS)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket = context.wrap_socket(plain, server_hostname=address[0]) if context else plain
-        self._reader = self._socket.makefile("rb", 65536)
-        self._length: int | None = None     # of the body, None for chunks
-        self.reusable = True
-
-    def send(self, head: bytes, body: bytes, seconds: float) -> int:
-        """The answer's status; its body is read with `read` or `parts`."""
-        self._socket.settimeout(seconds)
-        self._socket.sendall(head + body)
-        words = self._reader.readline().split(None, 2)
-        if len(words) < 2 or not words[0].startswith(b"HTTP/1."):
-            raise Broken("the server has closed the connection")
-        self._length = 0
-        while (line := self._reader.readline()) not in (b"\r\n", b""):
-            name, _colon, value = line.partition(b":")
-            self._header(name.strip().lower(), value.strip().lower())
-        return int(words[1])
-
-    def _header(self, name: bytes, value: bytes) -> None:
-        if name == b"content-length":
-            self._length = int(value)
-        elif name == b"transfer-encoding":
-            self._length = None
-        elif name == b"connection" and value == b"close":
-            self.reusable = False
-
-    def parts(self) -> Iterator[bytes]:
-        """The body in the pieces in which it was sent."""
-        if self._length is not None:
-            yield self._exactly(self._length)
-            return
-        while size := int(self._reader.readline().split(b";")[0] or b"0", 16):
-            yield self._exactly(size + 2)[:-2]
-        self._reader.readline()
-
-    def read(self) -> bytes:
-        return b"".join(self.parts())
-
-    def _exactly(self, size: int) -> bytes:
-        data = self._reader.read(size)
-        if len(data) < size:
-            raise Broken("the server has closed the connection in the middle of an answer")
-        return data
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.close()
-        self._reader.close()
-
-
 class Connections:
-    """As many as are used at once. From any thread; raises Broken and OSError."""
+    """As many as are used at once. From any thread; raises what BROKEN names."""
 
-    def __init__(self, server: str, context: ssl.SSLContext) -> None:
+    def __init__(self, server: str, context: ssl.SSLContext | None) -> None:
         url = urllib.parse.urlsplit(server)
-        self._address = (url.hostname or "", url.port or (443 if url.scheme == "https" else 80))
-        self._context = context if url.scheme == "https" else None
-        self._idle: collections.deque[_Connection] = collections.deque()
+        host = url.hostname or ""
+        self._open: Callable[[], http.client.HTTPConnection]
+        if url.scheme == "https":
+            self._open = lambda: http.client.HTTPSConnection(host, url.port or 443, timeout=CONNECT_SECONDS, context=context)
+        else:
+            self._open = lambda: http.client.HTTPConnection(host, url.port or 80, timeout=CONNECT_SECONDS)
+        self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
 
     def request(self, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> Answer:
-        with self._lent(_head(self._address[0], method, path, headers, len(body)), body, READ_SECONDS) as (connection, status):
-            return Answer(status, connection.read())
+        with self._lent() as connection:
+            response = _ask(connection, method, path, headers, body, READ_SECONDS)
+            return Answer(response.status, response.read())
 
     @contextlib.contextmanager
     def stream(self, path: str, headers: Iterable[tuple[str, str]]) -> Iterator[tuple[int, Iterator[bytes]]]:
         """(status, parts of the body as they come) of a GET that the server keeps open."""
-        with self._lent(_head(self._address[0], "GET", path, headers, 0), b"", WATCH_SECONDS) as (connection, status):
-            connection.reusable = False     # left in the middle of an answer
-            yield status, connection.parts()
+        with self._lent() as connection:
+            response = _ask(connection, "GET", path, headers, b"", WATCH_SECONDS)
+            try:
+                yield response.status, iter(lambda: response.read1(_PIECE), b"")
+            finally:
+                connection.close()    # left in the middle of an answer
 
     @contextlib.contextmanager
-    def _lent(self, head: bytes, body: bytes, seconds: float) -> Iterator[tuple[_Connection, int]]:
+    def _lent(self) -> Iterator[http.client.HTTPConnection]:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = _Connection(self._address, self._context)
+            connection = self._open()
         complete = False
         try:
-            yield connection, connection.send(head, body, seconds)
+            yield connection
             complete = True
-        except (Broken, OSError):
+        except BROKEN:
             self.close()    # what ended this one, a restart of the server, ended them all
             raise
         finally:
-            if complete and connection.reusable:
+            if complete and connection.sock is not None:
                 self._idle.append(connection)
             else:
                 connection.close()
@@ -134,6 +86,15 @@ class Connections:
                 self._idle.pop().close()
 
 
-def _head(host: str, method: str, path: str, headers: Iterable[tuple[str, str]], length: int) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {length}", *(f"{name}: {value}" for name, value in headers), "", ""]
-    return "\r\n".join(lines).encode()
+def _ask(
+    connection: http.client.HTTPConnection, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes, seconds: float
+) -> http.client.HTTPResponse:
+    if connection.sock is None:
+        connection.connect()
+    connection.sock.settimeout(seconds)
+    connection.putrequest(method, path, skip_accept_encoding=True)
+    connection.putheader("Content-Length", str(len(body)))
+    for name, value in headers:
+        connection.putheader(name, value)
+    connection.endheaders(body or None)
+    return connection.getresponse()
