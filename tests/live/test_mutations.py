@@ -9,13 +9,10 @@ mirror that shows what we want to see. Mutations are made with the roles' own pa
 Runtime: three sandboxes at once; a mutation costs about five CPU seconds and, where a node has to be given up, 14 seconds of waiting:
 20 to 25 seconds on two cores with little else to do (one bench), a minute where others used them as well (load 20).
 
-All were seen to fail with the cause named, but for two. Those with `soak` are in `make soak`.
+All were seen to fail with the cause named, but for one. Those with `soak` are in `make soak`.
 
 "plugin does not use NVIDIA's runtime" survives. The plugin is privileged, and NVIDIA's looks for NVML below its driver root
 first (tryResolveLibrary in its main.go), which we mount: so it sees the GPUs without that runtime, on real nodes too.
-
-Open: "GPU feature discovery may not create NodeFeatures" survives. The gate of the devices looks whether that pod is in trouble, but it
-ends as soon as the GPUs can be scheduled, and by then the pod has crashed once at most.
 """
 
 from __future__ import annotations
@@ -53,7 +50,6 @@ sources: {pci: {deviceClassWhitelist: ["03", "0b40", "12"], deviceLabelFields: [
 LENGTH = "for its time only: it was seen to fail as it should"
 #: What the docstring says of these. Should one fail one day, then this is no longer true.
 SURVIVES = "the run is right to pass"
-TOO_SOON = "the gate ends before GPU feature discovery has crashed often enough to be in trouble"
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
 
 FEATURES = (
@@ -294,7 +290,6 @@ PLUGINS = (
     Mutation(
         "GPU feature discovery may not create NodeFeatures", "device_plugin", (change("Role", DISCOVERY, replace("/rules/0/verbs", ["get", "update"])),),
         (r'cannot create resource "nodefeatures"',), "no label says which GPU a node has",
-        soak=TOO_SOON,
     ),
     Mutation(
         "plugin's entry point sources another file", "device_plugin",
@@ -317,7 +312,7 @@ def benches(request: pytest.FixtureRequest, make_sandbox: t.Any) -> t.Iterator[B
 
 def case(one: Mutation) -> t.Any:
     marks = [pytest.mark.slow] if one.soak else []
-    if one.soak in (SURVIVES, TOO_SOON):
+    if one.soak == SURVIVES:
         marks.append(pytest.mark.xfail(reason=one.soak, strict=True))
     return pytest.param(one, id=f"{one.stage}: {one.name}".replace(" ", "-"), marks=marks)
 

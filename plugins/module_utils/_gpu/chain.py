@@ -11,8 +11,8 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
@@ -175,7 +175,7 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     if wanted.expected or resources.total(seen):
         extra = {name: count for name, count in resources.surplus(wanted.expected, seen).items() if wanted.expected and count}
         if not lacking and not extra:
-            return _unproven(seen, pods) or Verdict(PASSED, SCHEDULABLE)
+            return _unproven(node, seen, pods) or Verdict(PASSED, SCHEDULABLE)
     else:
         extra = {}
     if plugin is None:
@@ -192,7 +192,7 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     return Verdict(WAITING, SCHEDULABLE, numbers, next_step, SETTLE, plugin, _plugin_container(plugin))
 
 
-def _unproven(seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
+def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
     """GPUs are given out, and what belongs to them is not in order: the proof, or the labels that say which GPUs they are."""
     validator, discovery = pods.get(parts.VALIDATOR), pods.get(parts.DISCOVERY)
     if validator is not None and not validator.ready:
@@ -201,6 +201,12 @@ def _unproven(seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
         return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))
     if discovery is not None and (found := trouble.of_pod(discovery)):
         return _troubled(PLUGIN, found, discovery)
+    # GPU feature discovery knows no names of integrated GPUs.
+    if discovery is not None and node.nfd_seen and not node.tegra and not node.gpu.known:
+        reason = "GPU feature discovery has not said which GPUs these are"
+        # Its container may run and write what nfd-master never makes a label of.
+        next_step = f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
+        return Verdict(WAITING, PLUGIN, reason, next_step, pod=discovery, container=_first(discovery), brief="no label of its GPUs yet", observer=True)
     return None
 
 

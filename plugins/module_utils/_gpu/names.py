@@ -43,7 +43,7 @@ DEPLOY_DRIVER_LABEL = VENDOR + "gpu.deploy.driver"
 #: Of the pods that use the driver: NVIDIA's driver manager can make those leave a node whose switch says something ("true").
 CLIENT_SWITCHES = tuple(f"{VENDOR}gpu.deploy.{name}" for name in ("container-toolkit", "device-plugin", "gpu-feature-discovery", "operator-validator"))
 PRE_INSTALLED = "pre-installed"
-#: Version of a driver that the host brought (written by our NodeFeatureRule, or by whoever knows).
+#: Version of a driver that the host brought (written by whoever knows).
 HOST_DRIVER_LABEL = OURS + "host-driver"
 #: Which driver version a node is to have, where two live side by side.
 DRIVER_VERSION_WANTED_LABEL = OURS + "driver-version"
@@ -51,6 +51,9 @@ DRIVER_VERSION_WANTED_LABEL = OURS + "driver-version"
 DRIVER_CLASS_LABEL = OURS + "class"
 DRIVER_POOL_LABEL = OURS + "pool"
 DRIVER_KERNEL_LABEL = OURS + "kernel"
+
+#: The GPU is part of the processor and on no PCI bus (written by our NodeFeatureRule).
+INTEGRATED_LABEL = OURS + "integrated"
 
 QUARANTINE = OURS + "quarantine"
 #: Annotation: why and by which gate, for people.

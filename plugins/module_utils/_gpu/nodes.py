@@ -38,6 +38,10 @@ class GpuFacts:
     #: Devices by MIG profile ("1g.10gb": 7), strategy mixed.
     mig_devices: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def known(self) -> bool:
+        return bool(self.product or self.count)
+
 
 @dataclasses.dataclass(frozen=True)
 class NodeFacts:
@@ -96,7 +100,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
     ready, not_ready, ready_changed = _readiness(status)
     allocatable = gpu_resources(_map(status.get("allocatable")), renamed)
     labelled = any(labels.get(label) == "true" for label in names.PCI_LABELS)
-    tegra = labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR or kernel.endswith("-tegra")
+    tegra = labels.get(names.INTEGRATED_LABEL) == "true" or labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR or kernel.endswith("-tegra")
     elsewhere = labels.get(names.GPU_PRESENT_LABEL) == "true" or any(count for _name, count in allocatable)
     taints = tuple(_taint(taint) for taint in _dicts(spec.get("taints")))
     annotations = _map(metadata.get("annotations"))

@@ -132,6 +132,12 @@ def plugin(on: str, main: Obj | None = None, wait: Obj | None = None, **kwargs: 
     return pod("device-plugin", on, {"wait-for-proof": wait or done()}, {"nvidia-device-plugin": main or running()}, image, **kwargs)
 
 
+def discovery(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
+    made = pod("gpu-feature-discovery", on, {}, {"gpu-feature-discovery": main or running()}, "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", **kwargs)
+    made["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
+    return made
+
+
 def worker(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
     made = pod("nfd-worker", on, {}, {"nfd-worker": main or running()}, "registry.k8s.io/nfd/node-feature-discovery:v0.19.0", **kwargs)
     made["spec"]["containers"][0]["command"] = ["nfd-worker"]

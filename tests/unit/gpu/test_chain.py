@@ -135,8 +135,16 @@ def test_node_that_is_not_ready_never_passes() -> None:
         assert "Kubelet stopped posting" in found.reason
 
 
+PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "all there": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
+    "nobody says which GPUs": (s.node(N, allocatable=8), [s.plugin(N), s.discovery(N)], ("waiting", "plugin", "has not said which GPUs")),
+    "discovery has labelled": (s.node(N, allocatable=8, labels=PRODUCT), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", "")),
+    "discovery crashes": (s.node(N, allocatable=8), [s.plugin(N), s.discovery(N, s.crash_loop("g", 5))], ("failed", "plugin", "crashed 6 times")),
+    "discovery without NFD": (s.node(N, allocatable=8, nfd=False), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", "")),
+    "integrated GPUs have no names": (
+        s.node(N, allocatable=8, labels={"hwaccel.gpu/integrated": "true"}), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", ""),
+    ),
     "one less": (s.node(N, allocatable=7), [s.plugin(N)], ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected")),
     "one more": (s.node(N, allocatable=9), [s.plugin(N)], ("waiting", "schedulable", "9 nvidia.com/gpu")),
     "plugin waits": (
@@ -233,8 +241,7 @@ def test_unscheduled_pod_belongs_to_the_node_that_it_is_made_for() -> None:
 
 
 def test_feature_discovery_is_not_taken_for_the_plugin() -> None:
-    pod = s.plugin(N)
-    pod["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
+    pod = s.discovery(N)
     assert reduce_pod(pod).role != "plugin"
 
 

@@ -57,6 +57,7 @@ def test_an_unknown_image_takes_nfds_word() -> None:
     ({s.NFD + "pci-10de.present": "false"}, s.KERNEL, False),
     ({s.NFD + "pci-8086.present": "true"}, s.KERNEL, False),
     ({names.CPU_VENDOR_LABEL: "NVIDIA"}, s.KERNEL, True),
+    ({names.INTEGRATED_LABEL: "true"}, s.KERNEL, True),
     ({}, "5.15.148-tegra", True),
     ({}, s.KERNEL, False),
 ])

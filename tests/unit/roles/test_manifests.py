@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
+import sys
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
+
+from fleet_agent.nfd_features import rule_output
 
 WORKLOADS = ("DaemonSet", "Deployment", "Job")
 TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$")
@@ -160,6 +167,16 @@ def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node(
     for wanted in ("pci-10de.present", "kernel-version.full", "system-os_release.ID", "system-os_release.VERSION_ID", "cpu-model.vendor_id"):
         assert allowed.search(wanted), wanted
     assert not allowed.search("cpu-cpuid.AVX512F")
+
+
+@pytest.mark.parametrize(("vendor", "kernel", "integrated"), [
+    ("NVIDIA", "4.9.337-tegra", True), ("ARM", "5.15.148-tegra", True), ("ARM", "6.8.0-1013-nvidia-64k", False), ("Intel", "6.8.0-45-generic", False),
+])
+def test_boards_with_an_integrated_gpu_are_labelled(vendor: str, kernel: str, integrated: bool) -> None:
+    (rule,) = next(one for one in stack.manifests("feature_discovery") if one["kind"] == "NodeFeatureRule")["spec"]["rules"]
+    features = {"attributes": {"cpu.model": {"elements": {"vendor_id": vendor}}, "kernel.version": {"elements": {"full": kernel}}}}
+    assert (rule_output(rule, features) is not None) is integrated
+    assert rule["labels"] == {names.INTEGRATED_LABEL: "true"}
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
