@@ -70,7 +70,7 @@ class Wanted:
     host_driver: bool = False
     #: Another deployment brings it, perhaps without a validator.
     existing: bool = False
-    #: Crashes of the validator's steps, by step, that were seen to be excused.
+    #: Crashes of the validator's steps, by step, that are excused: what `excused` has found.
     excused: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 
 
 def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
-    """Crashes of the validator's steps, by step, that say nothing of the step: what it checks was not ready when it ran.
+    """Crashes of the validator's steps, by step, that say nothing of the step: what it checks was not ready when it ran. Those in wanted stay.
 
     After a reboot, or while a driver is loaded anew, steps run before the driver does; the kubelet repeats them after up to five minutes.
     """
@@ -227,8 +227,7 @@ def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 
 def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
     """The step names the link, but the cause is often the pod that it waits for."""
-    before = excused(pods, wanted)
-    found = trouble.of_pod(validator, before)
+    found = trouble.of_pod(validator, wanted.excused)
     # Without a sandbox no step has begun: its RuntimeClass is the toolkit's work.
     held = _below(link if validator.sandbox else CUDA, pods, wanted)
     if held is not None and (found is None or found.state != "failed" or held.state == FAILED):
@@ -238,7 +237,7 @@ def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods
     if step.state == "running":
         doing = {DRIVER: "the validator checks the driver", TOOLKIT: "the validator checks the toolkit", CUDA: "the proof runs on every GPU"}[link]
         return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
-    if before.get(step.name):
+    if wanted.excused.get(step.name):
         reason = f"container {step.name} crashed while the driver or the toolkit was not ready, and is tried again"
         return Verdict(WAITING, link, reason, "the kubelet tries it within five minutes", pod=validator, container=step.name, brief="tried again")
     return Verdict(WAITING, link, f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})", "", pod=validator)

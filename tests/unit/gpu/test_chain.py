@@ -21,8 +21,8 @@ EIGHT = Wanted(gpu_declared=True, expected={s.GPU: 8})
 
 
 def verdict(gate: str, node: s.Obj, *pods: s.Obj, wanted: Wanted = EIGHT) -> chain.Verdict:
-    facts = [reduce_pod(pod) for pod in pods]
-    return judge(gate, reduce_node(node), {pod.role: pod for pod in facts}, wanted)
+    facts = {one.role: one for one in map(reduce_pod, pods)}
+    return judge(gate, reduce_node(node), facts, dataclasses.replace(wanted, excused=chain.excused(facts, wanted)))
 
 
 PULL = "Back-off pulling image \"nvcr.io/nvidia/driver:580-x\": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found"
