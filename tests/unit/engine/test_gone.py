@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import Time, 
 
 CONFIG_MAP, _SECRET, NAMESPACE, NODE, DAEMON_SET = in_memory.KINDS[:5]
 POD = Resource("", "v1", "Pod", "pods", True, frozenset(("list",)))
+WITHOUT_AGENT = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, config_map("settings")]
 
 
 class Cluster(in_memory.Cluster):
@@ -52,8 +53,6 @@ class Cluster(in_memory.Cluster):
         self.writes.append(f"delete {resource.kind} {name}")
         if not any(plural == "pods" for plural, _space, _name in self.objects):
             del self.objects[resource.plural, namespace, name]
-
-WITHOUT_AGENT = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, config_map("settings")]
 
 
 def installed(**nodes: str) -> Cluster:
