@@ -107,7 +107,7 @@ class _Removal:
 
     def _planned(self, scene: Scene, todo: list[Step]) -> Report:
         """Check mode: dry-run deletes tell missing rights and webhooks that refuse."""
-        members = {step.key for step in todo}
+        members = _doomed(todo)
 
         def check(step: Step) -> Step:
             if (step.key.group, step.key.kind) in waves.CONTAINERS and not step.adopted and step.action == steps.DELETED:
@@ -133,7 +133,7 @@ class _Removal:
         kept: dict[ObjectKey, Entry] = {}
         taken = False
         for _wave, group in waves.in_waves(todo, lambda step: (step.key.group, step.key.kind), backwards=True):
-            going = self._without_kept(group, kept, {step.key for step in todo})
+            going = self._without_kept(group, kept, _doomed(todo))
             if any(step.write for step in going):
                 if not taken:
                     self._held.take(left)
@@ -259,6 +259,11 @@ class _Removal:
             return self._report
         self._clock.sleep(1.0)
         return self.once()
+
+
+def _doomed(todo: c.Iterable[Step]) -> set[ObjectKey]:
+    """What a Namespace or CRD may take along; an adopted object that it holds is given up, and so no reason to destroy it."""
+    return {step.key for step in todo if step.action == steps.DELETED}
 
 
 def _holds(left: list[str]) -> str:

@@ -43,6 +43,11 @@ class Plan:
     def writes(self) -> list[Step]:
         return [step for step in (*self.steps, *self.prunes) if step.write]
 
+    @property
+    def going(self) -> list[Step]:
+        """What an earlier run or slice has deleted and this one waits for."""
+        return [step for step in self.prunes if step.action == steps.DELETED and not step.write] if self.scene.options.wait else []
+
     def union(self) -> dict[ObjectKey, Entry]:
         """Members before and after, as the record names them while the run is under way."""
         members = dict(self.scene.record.members)
@@ -52,8 +57,11 @@ class Plan:
                 members[step.key] = dataclasses.replace(known, ask="", adopted=step.adopted)
         return members
 
-    def truth(self, written: c.Mapping[ObjectKey, Entry], deleted: c.Container[ObjectKey]) -> dict[ObjectKey, Entry]:
-        """Members after the run. What was planned and not reached keeps its place, with no ask: the next run sees to it."""
+    def truth(self, written: c.Mapping[ObjectKey, Entry], gone: c.Container[ObjectKey]) -> dict[ObjectKey, Entry]:
+        """Members after the run. What was planned and not reached keeps its place, with no ask: the next run sees to it.
+
+        What is deleted keeps its place as long as somebody waits for it: a run that follows waits as well.
+        """
         members: dict[ObjectKey, Entry] = {}
         manager = self.scene.options.manager
         for step in self.steps:
@@ -67,7 +75,8 @@ class Plan:
             elif step.entry is not None:
                 members[step.key] = step.entry
         for step in self.prunes:
-            if step.entry is not None and step.key not in deleted and not (step.action == steps.DELETED and not step.write):
+            forgotten = step.action == steps.DELETED and not step.write and not self.scene.options.wait
+            if step.entry is not None and step.key not in gone and not forgotten:
                 members[step.key] = step.entry
         return members
 

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.apply import A
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetFailed, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.plan import Plan, build
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import prune
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import Pruned, prune
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.resolve import members_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordChanged, RecordStore
@@ -32,8 +32,7 @@ def ensure_present(
 ) -> Report:
     """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short."""
     if resume.get("phase") == "wait":
-        going = [_going(client, entry) for entry in resume["going"]]
-        return _waited(client, options, clock, summary.from_pending(resume), resume, going)
+        return _waited(client, options, clock, summary.from_pending(resume), resume)
     run = _Run(client, options, manifests, holder, clock, resume)
     for _race in range(_RACES):
         try:
@@ -73,7 +72,7 @@ class _Run:
             return report
         report = summary.merged(self._resume, report)
         truth = plan.truth({}, set())
-        if plan.writes:
+        if plan.writes or plan.going:
             return self._write(plan, record, old, report)
         if truth != dict(record.members) or not record.stored:
             waits = self._await_hold(record)
@@ -101,31 +100,41 @@ class _Run:
         held.take(plan.union())
         applier = Applier(plan.scene, self._clock, held)
         until = self._since + self._options.wait_timeout
-        deleted: set[ObjectKey] = set()
+        pruned = Pruned()
         try:
             written = applier.run(plan.steps, until)
             if written.complete:
-                deleted, faults = prune(plan.scene, held, plan.prunes)
-                written.faults += faults
-            held.release(plan.truth(written.entries, deleted))
+                pruned = prune(plan.scene, self._clock, held, plan.prunes, until)
+                written.faults += pruned.faults
+            held.release(plan.truth(written.entries, pruned.gone))
         except RecordChanged as error:
             return _lost(report, error)
-        if written.complete:
+        if written.complete and not pruned.lagging:
             self._drop_old(record, old)
-        return self._after(plan, written, deleted, report)
+        return self._after(plan, written, pruned, report)
 
-    def _after(self, plan: Plan, written: Written, deleted: set[ObjectKey], report: Report) -> Report:
+    def _after(self, plan: Plan, written: Written, pruned: Pruned, report: Report) -> Report:
         """What really happened in place of what was planned."""
-        report = summary.merged(self._resume, summary.outcome(report, plan, written, deleted, diff=self._options.diff))
+        report = summary.merged(self._resume, summary.outcome(report, plan, written, pruned, diff=self._options.diff))
         if written.faults:
-            done = f"{len(written.entries) + len(deleted)} of {len(plan.writes)} were written"
+            done = f"{len(written.entries) + len(pruned.deleted)} of {len(plan.writes)} were written"
             report.failure = SetFailed(written.faults, done)
             return report
+        if pruned.lagging:
+            return self._not_gone(pruned.lagging, report)
         if written.waits_for:
             report.progress.append(f"waiting for {written.waits_for}")
             report.pending = summary.to_pending(report, "start", self._since)
             return report
         return self._finish(plan, dict(written.steps.items()), report)
+
+    def _not_gone(self, lagging: gone.Lagging, report: Report) -> Report:
+        if self._clock.now() >= self._since + self._options.wait_timeout:
+            report.failure = gone.not_gone_error(self._client, lagging, self._options.wait_timeout)
+            return report
+        report.progress.append(gone.progress_line(lagging))
+        report.pending = summary.to_pending(report, "start", self._since)
+        return report
 
     def _finish(self, plan: Plan, written: c.Mapping[ObjectKey, steps.Step], report: Report) -> Report:
         if not self._options.wait:
@@ -138,11 +147,10 @@ class _Run:
                 report.rows[step.key].ready = True
             else:
                 waits_on[step.key] = step.resource
-        going = [step for step in plan.prunes if step.action == steps.DELETED]
-        if not waits_on and not going:
+        if not waits_on:
             return report
         resume = {"since": self._since, "waits_on": summary.keys_out(waits_on), "set_ids": list(plan.scene.set_ids)}
-        return _waited(self._client, self._options, self._clock, report, resume, going)
+        return _waited(self._client, self._options, self._clock, report, resume)
 
     def _await_hold(self, record: Record) -> Report | None:
         """None where the set is free. Waits by reading the record anew, which makes a new plan necessary."""
@@ -185,31 +193,10 @@ def _lost(report: Report, error: RecordChanged) -> Report:
     return report
 
 
-def _going(client: Client, entry: c.Sequence[str]) -> steps.Step:
-    """What an earlier slice has deleted."""
-    key = ObjectKey(*entry[:4])
-    return steps.Step(key, client.resource(entry[4], key.kind), steps.DELETED, uid=entry[5])
-
-
-def _waited(
-    client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any], going: c.Sequence[steps.Step]
-) -> Report:
-    """Wait until what was pruned is gone and the members that resume names are ready, and write what was seen into the report."""
-    until = float(resume["since"]) + options.wait_timeout
-    lagging = gone.await_gone(client, options, clock, going, until, report)
-    if not lagging:
-        return _ready(client, options, clock, report, resume, until)
-    if clock.now() >= until:
-        report.failure = gone.not_gone_error(client, lagging, options.wait_timeout)
-        return report
-    report.progress.append(gone.progress_line(lagging))
-    left = [[*key, step.uid] for step, _reason in lagging for key in summary.keys_out({step.key: step.resource})]
-    report.pending = summary.to_pending(report, "wait", float(resume["since"])) | {**resume, "going": left}
-    return report
-
-
-def _ready(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any], until: float) -> Report:
+def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any]) -> Report:
+    """Wait for the members that resume names, and write what was seen into the report."""
     resources = {ObjectKey(*entry[:4]): client.resource(entry[4], entry[1]) for entry in resume["waits_on"]}
+    until = float(resume["since"]) + options.wait_timeout
     result = wait_for(client, options, clock, resources, resume["set_ids"], until, str(resume.get("line") or ""))
     for key, verdict in result.verdicts.items():
         row = report.rows[key]
@@ -220,7 +207,7 @@ def _ready(client: Client, options: SetOptions, clock: Clock, report: Report, re
         line = result.progress[-1] if result.progress else str(resume.get("line") or "")
         left = {key: resources[key] for key in result.lagging}
         report.pending = summary.to_pending(report, "wait", float(resume["since"])) | {
-            "waits_on": summary.keys_out(left), "set_ids": list(resume["set_ids"]), "line": line, "going": [],
+            "waits_on": summary.keys_out(left), "set_ids": list(resume["set_ids"]), "line": line,
         }
     elif result.lagging:
         report.failure = summary.not_ready_error(result.lagging, options.wait_timeout if result.timed_out else None)

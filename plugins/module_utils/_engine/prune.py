@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.gone import Lagging, await_gone
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_order
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF
@@ -23,18 +26,41 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 _TRIES = 10
 
 
-def prune(scene: Scene, held: Held, prunes: c.Sequence[Step]) -> tuple[set[ObjectKey], list[Fault]]:
-    """Members that are gone or given up, and what went wrong. Backwards through the waves, as they once came."""
-    done: set[ObjectKey] = set()
-    faults: list[Fault] = []
-    for _wave, group in prune_order([step for step in prunes if step.write]):
+@dataclasses.dataclass
+class Pruned:
+    """deleted: told to go, or given up. gone: those of which nothing is left, or nobody waits for. seen: rows and warnings of the waiting."""
+
+    deleted: set[ObjectKey] = dataclasses.field(default_factory=set)
+    gone: set[ObjectKey] = dataclasses.field(default_factory=set)
+    faults: list[Fault] = dataclasses.field(default_factory=list)
+    lagging: Lagging = ()
+    seen: Report = dataclasses.field(default_factory=Report)
+
+
+def prune(scene: Scene, clock: Clock, held: Held, prunes: c.Sequence[Step], until: float) -> Pruned:
+    """Backwards through the waves, as they once came: with `wait`, nothing loses its rights or settings before it is gone, until `until` (time.time())."""
+    done = Pruned()
+    for _wave, group in prune_order([step for step in prunes if step.action != steps.KEPT]):
         held.keep()
-        for step, result in zip(group, map_all(lambda step: remove(scene, step), group, scene.options.threads), strict=True):
-            if isinstance(result, HwaccelError):
-                faults += result.faults
-            else:
-                done.add(step.key)
-    return done, faults
+        _delete_wave(scene, [step for step in group if step.write], done)
+        if done.faults:
+            return done
+        left: Lagging = ()
+        if scene.options.wait:
+            left = await_gone(scene.client, scene.options, clock, [step for step in group if step.action == steps.DELETED], until, done.seen, held.keep)
+        done.gone |= {step.key for step in group} - {step.key for step, _reason in left}
+        if left:
+            done.lagging = left
+            return done
+    return done
+
+
+def _delete_wave(scene: Scene, group: c.Sequence[Step], done: Pruned) -> None:
+    for step, result in zip(group, map_all(lambda step: remove(scene, step), group, scene.options.threads), strict=True):
+        if isinstance(result, HwaccelError):
+            done.faults += result.faults
+        else:
+            done.deleted.add(step.key)
 
 
 def remove(scene: Scene, step: Step) -> None:

@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import digest
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import Manifest, duplicates
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import Manifest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
 
@@ -64,10 +64,6 @@ def with_namespace(client: Client, manifests: c.Sequence[Manifest], namespace: s
             manifest = Manifest(ObjectKey.of(body), body, manifest.origin)
         result.append(manifest)
     return result
-
-
-def check_duplicates(manifests: c.Sequence[Manifest]) -> list[Fault]:
-    return duplicates(manifests)
 
 
 def labelled(body: dict[str, t.Any], set_id: str) -> dict[str, t.Any]:

@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.apply import Written, changed_by
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Report, Row, object_dict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.plan import Plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import Pruned
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
@@ -43,17 +44,18 @@ def add_details(report: Report, step: Step) -> None:
     report.warn(f"{step.key.short}: {text}" for text in step.warnings)
 
 
-def outcome(report: Report, plan: Plan, written: Written, deleted: c.Container[ObjectKey], *, diff: bool) -> Report:
+def outcome(report: Report, plan: Plan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
     """The report of a real run: what was not reached is told as such, and `changed` rests on what the server returned."""
     real = Report(record=report.record, foreign_fields=report.foreign_fields, missing_rights=report.missing_rights)
     for step in (*plan.steps, *plan.prunes):
         done = written.steps.get(step.key, step)
-        if step.write and step.key not in written.steps and step.key not in deleted:
+        if step.write and step.key not in written.steps and step.key not in pruned.deleted:
             real.rows[step.key] = Row(step.key, steps.UNCHANGED, False, f"not reached: it would have been {step.action}")
             continue
         add_steps(real, (done,), diff=diff)
-    real.warn(report.warnings)
-    real.warn(written.warnings)
+    real.rows |= pruned.seen.rows
+    for warnings in (report.warnings, written.warnings, pruned.seen.warnings):
+        real.warn(warnings)
     return real
 
 
@@ -65,7 +67,8 @@ def merged(resume: c.Mapping[str, t.Any], report: Report) -> Report:
     for key, row in before.rows.items():
         mine = report.rows.get(key)
         if mine is None or (mine.action == steps.UNCHANGED and row.action != steps.UNCHANGED):
-            report.rows[key] = Row(key, row.action, mine.ready if mine else row.ready, mine.reason if mine else row.reason)
+            # What no plan knows any more was waited for, and is gone.
+            report.rows[key] = Row(key, row.action, mine.ready if mine else row.ready, mine.reason if mine else "")
     report.changed = report.changed or before.changed
     for field in ("reclaimed", "conflicts"):
         ours = getattr(report, field)

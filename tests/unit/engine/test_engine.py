@@ -219,6 +219,21 @@ def test_missing_rights_where_nothing_could_be_asked() -> None:
     assert cluster.writes == []
 
 
+def test_adopted_objects_keep_their_namespace_alive() -> None:
+    cluster = Cluster()
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu"}}
+    call(cluster, [namespace, config_map("ours") | {"metadata": {"name": "ours", "namespace": "gpu"}}])
+    users = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "users", "namespace": "gpu"}, "data": {"b": "2"}}
+    cluster.create(users, CONFIG_MAP)
+    call(cluster, [namespace, users | {"data": {"a": "1"}}], adopt=True, max_prune="50%")
+    planned = call(cluster, state="absent", wait=True, check=True)
+    told = actions(planned)
+    assert told == {"gpu": "kept", "users": "released"}
+    assert actions(call(cluster, state="absent", wait=True)) == told
+    assert ("configmaps", "gpu", "users") in cluster.objects
+    assert ("namespaces", "", "gpu") in cluster.objects
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -159,6 +159,37 @@ def test_pruning_names_the_pods_that_do_not_end() -> None:
     report = pruned(cluster, time)
     assert "1 object is still being deleted after 300 s" in str(report.failure)
     assert "DaemonSet n/agent: held by pod n/agent-0 on node good" in str(report.failure)
+    again = pruned(cluster, time)
+    assert "held by pod n/agent-0" in str(again.failure), "a run that follows waits as well, as long as it is there"
+    del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]
+    assert pruned(cluster, time).failure is None
+    cluster.writes.clear()
+    assert (pruned(cluster, time).changed, cluster.writes) == (False, [])
+
+
+def test_pruning_takes_settings_away_after_the_pods_that_read_them() -> None:
+    cluster, time = installed(good="True"), Time()
+    cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
+    only = [*WITHOUT_AGENT[:1], config_map("other")]
+    options: dict[str, t.Any] = {"wait": True, "wait_timeout": 300, "max_prune": "99%"}
+    first = call(cluster, only, clock=time.clock(0), **options)
+    assert [write for write in cluster.writes if write.startswith("delete")] == ["delete DaemonSet agent"]
+    del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]
+    assert first.pending is not None
+    last = call(cluster, only, clock=time.clock(0), resume=first.pending, **options)
+    assert (last.pending, last.failure) == (None, None)
+    assert [write for write in cluster.writes if write.startswith("delete")] == ["delete DaemonSet agent", "delete ConfigMap settings"]
+    assert {row.key.name: row.action for row in last.rows.values()} == {"n": "unchanged", "other": "created", "agent": "deleted", "settings": "deleted"}
+
+
+def test_a_slice_that_ends_while_it_waits_keeps_its_rows_and_warnings() -> None:
+    cluster, time = installed(good="True", bad="Unknown"), Time()
+    report = pruned(cluster, time, slices=0)
+    for _slice in range(20):
+        if report.pending is not None:
+            time.sleep(5)
+            report = pruned(cluster, time, report.pending, slices=0)
+    assert (report.pending, report.failure, len(report.warnings)) == (None, None, 1)
 
 
 def test_pruning_does_not_wait_for_a_node_that_is_away() -> None:
