@@ -226,6 +226,8 @@ class _Removal:
             self._report.record["members"] = len(kept)
             return self._report
         self._store.delete(self._held.record)
+        if record.stale is not None:
+            self._store.delete(record.stale)
         self._report.changed = True
         self._report.record = {}
         return self._closing()

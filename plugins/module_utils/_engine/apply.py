@@ -136,7 +136,7 @@ class Applier:
             member = step.member
 
             def trial() -> c.Sequence[Fault]:
-                answer = attempt(scene.client, scene.options, member, step.body, None, frozenset())
+                answer = attempt(scene.client, scene.options, member, step.body, step.entry, frozenset())
                 if any(not fault.why or "not find the requested resource" in fault.why for fault in answer.faults):
                     raise NotFound(answer.faults[0].what, answer.faults[0].where, answer.faults[0].why)
                 return answer.faults

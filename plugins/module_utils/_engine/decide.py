@@ -74,13 +74,17 @@ def decide(scene: Scene, member: Member) -> Step:
     base = Step(member.key, member.resource, steps.CREATED, member=member, entry=entry, body=member.body, adopted=adopting)
     if live is None or live["metadata"].get("deletionTimestamp"):
         return _creation(scene, base, member, live)
+    if member.planned_kind:
+        # It is there in an older version, which no dry run can compare with this one.
+        told = dataclasses.replace(base, uid=live["metadata"]["uid"], live=live, before=live)
+        return _change(scene, told, Trial(member.body, unvalidated=_offline(scene, member)))
     try:
         full = live if "spec" in live or "data" in live else scene.client.get(member.resource, member.key.name, member.key.namespace)
     except NotFound:
         return _creation(scene, base, member, None)
     uid = full["metadata"]["uid"]
     body = with_uid(member.body, uid)
-    trial = attempt(scene.client, scene.options, member, body, entry, scene.coming)
+    trial = attempt(scene.client, scene.options, member, body, entry, scene.coming, live=full)
     return _change(scene, dataclasses.replace(base, uid=uid, live=full, before=full), trial)
 
 

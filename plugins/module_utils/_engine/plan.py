@@ -85,7 +85,7 @@ def build(client: Client, options: SetOptions, record: Record, set_ids: tuple[st
     """Look, compare, and ask the server by dry runs. Nothing is written."""
     asked = {member.key for member in members}
     leftovers = _leftovers(client, [entry for key, entry in record.members.items() if key not in asked])
-    live = observe(client, _wanted(options, record, members, leftovers), set_ids, options.threads)
+    live = observe(client, _wanted(client, options, record, members, leftovers), set_ids, options.threads)
     planned_namespaces = {member.key.name for member in members if (member.key.group, member.key.kind) == waves.NAMESPACE}
     there = {key.name for key, obj in live.items() if (key.group, key.kind) == waves.NAMESPACE and not obj["metadata"].get("deletionTimestamp")}
     coming = frozenset(member.key.name for member in members if member.key not in live)
@@ -133,17 +133,30 @@ def _leftovers(client: Client, entries: c.Sequence[Entry]) -> list[tuple[Entry, 
     return found
 
 
-def _wanted(options: SetOptions, record: Record, members: c.Sequence[Member], leftovers: c.Sequence[tuple[Entry, Resource]]) -> list[Wanted]:
+def _wanted(
+    client: Client, options: SetOptions, record: Record, members: c.Sequence[Member], leftovers: c.Sequence[tuple[Entry, Resource]]
+) -> list[Wanted]:
     wanted = []
     for member in members:
-        if not member.planned_kind:
+        resource = _served(client, member)
+        if resource is not None:
             full = options.wait and not options.check_mode and has_predicate(member.key.group, member.key.kind, options.ready_when)
             known = bool(record.members.get(member.key) and record.members[member.key].uid)
-            wanted.append(Wanted(member.key, member.resource, known, full))
+            wanted.append(Wanted(member.key, resource, known, full))
     # The version that the set asks for serves its leftovers of the same kind as well: one LIST for both.
     versions = {item.resource.group_kind: item.resource for item in wanted}
     wanted += [Wanted(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid)) for entry, resource in leftovers]
     return wanted
+
+
+def _served(client: Client, member: Member) -> Resource | None:
+    """How the server knows a member's kind. Where the set raises a CRD's version, objects of it are there in the older one already."""
+    if not member.planned_kind:
+        return member.resource
+    try:
+        return client.resource_by_group(member.key.group, member.key.kind)
+    except UnknownKind:
+        return None
 
 
 def _foreign(scene: Scene, planned: c.Sequence[Step]) -> list[dict[str, str]]:

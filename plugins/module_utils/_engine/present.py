@@ -62,7 +62,7 @@ class _Run:
         secret = any((manifest.key.group, manifest.key.kind) == ("", "Secret") for manifest in self._manifests)
         old = self._store.read(holds_secret=secret)
         record = _as_kind(old, "Secret") if secret and old.kind != "Secret" else old
-        set_ids = (record.id,) if record.id == old.id else (record.id, old.id)
+        set_ids = tuple(dict.fromkeys((record.id, old.id, *([old.stale.id] if old.stale else []))))
         members, faults = members_of(self._client, self._manifests, record.id, self._options.record_namespace)
         if faults:
             return Report(failure=ManyFaults(faults))
@@ -78,6 +78,7 @@ class _Run:
             waits = self._await_hold(record)
             if waits is not None:
                 return waits
+            old = self._announce_move(record, old)
             self._store.write(dataclasses.replace(record, members=truth, hold=None))
         self._drop_old(record, old)
         return self._finish(plan, {}, report)
@@ -96,6 +97,7 @@ class _Run:
         waits = self._await_hold(record)
         if waits is not None:
             return waits
+        old = self._announce_move(record, old)
         held = hold.Held(self._store, record, self._holder, self._clock)
         held.take(plan.union())
         applier = Applier(plan.scene, self._clock, held)
@@ -175,10 +177,16 @@ class _Run:
                 self._resume = {**self._resume, "locked_since": since}
                 raise RecordChanged(self._store.where(record))
 
+    def _announce_move(self, record: Record, old: Record) -> Record:
+        """A set that comes to hold a Secret moves its record into one. The old one says so first: a run that then finds both knows which to believe."""
+        if old.stored and old.kind != record.kind and not old.moving:
+            return self._store.write(dataclasses.replace(old, moving=True))
+        return old
+
     def _drop_old(self, record: Record, old: Record) -> None:
-        """A set that came to hold a Secret has moved its record into one."""
-        if old.stored and old.kind != record.kind:
-            self._store.delete(old)
+        stale = old if old.stored and old.kind != record.kind else old.stale
+        if stale is not None:
+            self._store.delete(stale)
 
 
 def _as_kind(record: Record, kind: str) -> Record:

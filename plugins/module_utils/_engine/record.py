@@ -35,6 +35,7 @@ HELD_BY = "hwaccel.gpu/held-by"
 HELD_SINCE = "hwaccel.gpu/held-since"
 HELD_UNTIL = "hwaccel.gpu/held-until"
 PARTS = "hwaccel.gpu/parts"
+MOVING = "hwaccel.gpu/moving"
 
 FORMAT = "1"
 #: An object may have 1 MiB and some; base64 and metadata are counted in.
@@ -75,6 +76,10 @@ class Record:
     resource_version: str = ""
     uid: str = ""
     parts: tuple[str, ...] = ()
+    #: Of a ConfigMap: its set has come to hold a Secret, so the record is on its way into one.
+    moving: bool = False
+    #: The ConfigMap that such a move has left behind.
+    stale: Record | None = None
 
     @property
     def id(self) -> str:
@@ -102,6 +107,8 @@ def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[di
     annotations = {TOOLING: TOOLING_VALUE, GROUP_KINDS: ",".join(kinds), NAMESPACES: ",".join(namespaces)}
     if parts:
         annotations[PARTS] = ",".join(part["metadata"]["name"] for part in parts)
+    if record.moving:
+        annotations[MOVING] = "true"
     if record.hold:
         annotations |= {HELD_BY: record.hold.holder, HELD_SINCE: _stamp(record.hold.since), HELD_UNTIL: _stamp(record.hold.until)}
     metadata: dict[str, t.Any] = {
@@ -144,6 +151,7 @@ def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) 
         resource_version=metadata["resourceVersion"],
         uid=metadata.get("uid") or "",
         parts=tuple(named.split(",")) if named else (),
+        moving=MOVING in annotations,
     )
 
 

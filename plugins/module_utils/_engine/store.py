@@ -53,8 +53,16 @@ class RecordStore:
                     raise
                 continue
             if found is not None:
-                return found
+                return self._after_a_move(found, holds_secret=holds_secret)
         return Record(kinds[0], self._options.record_namespace, self._options.name)
+
+    def _after_a_move(self, found: Record, *, holds_secret: bool) -> Record:
+        """A move that was cut short leaves a ConfigMap and a Secret: what the Secret says is newer."""
+        if found.kind == "ConfigMap" and found.moving:
+            newer = self._read_kind("Secret")
+            return dataclasses.replace(newer, stale=found) if newer is not None else found
+        older = self._read_kind("ConfigMap") if found.kind == "Secret" and holds_secret else None
+        return dataclasses.replace(found, stale=older) if older is not None and older.moving else found
 
     def write(self, record: Record) -> Record:
         """The record as stored. Raises RecordChanged where it is not the one that was read."""
