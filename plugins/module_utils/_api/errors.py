@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.credentials import REDACTED
 
 _RBAC = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
@@ -20,6 +21,8 @@ _RBAC = re.compile(
 _RBAC_PATH = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) path "(?P<path>[^"]*)"')
 _WEBHOOK = re.compile(r'(?:admission webhook|failed calling webhook|failed to call webhook:?) "(?P<name>[^"]+)"')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'")
+#: Where structured-merge-diff shows a value that does not fit its schema: `.stringData.pin: expected string, got …`.
+_SECRET_VALUE = re.compile(r"(?<=, got ).*", re.DOTALL)
 _LONGEST = 1200
 
 
@@ -97,6 +100,9 @@ def _reason(body: dict[str, t.Any], text: str, status: int) -> str:
     missing = [f"{cause.get('field', '')}: {cause.get('message', '')}".strip(": ") for cause in causes if str(cause.get("message", "")) not in message]
     if missing:
         message += " (" + "; ".join(missing[:5]) + (f"; and {len(missing) - 5} more" if len(missing) > 5 else "") + ")"
+    if re.search(r"\bKind=Secret\b", message):
+        # All of the rest: a value can hold anything, also what looks like the next fault.
+        message = _SECRET_VALUE.sub(REDACTED, message)
     return message.rstrip(".") if len(message) <= _LONGEST else message[:_LONGEST] + " …"
 
 

@@ -25,6 +25,9 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _API_VERSION = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
+#: Fields of the core group whose values are texts. The server's own message would show the value, which a Secret's reader must not see.
+_TEXT_FIELDS = {"Secret": ("data", "stringData"), "ConfigMap": ("data", "binaryData")}
+
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
@@ -97,8 +100,10 @@ def _collect(document: Document, manifests: list[Manifest], faults: list[Fault])
     wrong = _metadata_fault(value, origin)
     if wrong:
         faults.append(wrong)
-    else:
-        manifests.append(Manifest(ObjectKey.of(value), value, origin))
+        return
+    manifest = Manifest(ObjectKey.of(value), value, origin)
+    manifests.append(manifest)
+    faults += _text_faults(manifest)
 
 
 def _typed_item(outer: dict[str, t.Any], item: t.Any) -> t.Any:
@@ -135,6 +140,33 @@ def _metadata_fault(value: dict[str, t.Any], origin: str) -> Fault | None:
     if (value["apiVersion"], kind) == ("v1", "Node"):
         return Fault(f"Node {name} cannot be in a set", origin, "a Node belongs to its kubelet", "label it with a role that patches our own keys")
     return None
+
+
+def _text_faults(manifest: Manifest) -> list[Fault]:
+    """Values that are no text where only text can be, by name and never by value. The server takes null for an empty text."""
+    faults: list[Fault] = []
+    fields = () if manifest.key.group else _TEXT_FIELDS.get(manifest.key.kind, ())
+    for field in fields:
+        values = manifest.body.get(field)
+        if not isinstance(values, (dict, type(None))):
+            why = f"{field} is {_json_type(values)}"
+            faults.append(Fault(f"{field} of {manifest.title} is no mapping", manifest.origin, why, "give names and texts"))
+            continue
+        for name, value in (values or {}).items():
+            if not isinstance(value, (str, type(None))):
+                why = f"{field}.{name} is {_json_type(value)}, as it is written"
+                faults.append(Fault(f"{manifest.title} holds a value that is no text", manifest.origin, why, "put it in quotes"))
+    return faults
+
+
+def _json_type(value: t.Any) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a text" if isinstance(value, str) else "a list"
 
 
 def json_fault(value: t.Any, origin: str) -> Fault | None:

@@ -114,4 +114,6 @@ def _json_patch(body: dict[str, t.Any], operations: list[t.Any]) -> tuple[t.Any,
     try:
         return jsonpatch.apply_patch(copy.deepcopy(body), operations), ""
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+        if body["kind"] == "Secret":
+            return None, f"{type(error).__name__}, whose text could show the Secret's values"
         return None, " ".join(str(error).split())[:300] or type(error).__name__

@@ -92,6 +92,21 @@ def test_refusals(fake: Fake, client: Client, answer: Answer, kind: type[e.ApiEr
     assert ".." not in str(caught.value)
 
 
+@pytest.mark.parametrize("shown", ["&value.valueUnstructured{Value:48151623}", "&{48151623}", "&{a\n  .data.b: expected string, got 48151623}"])
+def test_values_of_a_secret_are_not_shown(fake: Fake, client: Client, shown: str) -> None:
+    faults = "\n".join(f"  .data.{key}: expected string, got {shown}" for key in ("pan", "pin"))
+    message = f"failed to create typed patch object (n/s; /v1, Kind=%s): errors:\n{faults}"
+    told = []
+    for kind in ("Secret", "ConfigMap"):
+        fake.answers = [status(500, message % kind)]
+        with pytest.raises(e.Invalid) as caught:
+            client.apply(OBJECT, SETS, field_manager="m")
+        told.append(str(caught.value))
+    assert ".data.pan: expected string, got (redacted)" in told[0]
+    assert "48151623" not in told[0]
+    assert "48151623" in told[1]
+
+
 def test_the_servers_status_is_kept(fake: Fake, client: Client) -> None:
     causes = [{"reason": "FieldManagerConflict", "message": 'conflict with "other"', "field": ".spec.x"}]
     fake.answers = [status(409, "Apply failed with 1 conflict", "Conflict", causes=causes)]

@@ -30,7 +30,7 @@ object_like = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(odd | object_like | st.lists(object_like | odd, max_size=3) | st.text(max_size=60))
 def test_nothing_that_is_given_raises(definition: t.Any) -> None:
     found, faults = manifests.load(definition)
@@ -103,3 +103,49 @@ def test_duplicates_are_found_across_versions() -> None:
     assert [fault.what for fault in faults] == ["Deployment n/a is defined 2 times"]
     assert "entry 1" in faults[0].where
     assert "entry 2" in faults[0].where
+
+
+SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: n}, %s}"
+
+
+@pytest.mark.parametrize(
+    ("values", "whys"),
+    [
+        ("stringData: {pin: 48151623}", ["stringData.pin is a number"]),
+        ("data: {pin: 48151623.5}", ["data.pin is a number"]),
+        ("stringData: {a: x, b: yes, c: [48151623], d: {x: 48151623}}", [f"stringData.{what}" for what in ("b is a boolean", "c is a list", "d is a mapping")]),
+        ("data: [48151623]", ["data is a list"]),
+        ("stringData: '48151623'", ["stringData is a text"]),
+        ("data: 48151623, stringData: {pin: 48151623}", ["data is a number", "stringData.pin is a number"]),
+    ],
+)
+@pytest.mark.parametrize("text", [SECRET, f"{{apiVersion: v1, kind: List, items: [{SECRET}]}}", f"[{SECRET}]"])
+def test_values_of_a_secret_that_are_no_text_are_named_but_not_shown(text: str, values: str, whys: list[str]) -> None:
+    _found, faults = manifests.load(text % values)
+    assert len(faults) == len(whys)
+    for fault, why in zip(faults, whys, strict=True):
+        assert "Secret n/s" in fault.what
+        assert "document 1" in fault.where
+        assert fault.why.startswith(why)
+        assert fault.next_step
+        assert "48151623" not in str(fault)
+
+
+def test_items_of_a_secret_list_are_secrets() -> None:
+    _found, faults = manifests.load("{apiVersion: v1, kind: SecretList, items: [{metadata: {name: s}, stringData: {pin: 48151623}}]}")
+    assert [fault.what for fault in faults] == ["Secret s holds a value that is no text"]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "body", "wrong"),
+    [
+        ("v1", "ConfigMap", {"data": {"port": 80}}, True),
+        ("v1", "ConfigMap", {"data": {"port": "80", "empty": None}, "binaryData": None}, False),
+        ("v1", "Secret", {"data": None, "stringData": {"empty": None, "a": ""}}, False),
+        ("example.com/v1", "Secret", {"data": {"port": 80}}, False),
+        ("v1", "Service", {"data": {"port": 80}}, False),
+    ],
+)
+def test_only_what_the_server_would_refuse_is_a_fault(api_version: str, kind: str, body: dict[str, t.Any], wrong: bool) -> None:
+    _found, faults = manifests.load({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, **body})
+    assert bool(faults) is wrong

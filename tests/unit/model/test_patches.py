@@ -88,3 +88,12 @@ def test_no_patch_raises(raw: t.Any) -> None:
     result, faults = apply(raw)
     assert len(result) == 1
     assert len(raw) == 0 or faults or result[0].body is not None
+
+
+@pytest.mark.parametrize("operation", [{"op": "test", "path": "/stringData/pin", "value": "x"}, {"op": "add", "path": "/nowhere/x", "value": "x"}])
+def test_what_a_patch_finds_in_a_secret_is_not_shown(operation: dict[str, str]) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "n"}, "stringData": {"pin": "planted"}}
+    wishes, _faults = patches.read([{"target": {"kind": "Secret"}, "patch": [operation]}])
+    _result, faults = patches.apply_all(manifests.load([secret])[0], wishes)
+    assert [fault.what for fault in faults] == ["a patch cannot be applied to Secret n/a"]
+    assert "planted" not in str(faults[0])
