@@ -18,26 +18,27 @@ Right = tuple[str, str, str, str]
 
 #: Applying an object that is not there needs both.
 _APPLY_VERBS = ("patch", "create")
+#: A dry run that finds an immutable field shows that the object may be patched, not that it may be made anew.
+_RECREATE_VERBS = ("delete", "create")
 
 
 def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right]:
     """What dry runs were refused, and what access reviews say where there could be no dry run."""
     found = {right for step in steps for right in step.rights}
-    unasked = sorted({(step.resource, step.key.namespace) for step in steps if step.write and step.unvalidated and not step.rights})
-    questions = [(verb, resource, namespace) for resource, namespace in unasked for verb in _APPLY_VERBS]
-    answers = map_or_raise(lambda question: allowed(client, *question), questions, threads)
-    found |= {(verb, resource.plural, resource.group, namespace) for (verb, resource, namespace), yes in zip(questions, answers, strict=True) if not yes}
+    asking = [step for step in steps if step.write and not step.rights]
+    questions = {(verb, step.resource, step.key.namespace, "") for step in asking if step.unvalidated for verb in _APPLY_VERBS}
+    # Rights to one object can be granted by its name.
+    questions |= {(verb, step.resource, step.key.namespace, step.key.name) for step in asking if step.propagation for verb in _RECREATE_VERBS}
+    asked = sorted(questions)
+    answers = map_or_raise(lambda question: client.allowed(*question), asked, threads)
+    found |= {(verb, resource.plural, resource.group, namespace) for (verb, resource, namespace, _name), yes in zip(asked, answers, strict=True) if not yes}
     return sorted(found)
 
 
 def record_rights(client: Client, resource: Resource, namespace: str, *, stored: bool) -> list[Right]:
     """What writing the record needs. A real run finds out by its first write; check mode, which has none, asks."""
     verbs = ("update",) if stored else ("create", "update")
-    return [(verb, resource.plural, resource.group, namespace) for verb in verbs if not allowed(client, verb, resource, namespace)]
-
-
-def allowed(client: Client, verb: str, resource: Resource, namespace: str) -> bool:
-    return client.allowed(verb, resource, namespace)
+    return [(verb, resource.plural, resource.group, namespace) for verb in verbs if not client.allowed(verb, resource, namespace)]
 
 
 def faults(rights: c.Sequence[Right]) -> list[Fault]:
