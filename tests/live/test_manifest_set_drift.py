@@ -10,14 +10,16 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Invalid, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, bench_objects, config_map, deployment, workload
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
+SECRET = Resource("", "v1", "Secret", "secrets", True)
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
+WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
 SPACE = "drift"
 HPA = "kube-controller-manager"
 
@@ -169,6 +171,44 @@ def test_replicas_are_left_to_an_autoscaler(sets: Sets, name: str) -> None:
     assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
 
 
+def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Sets, name: str, sandbox: t.Any) -> None:
+    # The placeholder that charts ship; nothing is ever sent to this webhook.
+    hook = {
+        "name": "v.example.com", "clientConfig": {"url": "https://127.0.0.1:1/", "caBundle": "Cg=="}, "failurePolicy": "Ignore", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "namespaceSelector": {"matchLabels": {"hwaccel.gpu/test": "matches-nothing"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}],
+    }
+    meta = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": f"{name}-w"}}
+    asked = [meta | {"webhooks": [hook]}]
+    sets.apply(name, asked)
+    client = sets.client()
+
+    def edit(path: str, value: t.Any, manager: str) -> None:
+        patch = [{"op": "replace", "path": f"/webhooks/0/{path}", "value": value}]
+        client.patch(WEBHOOKS, f"{name}-w", "", patch, patch_type="application/json-patch+json", field_manager=manager)
+
+    edit("clientConfig/caBundle", "aW5qZWN0ZWQ=", "cert-manager-cainjector")
+    injected = client.get(WEBHOOKS, f"{name}-w")
+    report = sets.apply(name, asked)
+    assert not report.changed
+    assert report.reclaimed == report.foreign_fields == report.conflicts == []
+    assert client.get(WEBHOOKS, f"{name}-w") == injected
+    audit = AuditLog(sandbox.audit_log)
+    assert not sets.apply(name, asked).changed
+    assert audit.our_writes() == []
+
+    edit("timeoutSeconds", 3, "kubectl-edit")
+    edit("failurePolicy", "Fail", "kubectl-edit")
+    mended = sets.apply(name, asked)
+    assert [(item["path"], item["manager"]) for item in mended.reclaimed] == [('webhooks[name="v.example.com"].failurePolicy', "kubectl-edit")]
+    live = client.get(WEBHOOKS, f"{name}-w")["webhooks"][0]
+    assert live["failurePolicy"] == "Ignore"
+    assert live["clientConfig"]["caBundle"] == "aW5qZWN0ZWQ="
+    audit.mark()
+    assert not sets.apply(name, asked).changed
+    assert audit.our_writes() == []
+
+
 def test_warnings_of_the_server_are_returned(sets: Sets, name: str) -> None:
     client = sets.client()
     label = "pod-security.kubernetes.io/warn"
@@ -206,3 +246,13 @@ def test_secrets_are_redacted_and_their_set_is_recorded_in_a_secret(sets: Sets, 
     assert "planted" not in repr(report.diff)
     assert "cGxhbnRlZ" not in repr(report.diff)
     assert not sets.apply(name, [config_map(f"{name}-a", SPACE), body]).changed
+
+
+def test_what_the_server_says_of_a_secret_does_not_show_its_values(sets: Sets, name: str) -> None:
+    metadata = {"name": f"{name}-s", "namespace": SPACE}
+    client = sets.client()
+    for values in ({"stringData": {"pin": 48151623}}, {"data": {"pin": 48151623}}, {"stringData": {"pin": {"a": "48151623"}}}, {"stringData": "48151623"}):
+        with pytest.raises(Invalid) as caught:
+            client.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata} | values, SECRET, field_manager="test", dry_run=True)
+        assert "expected" in str(caught.value)
+        assert "48151623" not in str(caught.value)

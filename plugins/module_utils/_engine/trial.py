@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import copy
 import dataclasses
 import typing as t
@@ -42,44 +43,57 @@ class Trial:
 
 def attempt(
     client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], *,
-    force: bool = False, again: bool = False,
+    live: dict[str, t.Any] | None = None, force: bool = False, again: bool = False,
 ) -> Trial:
-    """A dry run without force; where only fields that were ours are in the way, one with it."""
+    """A dry run without force; where only fields that were ours are in the way, one with it.
+
+    live: the object as it is, None where there is none; its managedFields tell where the fields of others are.
+    """
     try:
         answer = client.apply(body, member.resource, field_manager=options.manager, force=force, dry_run=True)
     except Conflict as error:
         found = causes.field_conflicts(error)
         if not found or again:
             return Trial(body, faults=(_fault(member, error),))
-        return _contested(client, options, member, body, entry, coming, found)
+        return _contested(client, options, member, body, entry, coming, found, live or {})
     except (WebhookDenied, Invalid, Forbidden, NotFound) as error:
         return _refused(options, member, body, error, coming, force)
     return Trial(body, after=answer.object, force=force, warnings=answer.warnings)
 
 
 def _contested(
-    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], found: list[FieldConflict]
+    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], found: list[FieldConflict],
+    live: dict[str, t.Any],
 ) -> Trial:
     """Sort the fields that others own: theirs by right, ours by the record, or in dispute."""
-    ours = {fieldsets.text(path): path for path in entry.fields} if entry else {}
+    ours = {fieldsets.text(path) for path in entry.fields} if entry else set()
     rightful = [item for item in found if is_rightful(member.key.kind, item.manager, item.subresource, item.path)]
-    disputed = tuple(item for item in found if item not in rightful and item.path not in ours)
+    left = {item.path: item for item in rightful}
+    # A field that is left to one of its owners is not sent, and so not in dispute with the others.
+    contested = [item for item in found if item.path not in left]
+    disputed = tuple(item for item in contested if item.path not in ours)
     if disputed and not options.force_conflicts:
         return Trial(body, conflicts=disputed, faults=tuple(_conflict_fault(member, item) for item in disputed))
-    if rightful:
-        body = _without(body, rightful)
-    force = len(rightful) < len(found)
-    trial = attempt(client, options, member, body, entry, coming, force=force, again=True)
+    body, kept = _without(body, live, left.values())
+    if kept:
+        # Sent by force, they would overwrite what a controller has put there.
+        return Trial(body, conflicts=tuple(kept), faults=tuple(_rightful_fault(member, item) for item in kept))
+    trial = attempt(client, options, member, body, entry, coming, force=bool(contested), again=True)
     told = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
     return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, told))))
 
 
-def _without(body: dict[str, t.Any], fields: list[FieldConflict]) -> dict[str, t.Any]:
+def _without(body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[FieldConflict]) -> tuple[dict[str, t.Any], list[FieldConflict]]:
+    """The ask without fields of others, and those that could not be taken out of it."""
     body = copy.deepcopy(body)
+    kept = []
     for item in fields:
-        path = tuple(f"f:{name}" for name in item.path.split("."))
-        fieldsets.without_path(body, path)
-    return body
+        # A conflict's text cannot be taken apart: names have dots and brackets of their own.
+        owned = fieldsets.of_manager(live, item.manager, item.subresource)
+        removed = [fieldsets.without_path(body, path) for path in owned if fieldsets.text(path) == item.path]
+        if not any(removed):
+            kept.append(item)
+    return body, kept
 
 
 def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool) -> Trial:
@@ -119,6 +133,15 @@ def _fault(member: Member, error: ApiError) -> Fault:
 
 
 def _conflict_fault(member: Member, item: FieldConflict) -> Fault:
-    owner = item.manager + (f" (through {item.subresource})" if item.subresource else "")
     step = "leave the field out, or run with force_conflicts: true to take it"
-    return Fault(f"{item.path} of {member.key.short} belongs to {owner}", member.origin, "it has another value there, and was never ours", step)
+    return Fault(_belongs(member, item), member.origin, "it has another value there, and was never ours", step)
+
+
+def _rightful_fault(member: Member, item: FieldConflict) -> Fault:
+    why = "a known controller writes it by design, and it was not found in what is asked for under the name that the server gives it"
+    return Fault(_belongs(member, item), member.origin, why, "leave the field out; it is never taken by force")
+
+
+def _belongs(member: Member, item: FieldConflict) -> str:
+    owner = item.manager + (f" (through {item.subresource})" if item.subresource else "")
+    return f"{item.path} of {member.key.short} belongs to {owner}"

@@ -114,6 +114,12 @@ def of_object(obj: c.Mapping[str, t.Any], manager: str, *, operation: str = "App
     )
 
 
+def of_manager(obj: c.Mapping[str, t.Any], manager: str, subresource: str) -> FieldSet:
+    """What one manager owns of a live object through one subresource ("" for none), by whichever operation."""
+    entries = [entry for entry in managers_of(obj) if entry.get("manager") == manager and (entry.get("subresource") or "") == subresource]
+    return union(parse(entry.get("fieldsV1")) for entry in entries)
+
+
 def managers_of(obj: c.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     """managedFields entries, oldest first."""
     entries = (obj.get("metadata") or {}).get("managedFields") or ()
