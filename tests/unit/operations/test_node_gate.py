@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import G
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, healthy, settings, training
 
 
@@ -364,6 +364,25 @@ def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: 
     assert result.values["nodes"]["passed"] == 2
     assert result.warnings == ["gate devices did not wait any longer for DaemonSet device-plugin: 1 of 2 pods have its last template"]
     assert 100 <= clock.now - began < 200
+
+
+def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Clock) -> None:
+    """Of a node without its pod nobody else would say that the labels of its GPUs are missing."""
+    found = s.discovery("training-0")
+    lacking = daemon_set("gpu-feature-discovery", found, 1)
+    lacking["status"]["currentNumberScheduled"] = 0
+    made = daemon_set("gpu-feature-discovery", found, 1)
+    labelled = training(0, allocatable=8)
+    labelled["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
+    later: list[Step] = [lambda cluster: None, lambda cluster: cluster.put(made), lambda cluster: cluster.put(found), lambda cluster: cluster.put(labelled)]
+    for script, warnings in (([], ["gate devices did not wait any longer for DaemonSet gpu-feature-discovery: 0 of 1 pods exist"]), (later, [])):
+        cluster = fleet(1, clock=clock, script=script)
+        cluster.put(lacking)
+        began = clock.now
+        result = run(settings("devices"), cluster)
+        assert (result.values["nodes"]["passed"], result.warnings) == (1, warnings)
+        assert (clock.now - began >= chain.GRACE) is bool(warnings)
+        assert cluster.script == []
 
 
 def test_nfd_that_does_not_label_leaves_nodes_unknown(clock: Clock) -> None:
