@@ -44,7 +44,9 @@ options:
   pools:
     description:
       - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
-      - Pools that overlap, and nodes that the cluster does not have, are faults, all told at once.
+      - Pools that overlap are faults, all told at once.
+      - A node that a pool names under C(nodes) and that the cluster does not have is waited for, and has failed where it does not join.
+        It is not quarantined, as there is nothing to mark. Check mode warns of it.
       - GPU nodes outside of every declared pool belong to pool C(default).
     type: list
     elements: dict

@@ -76,6 +76,9 @@ class Wanted:
 
 def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     """The node's verdict at one gate."""
+    if not node.uid:
+        next_step = "let the node join, or take it from the pool's nodes"
+        return Verdict(WAITING, HARDWARE, "the cluster has no such node", next_step, brief="not in the cluster")
     if gate == "features":
         return features(node, pods, wanted)
     if not node.ready:

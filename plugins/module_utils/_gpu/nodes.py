@@ -48,6 +48,7 @@ class NodeFacts:
     """One node. Kernel and OS are nodeInfo's, because NFD's labels lag and flap; NFD's kernel is kept to be compared."""
 
     name: str
+    #: "" where a pool names the node and the cluster has none of that name.
     uid: str = ""
     kernel: str = ""
     nfd_kernel: str = ""

@@ -264,7 +264,10 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     result.changed = bool(quarantined or released or switched)
     client = None if gate.broken is not None or check_mode else gate.client
     result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released, "switched": switched}
-    if not check_mode:
+    if check_mode:
+        lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
+        result.warnings += [f"the cluster has no node {report.some(lacking)}, and a pool names it"] if lacking else []
+    else:
         result.warnings += [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0]]
     if not gate.verdicts:
         result.warnings.append(f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one")
@@ -278,9 +281,18 @@ def _switch(gate: Gate, check_mode: bool) -> list[str]:
     """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
     if gate.settings.gate != "driver" or gate.broken is not None:
         return []
-    passed = sorted(name for name, verdict in gate.verdicts.items() if verdict.state == chain.PASSED and not gate.fleet.nodes[name].switched)
-    lacking = [name for name in passed if (pod := gate.fleet.pods_of(name).get(DRIVER)) is not None and pod.driver_version]
+    lacking = sorted(name for name in gate.verdicts if not gate.fleet.nodes[name].switched and _has_our_driver(gate, name, check_mode))
     return [name for name in lacking if check_mode or switches.provide(gate.client, name)]
+
+
+def _has_our_driver(gate: Gate, name: str, check_mode: bool) -> bool:
+    """It works, or in check mode will, as far as is known: of a node that waits and has no driver its pool and its labels tell who brings it."""
+    node, state, pod = gate.fleet.nodes[name], gate.verdicts[name].state, gate.fleet.pods_of(name).get(DRIVER)
+    if state == chain.PASSED:
+        return pod is not None and bool(pod.driver_version)
+    if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
+        return False
+    return bool(pod.driver_version) if pod is not None else gate.fleet.pool(name).driver.provider in ("", "hwaccel") and not node.host_driver
 
 
 def _mark(gate: Gate, plan: marks.Plan, check_mode: bool) -> tuple[list[str], list[str]]:

@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as pa
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuFacts, NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client, Event
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -50,6 +50,7 @@ class Fleet:
         self._behind = ""
         self._assigner = Assigner(pools)
         self._pools = {pool.name: pool for pool in self._assigner.pools}
+        self._named = frozenset(name for pool in self._assigner.pools for name in pool.nodes)
         self._role = ROLE_OF_GATE[gate]
         self._selector = selectors.parse(pod_selector) if pod_selector else None
         self._namespace = namespace
@@ -77,10 +78,10 @@ class Fleet:
         return changed
 
     def read(self, client: Client) -> None:
-        """Everything once, page by page. Raises ManyFaults where the declared pools do not fit the cluster."""
+        """Everything once, page by page. Raises ManyFaults where the declared pools overlap."""
         self._read_nodes(client, client.resource("v1", "Node"))
         self._read_pods(client, client.resource("v1", "Pod"))
-        faults = self._assigner.faults()
+        faults = self._assigner.faults(complete=False)
         if faults:
             raise ManyFaults(faults)
 
@@ -144,7 +145,7 @@ class Fleet:
             for node in page.items:
                 seen.add(self._keep_node(node))
             self._versions["nodes"] = page.resource_version
-        for name in set(self.nodes) - seen:
+        for name in (self._named | set(self.nodes)) - seen:
             self._drop_node(name)
 
     def _read_pods(self, client: Client, resource: Resource) -> None:
@@ -163,6 +164,10 @@ class Fleet:
         return facts.name
 
     def _drop_node(self, name: str) -> None:
+        """One that a pool names stays, as a node that has still to join."""
+        if name in self._named:
+            self._keep_node({"metadata": {"name": name}})
+            return
         self.nodes.pop(name, None)
         self.pool_names.pop(name, None)
         self._changed.add(name)
@@ -202,8 +207,8 @@ class Fleet:
 
 
 def is_candidate(facts: NodeFacts, pool: Pool) -> bool:
-    """The node has GPUs as far as anybody says: itself, its pool, or our own mark on it."""
-    return facts.managed and (facts.gpu_present or pool.gpu is not None or facts.quarantined)
+    """The node has GPUs as far as anybody says: itself, its pool, or our own mark on it. Of one that has still to join nobody can say that it has none."""
+    return facts.managed and (facts.gpu_present or pool.gpu is not None or facts.quarantined or (not facts.uid and pool.name != CPU))
 
 
 def _names(kind: type[t.Any]) -> list[str]:
