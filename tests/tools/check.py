@@ -57,6 +57,14 @@ def say(text: str) -> None:
         print(f"[{time.monotonic() - STARTED:5.0f} s] {text}", flush=True)
 
 
+#: Between two lines on a job that runs.
+LINE_SECONDS = 60
+#: What tests have to stop the control planes that they have started.
+CLEANING_SECONDS = 90
+#: Somebody asked us to end: jobs end, with what they have started.
+STOPPED = threading.Event()
+
+
 def log_of(job: Job) -> pathlib.Path:
     return LOGS / f"{job.name.replace(' ', '-')}.log"
 
@@ -103,20 +111,23 @@ def run(job: Job) -> Result:
 
 
 def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """Until it ends, with a line a minute on how far it is; past its limit it is ended with all that it started."""
+    """Until it ends, with a line a minute on how far it is; past its limit, or when we are told to stop, it is ended with all that it started."""
     end = time.monotonic() + job.limit
-    while time.monotonic() < end:
+    told = time.monotonic()
+    while time.monotonic() < end and not STOPPED.is_set():
         try:
-            return process.wait(timeout=60), ""
+            return process.wait(timeout=1), ""
         except subprocess.TimeoutExpired:
-            say(f"running {job.name}: {last_line(log_of(job))}")
+            if time.monotonic() - told >= LINE_SECONDS:
+                told = time.monotonic()
+                say(f"running {job.name}: {last_line(log_of(job))}")
     os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.wait(timeout=30)
+        process.wait(timeout=CLEANING_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return 1, f"ended after its limit of {job.limit} s"
+    return 1, "stopped" if STOPPED.is_set() else f"ended after its limit of {job.limit} s"
 
 
 def last_line(log: pathlib.Path) -> str:
@@ -153,9 +164,9 @@ class Runner:
     def start(self, pool: concurrent.futures.Executor) -> None:
         for job in list(self.waiting):
             lost = [name for name in job.after if name in self.results and not self.results[name].ran]
-            if lost:
+            if lost or STOPPED.is_set():
                 self.waiting.remove(job)
-                self.done(job, Result({"failed": 1}, reason=f"not started: {lost[0]} did not pass"))
+                self.done(job, Result({"failed": 1}, reason=f"not started: {f'{lost[0]} did not pass' if lost else 'stopped'}"))
             elif self.startable(job):
                 self.waiting.remove(job)
                 self.running[pool.submit(run, job)] = job
@@ -192,6 +203,8 @@ def close(results: dict[str, Result]) -> int:
 
 
 def main() -> int:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: STOPPED.set())
     parser = argparse.ArgumentParser(description="Runs a suite of jobs")
     parser.add_argument("suite", choices=list(SUITES))
     parser.add_argument("--only", default="", help="only jobs whose name holds this text, with those that they need")

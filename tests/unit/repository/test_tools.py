@@ -131,3 +131,23 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
         assert len(names) == len(set(names)), name
         assert {before for job in suite for before in job.after} <= set(names), name
         assert {job.profile for job in suite} <= set(load("environments").PROFILES), name
+
+
+def test_who_is_told_to_stop_ends_what_it_has_started(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Control planes of live tests would run on for ever."""
+    check, jobs = load("check"), load("jobs")
+    cleaned = tmp_path / "cleaned"
+    program = f"trap 'touch {cleaned}; exit 1' TERM; touch {cleaned}.ready; while :; do sleep 0.1; done"
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    (tmp_path / "one.log").write_text("")
+    process = subprocess.Popen(["/bin/sh", "-c", program], start_new_session=True)
+    while not pathlib.Path(f"{cleaned}.ready").exists():
+        assert process.poll() is None
+    check.STOPPED.set()
+    try:
+        assert check.wait(jobs.Job("one", "demo", ("true",)), process) == (1, "stopped")
+        runner = check.Runner((jobs.Job("two", "demo", ("true",)),), 1)
+        assert runner.run()["two"].failed
+    finally:
+        check.STOPPED.clear()
+    assert cleaned.exists()
