@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import pathlib
 import typing as t
 
@@ -14,6 +15,7 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.site import cluster, playbook
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, snapshot
@@ -31,6 +33,8 @@ FLEET: dict[str, t.Any] = {
 }
 POOLS = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
 WAIT = 240
+#: Label of pods that users run.
+JOB = {"job": "training"}
 
 
 def variables(sandbox: Sandbox, **more: t.Any) -> dict[str, t.Any]:
@@ -57,14 +61,34 @@ def actions(run: t.Any) -> dict[str, list[tuple[str, str, str, str]]]:
     return found
 
 
+def marks(run: t.Any) -> dict[str, dict[str, list[str]]]:
+    """By gate: the nodes that were marked, or would be, by kind of mark."""
+    return {one["gate"]: {kind: one[kind] for kind in ("quarantined", "released", "switched")} for one in run.results("node_gate")}
+
+
+@contextlib.contextmanager
+def hidden(*files: pathlib.Path) -> c.Iterator[None]:
+    """Whoever asks for these files meanwhile finds none."""
+    away = {file: file.with_name(f"hidden-{file.name}") for file in files}
+    for file, place in away.items():
+        file.rename(place)
+    try:
+        yield
+        assert [file for file in files if file.exists()] == []
+    finally:
+        for file, place in away.items():
+            place.rename(file)
+
+
 @pytest.fixture(scope="module")
 def first(make_sandbox: MakeSandbox) -> dict[str, t.Any]:
-    """A check run on an empty cluster, and the real run that follows."""
+    """A check run on an empty cluster, and the real run that follows. Neither can read what the fleet was declared to be."""
     sandbox = make_sandbox(FLEET)
     audit, before = AuditLog(sandbox.audit_log), snapshot(client(sandbox))
-    planned = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
-    written = audit.our_writes()
-    done = playbook("site", {"one": variables(sandbox)})
+    with hidden(sandbox.layout.fleet, sandbox.layout.record):
+        planned = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
+        written = audit.our_writes()
+        done = playbook("site", {"one": variables(sandbox)})
     return {"sandbox": sandbox, "before": before, "planned": planned, "written": written, "done": done}
 
 
@@ -80,6 +104,8 @@ def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
     assert len(done) == 3
     for name, rows in done.items():
         assert predicted[name] == rows, name
+    assert marks(first["planned"]) == marks(first["done"])
+    assert marks(first["done"])["driver"]["switched"] == ["training-0", "training-1", "training-2"]
 
 
 def holds(whole: t.Any, part: t.Any) -> bool:
@@ -125,6 +151,38 @@ def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[
     assert (checked.rc, checked.changed()) == (0, 0), checked.stdout
     assert (again.rc, again.changed()) == (0, 0), again.stdout
     assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_users_who_take_every_gpu_are_nothing_to_change(first: dict[str, t.Any]) -> None:
+    sandbox = first["sandbox"]
+    with every_gpu_taken(sandbox):
+        audit = AuditLog(sandbox.audit_log)
+        run = playbook("site", {"one": variables(sandbox)})
+        assert (run.rc, run.changed()) == (0, 0), run.stdout
+        assert [str(request) for request in audit.our_writes()] == []
+        assert set(job_phases(client(sandbox))) == {"Running"}
+
+
+@contextlib.contextmanager
+def every_gpu_taken(sandbox: Sandbox) -> c.Iterator[None]:
+    """By pods of users, one a node, that run."""
+    users = client(sandbox)
+    pod, nodes = users.resource("v1", "Pod"), [name for name, count in allocatable(sandbox).items() if count == "8"]
+    assert len(nodes) == 3
+    for name in nodes:
+        container = {"name": "train", "image": "example.org/train:1", "command": ["sleep", "infinity"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        spec = {"containers": [container], "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "terminationGracePeriodSeconds": 0}
+        users.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"on-{name}", "namespace": "default", "labels": JOB}, "spec": spec}, pod)
+    until(lambda: job_phases(users) == ["Running"] * len(nodes), "the users' pods to run", seen=lambda: job_phases(users))
+    yield
+    for name in nodes:
+        users.delete(pod, f"on-{name}", "default")
+    until(lambda: not job_phases(users), "the users' pods to go")
+
+
+def job_phases(users: Client) -> list[str]:
+    found = users.list(users.resource("v1", "Pod"), "default", label_selector=",".join(f"{key}={value}" for key, value in JOB.items())).items
+    return [one["status"]["phase"] for one in found]
 
 
 def test_one_broken_node_costs_only_itself_and_is_named(first: dict[str, t.Any]) -> None:
@@ -189,9 +247,18 @@ def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) 
     assert run.rc == 0, run.stdout
     written = {path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8"))) for path in (tmp_path / "one").iterdir()}
     assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml"]
+    assert "assumed: pool training: GPUs on its nodes with kernel 6.8.0-134-generic" in run.stdout.splitlines()
     drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
     assert len(drivers) == 2
     assert (playbook("render", hosts).changed(), run.changed() > 0) == (0, True)
+
+
+def test_a_render_that_knows_no_machine_is_refused(tmp_path: pathlib.Path) -> None:
+    run = playbook("render", {"one": cluster("/nowhere/kubeconfig", hwaccel_render_to=str(tmp_path))})
+    assert run.rc != 0
+    (told,) = run.failures
+    assert "no driver can be rendered (hwaccel_pools): no cluster is asked, and no pool with gpu is declared. Next: declare pools" in told
+    assert not (tmp_path / "one" / "driver.yaml").exists()
 
 
 def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(tmp_path: pathlib.Path) -> None:
@@ -208,8 +275,9 @@ def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(tmp_path: pathlib.Pa
 
 def test_the_first_stage_that_needs_a_namespace_writes_it(tmp_path: pathlib.Path) -> None:
     found = {}
+    pools = [POOLS[0] | {"machines": [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]}]
     for name, more in (("all", {}), ("later", {"feature_discovery_provider": "existing"})):
-        hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_render_to=str(tmp_path / name), **more)}
+        hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path / name), **more)}
         run = playbook("render", hosts)
         assert run.rc == 0, run.stdout
         texts = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / name / "one").iterdir()}
