@@ -274,6 +274,8 @@ switched:
   description:
     - Nodes to which this run gave the labels C(nvidia.com/gpu.deploy.COMPONENT=true) that they lacked, or in check mode would.
     - By them NVIDIA's driver manager makes the pods that use a driver leave the node, before it loads another one. Only at gate V(driver).
+    - In check mode nodes that wait are among them, as far as a driver of this collection is there or nothing says that another will come. Where only the
+      declaration of their pool says that they have GPUs, this is an assumption. GPU nodes that nothing shows yet are not among them.
   returned: when the gate has ended
   type: list
   elements: str

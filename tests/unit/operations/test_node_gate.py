@@ -116,7 +116,7 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) ->
     cluster = FakeCluster(nodes, pods, script, clock.advance)
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
-    script = [becomes(last, ready=False), becomes(s.done(1, restarts=5), ready=False)]
+    script = [becomes(last, ready=False), becomes(s.crash_loop("d", 5), ready=False)]
     cluster = FakeCluster(nodes, pods, script, clock.advance)
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     began = clock.now
@@ -177,6 +177,31 @@ def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Cloc
     assert (first.changed, first.values["switched"], len(cluster.writes)) == (bool(switched), switched, len(switched))
     again = run(settings(), cluster)
     assert (again.changed, again.values["switched"], len(cluster.writes)) == (False, [], len(switched))
+
+
+@pytest.mark.parametrize(("driver", "labels", "switched"), [
+    ({}, {}, True), ({"provider": "hwaccel"}, {}, True), ({"provider": "host"}, {}, False), ({"provider": "existing"}, {}, False),
+    ({}, {names.HOST_DRIVER_LABEL: "580.178.04"}, False), ({}, {names.QUARANTINE: "driver"}, False),
+    ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
+])
+def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
+    clock: Clock, driver: dict[str, str], labels: dict[str, str], switched: bool
+) -> None:
+    """On an empty cluster no node has passed yet, and the real run will write them to each that does."""
+    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": driver}])
+    node = training(0)
+    node["metadata"]["labels"].update(labels)
+    planned = run(settings(pools=pools), FakeCluster([node], [], on_idle=clock.advance), check_mode=True)
+    assert planned.values["nodes"]["waiting"] == 1
+    assert (planned.values["switched"], planned.changed) == (["training-0"] if switched else [], switched)
+
+
+@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
+def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+    loading = s.driver("training-0", s.running(ready=False, started=False))
+    loading["metadata"]["labels"] = ours
+    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
+    assert run(settings(), cluster, check_mode=True).values["switched"] == switched
 
 
 def test_shortfall_of_gpus(clock: Clock) -> None:
