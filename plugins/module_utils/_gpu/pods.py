@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import datetime
+import re
 import sys
 import typing as t
 
@@ -28,6 +29,8 @@ _BY_IMAGE = {
     "driver": DRIVER, "vgpu-guest-driver": DRIVER, "container-toolkit": TOOLKIT, "k8s-device-plugin": PLUGIN, "nvidia-device-plugin": PLUGIN,
 }
 _LONGEST_MESSAGE = 400
+#: What the kubelet says while it waits before it starts a crashed container again (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff).
+_BACK_OFF = re.compile(r"back-off (?:(\d+)m)?(\d+)s restarting failed container")
 #: The year in which a run began that could not be started.
 _NEVER_STARTED = 1970
 
@@ -52,6 +55,8 @@ class ContainerFacts:
     ended: str = ""
     #: Seconds that this run took, where it ended badly and both times are known; else 0.
     lasted: float = 0.0
+    #: Seconds that the kubelet says it waits before it starts the container again, 0 where it does not.
+    back_off: int = 0
 
     @property
     def succeeded(self) -> bool:
@@ -166,7 +171,13 @@ def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
         restarts=_number(status.get("restartCount")), ready=status.get("ready") is True, started=status.get("started") is True,
         last_exit=_number(last.get("exitCode")) if last else None, last_reason=_same(last.get("reason")),
         ended=_same(ended.get("finishedAt")), lasted=_seconds(ended) if _number(ended.get("exitCode")) else 0.0,
+        back_off=_back_off(detail.get("message")),
     )
+
+
+def _back_off(message: t.Any) -> int:
+    found = _BACK_OFF.match(str(message or ""))
+    return int(found.group(1) or 0) * 60 + int(found.group(2)) if found else 0
 
 
 def _seconds(run: c.Mapping[str, t.Any]) -> float:

@@ -21,6 +21,9 @@ CRASHES = 3
 #: Seconds after which a run is no part of a row of crashes any more: the kubelet forgets its back-off after twice the longest one
 #: (pkg/kubelet/kubelet.go, MaxContainerBackOff; client-go's flowcontrol.Backoff).
 STEADY = 600.0
+#: How many runs before the last one a kubelet remembers, by the seconds that it backs off for. It counts from its own start, forgets after a steady run, and
+#: doubles from 10 s to 300 s (kuberuntime_manager.go, doBackOff). What was configured otherwise tells other numbers, and nothing.
+_REMEMBERED = {10: 1, 20: 2, 40: 3, 80: 4, 160: 5, 300: 6}
 #: Ends that nobody saw, because the node or its container runtime went down: containerd's (internal/cri/server, unknownExitReason) and the kubelet's.
 LOST = ("Unknown", "ContainerStatusUnknown")
 #: A registry's answers that no waiting mends.
@@ -51,6 +54,17 @@ def crashes(container: ContainerFacts) -> int:
     if not _down(container):
         return container.restarts
     return 1 if container.lasted >= STEADY else container.restarts + 1
+
+
+def _in_a_row(container: ContainerFacts, excused: int) -> tuple[int, bool]:
+    """(crashes in a row, whether these are only those that are sure): reboots count as restarts too, and the kubelet tells what it has seen since."""
+    count = crashes(container) - excused
+    if container.state == "terminated":
+        # The kubelet has not said yet how long it backs off.
+        return min(count, 1), count > 1
+    remembered = _REMEMBERED.get(container.back_off, count)
+    # Where there were more restarts than it remembers, the first that it does can have been a reboot's.
+    return (count, False) if count <= remembered + 1 else (remembered, True)
 
 
 def tried_again(before: PodFacts, after: PodFacts) -> bool:
@@ -104,11 +118,11 @@ def of_container(container: ContainerFacts, pod: PodFacts, excused: int = 0) -> 
         if reason in _CREATE:
             return Trouble("stuck", reason, f"{what}: {reason}{message}", "create what the message names (ConfigMap, Secret, path, runtime handler)")
     if _down(container) and crashes(container) > excused:
-        return _crashing(container, what, crashes(container) - excused)
+        return _crashing(container, what, *_in_a_row(container, excused))
     return None
 
 
-def _crashing(container: ContainerFacts, what: str, count: int) -> Trouble:
+def _crashing(container: ContainerFacts, what: str, count: int, at_least: bool) -> Trouble:
     code = container.exit_code if container.state == "terminated" else container.last_exit
     why = container.reason if container.state == "terminated" else container.last_reason
     detail = f" ({why})" if why and why != "Error" else ""
@@ -116,7 +130,7 @@ def _crashing(container: ContainerFacts, what: str, count: int) -> Trouble:
         detail += f": {container.message}"
     ended = f"exit code {code}" if code is not None else "it ended"
     state = "failed" if count >= CRASHES else "stuck"
-    times = _times(count)
+    times = f"at least {_times(count)}" if at_least else _times(count)
     return Trouble(state, f"{container.name} crashed {times}", f"{what} crashed {times}, last with {ended}{detail}", "read its log", container.name)
 
 

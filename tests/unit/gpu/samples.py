@@ -70,10 +70,15 @@ def waiting(reason: str = "PodInitializing", message: str = "", restarts: int = 
     return {"state": {"waiting": state}, "ready": False, "started": False, "restartCount": restarts, "lastState": before}
 
 
-def crash_loop(name: str, restarts: int, code: int = 1, ended: str = "") -> Obj:
+def crash_loop(name: str, restarts: int, code: int = 1, ended: str = "", *, back_off: str = "5m0s") -> Obj:
     """ended: when the last run did."""
-    message = f"back-off 5m0s restarting failed container={name} pod=x_hwaccel-gpu(1)"
+    message = f"back-off {back_off} restarting failed container={name} pod=x_hwaccel-gpu(1)"
     return waiting("CrashLoopBackOff", message, restarts, code, ended)
+
+
+def backing_off(status: Obj, back_off: str = "5m0s") -> Obj:
+    """What the kubelet makes of a container that has ended badly when it has decided when to start it again."""
+    return crash_loop("x", status["restartCount"], back_off=back_off) | {"lastState": status["state"]}
 
 
 def pod(role: str, on: str, inits: dict[str, Obj], containers: dict[str, Obj], image: str, *, phase: str = "Running", ready: bool | None = None,

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, proof
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Wanted, judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
@@ -42,9 +42,28 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
     "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
     "driver of many months crashed": ([s.driver(N, s.ended(137, 7, hours=9)), s.validator(N, BUSY)], ("waiting", "driver", "crashed once")),
-    "driver crashed again at once": ([s.driver(N, s.ended(137, 7, hours=0)), s.validator(N, BUSY)], ("failed", "driver", "crashed 8 times")),
+    "driver crashed again at once": (
+        [s.driver(N, s.backing_off(s.ended(137, 6, hours=0))), s.validator(N, BUSY)], ("failed", "driver", "crashed 7 times"),
+    ),
+    "driver crashed for days": (
+        [s.driver(N, s.backing_off(s.ended(137, 900, hours=0))), s.validator(N, BUSY)], ("failed", "driver", "crashed at least 6 times"),
+    ),
     "driver cannot be started": (
-        [s.driver(N, s.ended(128, 7, since="1970-01-01T00:00:00Z")), s.validator(N, BUSY)], ("failed", "driver", "crashed 8 times"),
+        [s.driver(N, s.backing_off(s.ended(128, 6, since="1970-01-01T00:00:00Z"))), s.validator(N, BUSY)], ("failed", "driver", "crashed 7 times"),
+    ),
+    "three reboots and a crash": ([s.driver(N, s.crash_loop("d", 3, back_off="10s")), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least once")),
+    "three reboots and two crashes": (
+        [s.driver(N, s.crash_loop("d", 4, back_off="20s")), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least twice"),
+    ),
+    "three reboots and three crashes": (
+        [s.driver(N, s.crash_loop("d", 5, back_off="40s")), s.validator(N, BUSY)], ("failed", "driver", "crashed at least 3 times"),
+    ),
+    "crashed before the kubelet has said how long it backs off": (
+        [s.driver(N, s.done(1, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least once"),
+    ),
+    "three crashes of a new pod": ([s.driver(N, s.crash_loop("d", 2, back_off="20s")), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times")),
+    "a kubelet that backs off otherwise": (
+        [s.driver(N, s.crash_loop("d", 8, back_off="1m0s")), s.validator(N, BUSY)], ("failed", "driver", "crashed 9 times"),
     ),
     "node went down under the driver": ([s.driver(N, s.ended(255, 7, "Unknown")), s.validator(N, BUSY)], ("waiting", "driver", "the driver pod starts")),
     "node went down under the validator": (
@@ -270,22 +289,3 @@ def test_hints_from_logs(line: str, words: str) -> None:
     found = hints.next_step(line)
     assert words in found
     assert bool(found) is bool(words)
-
-
-def test_a_proof_holds_for_one_state_of_the_node() -> None:
-    node = reduce_node(s.node(N, allocatable=8))
-    key = proof.key_of(node, driver="580.178.04", plugin_config={"version": "v1"}, validator_image="gpu-operator:v26.7.0")
-    made = proof.Proof(key, "2026-11-20T10:00:00Z")
-    read = proof.load(proof.dump(made))
-    assert read == made
-    assert read is not None
-    assert read.holds(key)
-    for change in ({"boot_id": "other"}, {"driver": "595.91.07"}, {"gpus": "x"}, {"plugin_config": "x"}, {"validator_image": "x"}):
-        assert not read.holds(dataclasses.replace(key, **change))
-    rebooted = proof.key_of(reduce_node(s.node(N, allocatable=7)), driver="580.178.04", plugin_config={"version": "v1"}, validator_image="gpu-operator:v26.7.0")
-    assert not read.holds(rebooted)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "7", '{"v":1}', '{"v":2,"at":""}', "nonsense"])
-def test_odd_proofs_are_none(text: str) -> None:
-    assert proof.load(text) is None
