@@ -29,10 +29,10 @@ _POD = Resource("", "v1", "Pod", "pods", True)
 
 
 def connect(
-    options: c.Mapping[str, t.Any], *, check_mode: bool = False, hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None
+    options: c.Mapping[str, t.Any], *, check_mode: bool = False, met: bool = False, hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None
 ) -> Client:
-    """A client for module options. hide: told every secret, before the first request is made."""
-    return Client(Transport(credential_options.resolve(options), hide=hide), read_only=check_mode)
+    """A client for module options. met: the server has answered an earlier slice. hide: told every secret, before the first request is made."""
+    return Client(Transport(credential_options.resolve(options), met=met, hide=hide), read_only=check_mode)
 
 
 class Client:

@@ -73,16 +73,16 @@ class Transport:
     """Sends requests. Threads may share one."""
 
     def __init__(
-        self, credentials: Credentials, policy: Policy | None = None, *, sleep: c.Callable[[float], None] = time.sleep,
+        self, credentials: Credentials, policy: Policy | None = None, *, met: bool = False, sleep: c.Callable[[float], None] = time.sleep,
         hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
     ) -> None:
-        """hide: told every secret before it is sent, those of refreshed credentials too."""
+        """met: the server is known to have answered. hide: told every secret before it is sent, those of refreshed credentials too."""
         self.credentials = credentials
         self._hide = hide
         hide(credentials.secrets())
         #: The second one counts once the server has answered.
         self._policies = (policy, policy) if policy else (Policy(), retry.PATIENT)
-        self._met = False
+        self._met = met
         self.requests = 0
         self._sleep = sleep
         self._lock = threading.Lock()

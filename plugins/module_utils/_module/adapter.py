@@ -121,13 +121,15 @@ def _attempt(module: AnsibleModule, operation: Operation, started: float) -> tup
 
 def _context(module: AnsibleModule, started: float) -> Context:
     made: list[Client] = []
+    resume = module.params.get("wait_resume") or {}
 
     def client() -> Client:
         if not made:
             # Not at the top: a module without a cluster does not pay for the HTTP layer.
             from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 
-            made.append(connect(module.params, check_mode=module.check_mode, hide=module.no_log_values.update))
+            # What resumes has met the server, which may be away for a minute now.
+            made.append(connect(module.params, check_mode=module.check_mode, met=bool(resume), hide=module.no_log_values.update))
         return made[0]
 
     length = module.params.get("wait_slice")
@@ -135,7 +137,7 @@ def _context(module: AnsibleModule, started: float) -> Context:
         check_mode=module.check_mode,
         diff=bool(getattr(module, "_diff", False)),
         deadline=None if length is None else started + length,
-        resume=module.params.get("wait_resume") or {},
+        resume=resume,
         warn=module.warn,
         client=client,
     )

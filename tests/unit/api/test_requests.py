@@ -61,6 +61,14 @@ def test_it_gives_up_after_six_attempts(fake: Fake, client: Client) -> None:
     assert len(fake.seen) == 6
 
 
+def test_a_server_that_an_earlier_slice_has_met_is_given_a_minute(fake: Fake, sleeps: list[float]) -> None:
+    """It is restarted, or its address moves to another one, just when a slice begins."""
+    fake.answers = [*[status(503, "overloaded")] * 9, Answer(body=config_map())]
+    client = Client(Transport(Credentials(fake.host), met=True, sleep=sleeps.append))
+    assert client.get(MAPS, "a", "n")["kind"] == "ConfigMap"
+    assert len(fake.seen) == 10
+
+
 @pytest.mark.parametrize("broken", [Answer(0), Answer(body=config_map(data={"a": "b" * 500}), cut=100), Answer(body=b'{"kind": "Confi')])
 def test_broken_answers_to_reads_are_asked_for_again(fake: Fake, client: Client, broken: Answer) -> None:
     fake.answers = [broken, Answer(body=config_map())]

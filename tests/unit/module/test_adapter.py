@@ -15,6 +15,7 @@ import pytest
 import yaml
 from ansible.module_utils import basic
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import client as api_client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.version import USER_AGENT, VERSION
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -101,6 +102,19 @@ def test_slices_have_a_deadline_and_resume(run: t.Callable[..., Result]) -> None
 
     result = run({"wait_slice": 5, "wait_resume": {"step": 1}}, operation, waits=True)
     assert (result["resumed"], result["pending"]) == ({"step": 1}, {"step": 2})
+
+
+@pytest.mark.parametrize(("resume", "met"), [({}, False), ({"step": 1}, True)])
+def test_a_slice_that_resumes_has_met_the_server(run: t.Callable[..., Result], monkeypatch: pytest.MonkeyPatch, resume: Result, met: bool) -> None:
+    made: list[Result] = []
+    monkeypatch.setattr(api_client, "connect", lambda params, **options: made.append(options))
+
+    def operation(_params: Result, context: Context) -> Outcome:
+        context.client()
+        return Outcome()
+
+    run({"wait_slice": 5, "wait_resume": resume}, operation, waits=True)
+    assert [options["met"] for options in made] == [met]
 
 
 def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[..., Result]) -> None:
