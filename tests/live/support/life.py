@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One cluster from before site to after teardown, with what happens to nodes in between, for all tests that ask what a whole life leaves.
 
-A node fails, a late one joins and leaves, one reboots, its pods are replaced, and people change its driver by the GPU Operator's switches.
+A node fails, a late one joins and leaves, one reboots, its pods are replaced, people change its driver by the GPU Operator's switches,
+and Node Feature Discovery is rolled, restarted and lost.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
-from ansible_collections.hwaccel.gpu.tests.live.support import rights, site
+from ansible_collections.hwaccel.gpu.tests.live.support import nfd, rights, site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, CONTROLLERS, GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
@@ -44,6 +45,7 @@ class Life:
     """before: all objects before site. between: what site changed. done, gone, again: site, teardown, teardown again.
 
     granted: rights of our ServiceAccounts, those of the teardown included. audit: the log from before site on.
+    drivers: uids of the driver pods by node, before and after each thing that happened to NFD.
     """
 
     client: Client
@@ -54,6 +56,7 @@ class Life:
     again: site.Run
     granted: frozenset[rights.Right]
     audit: AuditLog
+    drivers: dict[str, dict[str, str]]
 
     def after(self) -> list[str]:
         """Differences to what was there before, as it is now."""
@@ -82,11 +85,11 @@ def lived(make_sandbox: c.Callable[..., Sandbox]) -> Life:
     done = site.playbook("site", clusters)
     client.forget_discovery()
     between = differences(before, plain(client))
-    _happen(made, client)
+    drivers = _happen(made, client, clusters)
     book = rights.RoleBook(client)
     gone, again = site.playbook("teardown", clusters), site.playbook("teardown", clusters)
     client.forget_discovery()
-    return Life(client, before, between, done, gone, again, book.granted(NAMESPACES), audit)
+    return Life(client, before, between, done, gone, again, book.granted(NAMESPACES), audit, drivers)
 
 
 def _of_users(client: Client) -> None:
@@ -99,7 +102,7 @@ def _of_users(client: Client) -> None:
     client.create(runtime, client.resource("node.k8s.io/v1", "RuntimeClass"))
 
 
-def _happen(made: Sandbox, client: Client) -> None:
+def _happen(made: Sandbox, client: Client, clusters: site.Clusters) -> dict[str, dict[str, str]]:
     made.set_fleet({**FLEET, "pools": [*FLEET["pools"], _LATE]})
     made.reboot("gpu-1")
     until(lambda: _gpus(client, "late-0") == _gpus(client, "gpu-1") == 8, "the late and the rebooted node to offer their GPUs")
@@ -109,9 +112,11 @@ def _happen(made: Sandbox, client: Client) -> None:
     with _replaced(client, "gpu-0", "nvidia-driver", *_CLIENTS):
         _delete(client, "gpu-0", "nvidia-driver")
     until(lambda: _gpus(client, "gpu-0") == 8, "gpu-0 to offer its GPUs with another driver pod")
+    drivers = nfd.disturbed(client, clusters)
     made.set_fleet(FLEET)
     features = client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeature")
     until(lambda: not [item for item in client.list(features).items if "late-0" in item["metadata"]["name"]], "what was found of late-0 to go")
+    return drivers
 
 
 def _gpus(client: Client, node: str) -> int:
