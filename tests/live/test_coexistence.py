@@ -37,7 +37,7 @@ CLUSTER_POLICY = {
 
 def foreign_nfd(folder: pathlib.Path) -> list[dict[str, t.Any]]:
     """NFD as somebody else deployed it: other names, another namespace, not a label of ours."""
-    rendered = site.playbook("render", {"x": site.cluster("/nonexistent", hwaccel_render_to=str(folder))})
+    rendered = site.playbook("render", {"x": site.cluster("/nonexistent", driver_provider="none", hwaccel_render_to=str(folder))})
     assert rendered.rc == 0, rendered.stdout[-4000:]
     text = (folder / "x" / "feature-discovery.yaml").read_text(encoding="utf-8")
     names = (("hwaccel-gpu-system", NFD), ("hwaccel-gpu-nfd", "nfd"), ("hwaccel-gpu", NFD), ("hwaccel.gpu/", "example.com/"), ("hwaccel.gpu", "Helm"))

@@ -208,6 +208,20 @@ def test_plan_without_a_cluster_takes_machines() -> None:
     assert "lacks kernel" in wrong["faults"][0]["text"]
 
 
+@pytest.mark.parametrize(
+    ("pools", "provider", "told"),
+    [
+        ([], "", ["no driver can be rendered"]), ([], "hwaccel", ["no driver can be rendered"]), ([], "existing", []),
+        ([TRAINING], "", ["no driver can be rendered for pool training"]), ([TRAINING], "host", []),
+    ],
+)
+def test_a_plan_without_a_cluster_is_refused_where_the_driver_would_be_missing(pools: list[dict[str, t.Any]], provider: str, told: list[str]) -> None:
+    faults = run("driver", None, pools=pools, provider=provider)["faults"]
+    assert [fault["what"] for fault in faults] == told
+    assert all("machines" in fault["next_step"] for fault in faults)
+    assert run("driver", stack.fleet(), pools=pools, provider=provider)["faults"] == []
+
+
 def test_the_plan_before_feature_discovery_is_the_plan_after_it() -> None:
     """Truthful check mode: declared pools give the same objects while GPUs are only assumed."""
     assumed = run("driver", stack.fleet(stack.node_class(gpu_present=False, gpu_assumed=True)), pools=[TRAINING])

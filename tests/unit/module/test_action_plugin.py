@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 
+import ansible_runner
 import pytest
 import yaml
 
@@ -121,6 +122,17 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(collections:
     assert [entry["after"] for entry in result["diff"]] == ["1", "2"]
     assert len(result["warnings"]) == 1
     assert not {"pending", "progress", "wait_resume"} & (set(result) | set(result.get("invocation", {}).get("module_args", {})))
+
+
+def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ansible-runner, and so AWX, shows what its events carry."""
+    monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    playbook = [{"hosts": "alpha", "gather_facts": False, "connection": "local", "tasks": [{"hwaccel.gpu.count": {}}]}]
+    environ = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    run = ansible_runner.run(private_data_dir=str(tmp_path), playbook=playbook, inventory="alpha", envvars=environ, quiet=True)
+    assert run.rc == 0, run.stdout.read()
+    lines = [line for event in run.events for line in event["stdout"].splitlines() if line.startswith("alpha: ")]
+    assert lines == [f"alpha: {step} of 3 with ********" for step in (1, 2, 3)]
 
 
 def test_two_hosts_and_strategy_free(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:

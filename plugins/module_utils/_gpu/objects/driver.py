@@ -41,6 +41,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made.faults += unsafe
     providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
     overall = _overall(providers, fleet, settings)
+    made.faults += _unrendered(providers, overall, fleet)
     if overall in _PROVEN:
         try:
             objects = _objects(manifests, settings, fleet, providers, made)
@@ -55,6 +56,18 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
     made.faults += references.missing(made.objects, facts)
     return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
+
+
+def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> list[Fault]:
+    """Where no cluster is asked, pools for which nothing says what their nodes run: files without their driver would look complete."""
+    known = {one.pool for one in fleet.gpus}
+    silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
+    if fleet.seen or (providers and not silent) or overall != "hwaccel":
+        return []
+    what = f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}" if silent else "no driver can be rendered"
+    why = "no cluster is asked, and " + ("machines says of no node what it runs" if silent else "no pool with gpu is declared")
+    next_step = "declare pools with gpu, and with machines that have kernel and os_image (docs/render.md), or set driver_provider to host, existing or none"
+    return [Fault(what, "hwaccel_pools", why, next_step)]
 
 
 def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shows lines to people as they are: a debug task would show them as JSON, from which nothing can be copied."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """The action of show. It reaches no host."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        _checked, args = self.validate_argument_spec(argument_spec={"lines": {"type": "list", "elements": "str", "required": True}})
+        lines = args["lines"]
+        if lines and not self._task.no_log:
+            # In one piece, or hosts that run at the same time would mix their lines.
+            display.display("\n".join([f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:", *lines]))
+        return result | {"changed": False, "lines": lines}

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lines for people, by real runs: ansible-playbook prints them as they are, and ansible-runner (so AWX too) has them in its events."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import ansible_runner
+import pytest
+import yaml
+
+import ansible_collections.hwaccel.gpu as collection
+
+COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
+LINES = ["pool      nodes", "training  8", "", "KUBECONFIG=/tmp/kubeconfig"]
+TASK = {"hwaccel.gpu.show": {"lines": "{{ lines }}"}, "register": "shown"}
+
+
+def play(**more: object) -> list[dict[str, object]]:
+    checked = {"ansible.builtin.assert": {"that": ["shown is not changed"], "quiet": True}}
+    return [{"hosts": "alpha", "gather_facts": False, "vars": {"lines": LINES}, "tasks": [TASK | more, checked]}]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check", "--diff")])
+def test_lines_can_be_copied_from_the_output(tmp_path: pathlib.Path, arguments: tuple[str, ...]) -> None:
+    output = printed(tmp_path, play(), *arguments)
+    assert "\n".join(["alpha:", *LINES, "ok: [alpha]"]) in output
+
+
+def test_what_is_not_to_be_logged_is_not_shown(tmp_path: pathlib.Path) -> None:
+    assert "KUBECONFIG" not in printed(tmp_path, play(no_log=True))
+
+
+def printed(folder: pathlib.Path, plays: list[dict[str, object]], *arguments: str) -> str:
+    (folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")} | environment(folder)
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "alpha,", *arguments, "play.yml"]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment(folder: pathlib.Path) -> dict[str, str]:
+    return {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+    }
+
+
+def test_a_runner_has_them_in_its_events(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    run = ansible_runner.run(private_data_dir=str(tmp_path), playbook=play(), inventory="alpha", envvars=environment(tmp_path), quiet=True)
+    assert run.rc == 0, run.stdout.read()
+    shown = [event["stdout"] for event in run.events if "KUBECONFIG" in event["stdout"]]
+    assert [text.splitlines() for text in shown] == [["alpha:", *LINES]]

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbooks over inventories that have no cluster for them, as a user starts them: nothing is done, so they must not end green."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import typing as t
+
+import pytest
+import yaml
+
+import ansible_collections.hwaccel.gpu as collection
+
+COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
+TOP = pathlib.Path(__file__).resolve().parents[3]
+PLAYBOOKS = ("preflight", "site", "feature_discovery", "driver", "device_plugin", "render", "teardown")
+NO_GROUP = {"workers": {"hosts": {"machine": {}}}}
+#: What somebody else brings needs no fleet, so that rendering it takes a second and no cluster.
+OTHERS = {f"{role}_provider": "existing" for role in ("feature_discovery", "driver", "device_plugin")}
+WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHERS}}}
+
+
+def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str) -> tuple[int, str]:
+    (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
+    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", f"hwaccel.gpu.{name}", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    return done.returncode, " ".join(done.stdout.split())
+
+
+def first_play(path: pathlib.Path) -> dict[str, t.Any]:
+    entry = yaml.safe_load(path.read_text(encoding="utf-8"))[0]
+    return first_play(path.parent / imported) if (imported := entry.get("ansible.builtin.import_playbook", "")) else entry
+
+
+@pytest.mark.parametrize("name", PLAYBOOKS)
+def test_the_first_play_looks_for_clusters(name: str) -> None:
+    assert first_play(TOP / "playbooks" / f"{name}.yml")["hosts"] == "localhost:all"
+
+
+@pytest.mark.parametrize(
+    ("groups", "arguments", "told"),
+    [
+        (NO_GROUP, (), "the inventory has no host in the group gpu_clusters. Next: make each cluster a host of that group"),
+        ({}, (), "the inventory has no host in the group gpu_clusters"),
+        (WITH_GROUP, ("--limit", "machine"), "the limit of this run leaves none of one, two"),
+    ],
+)
+def test_a_run_without_a_cluster_is_refused(tmp_path: pathlib.Path, groups: dict[str, t.Any], arguments: tuple[str, ...], told: str) -> None:
+    code, output = run(tmp_path, "site", groups, *arguments)
+    assert code == 2, output
+    assert told in output
+
+
+@pytest.mark.parametrize(("arguments", "done"), [((), ["one", "two"]), (("--limit", "one,machine"), ["one"])])
+def test_clusters_are_worked_on_with_and_without_a_limit(tmp_path: pathlib.Path, arguments: tuple[str, ...], done: list[str]) -> None:
+    code, output = run(tmp_path, "render", WITH_GROUP, "-e", f"hwaccel_render_to={tmp_path}/rendered", *arguments)
+    assert code == 0, output
+    assert sorted(path.name for path in (tmp_path / "rendered").iterdir()) == done
