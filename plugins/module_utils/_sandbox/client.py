@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import KWOK_RULES
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state: absent and then started begins anew"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,10 @@ class NodeSeen:
     kernel: str
     os_image: str
     boot_id: str
+
+
+def _answer(status: int, body: bytes) -> str:
+    return f"{status}: {body[:300].decode('utf-8', errors='replace')}"
 
 
 class ControlPlane:
@@ -108,13 +113,13 @@ class ControlPlane:
         method, target = ("PUT", f"{path}/{name}") if status == 200 else ("POST", path)
         status, body = self._request(method, target, wanted)
         if status not in (200, 201, 409):
-            raise HwaccelError("kwok cannot be given its role", target, f"{status}: {body[:300].decode('utf-8', errors='replace')}")
+            raise HwaccelError("kwok cannot be given its role", target, _answer(status, body), _NEXT)
         return True
 
     def _json(self, path: str) -> t.Any:
         status, body = self._request("GET", path, timeout=60)
         if status != 200:
-            raise HwaccelError("the sandbox's API server does not answer", path, f"{status}: {body[:300].decode('utf-8', errors='replace')}")
+            raise HwaccelError("the sandbox's API server does not answer", path, _answer(status, body), _NEXT)
         return json.loads(body)
 
     def _request(self, method: str, path: str, body: t.Any = None, *, port: int = 0, timeout: float = 10.0) -> tuple[int, bytes]:

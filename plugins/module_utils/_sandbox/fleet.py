@@ -70,7 +70,7 @@ def check_reboots(asked: t.Any, names: t.Collection[str]) -> list[Reboot]:
         if node not in names:
             faults.append(Fault(f"there is no node {node!r} in the fleet", where, next_step=_named(names)))
         if kernel and not KERNEL.fullmatch(kernel):
-            faults.append(Fault(f"{kernel!r} is no kernel version", where, "an example is 6.8.0-45-generic"))
+            faults.append(Fault(f"{kernel!r} is no kernel version", where, next_step="write it as uname -r does, such as 6.8.0-45-generic"))
         reboots.append(Reboot(node, kernel))
     if faults:
         raise ManyFaults(faults)

@@ -91,4 +91,5 @@ class Job:
     def _failure(self, what: str) -> HwaccelError:
         tail = "\n".join(f"    {line}" for line in process.log_tail(self.log))
         shown = " ".join(os.path.basename(part) if index == 0 else part for index, part in enumerate(self.argv))[:120]
-        return HwaccelError(f"{shown} {what}", str(self.log), f"the end of its output says\n{tail}\n" if tail else "it said nothing")
+        why = f"the end of its output says\n{tail}\n" if tail else "it said nothing"
+        return HwaccelError(f"{shown} {what}", str(self.log), why, "mend what it says (the file has all of it), and run again: what is done is not done twice")

@@ -30,6 +30,7 @@ _KINDS = {"sha256": 64, "sha512": 128}
 _CHUNK = 1024 * 1024
 _TOLD_EVERY = 5.0
 _TIMEOUT = 15
+_OTHER_WAYS = "see that this machine reaches the server (https_proxy counts), or name a mirror in option releases, or a folder in option components"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
         kind, _colon, digest = str(entry.get("checksum") or "").partition(":")
         files = entry.get("files") or {}
         if urllib.parse.urlsplit(str(entry.get("url") or "")).scheme not in ("http", "https"):
-            faults.append(Fault(f"{entry.get('url')!r} is no http or https URL", f"{where}.url"))
+            faults.append(Fault(f"{entry.get('url')!r} is no http or https URL", f"{where}.url", next_step="give the URL that the file is downloaded from"))
         if len(digest) != _KINDS.get(kind, -1) or set(digest.lower()) - set("0123456789abcdef"):
             faults.append(Fault("there is no valid checksum", f"{where}.checksum", next_step="write it as sha256:… or sha512:…"))
         faults += [
@@ -67,7 +68,7 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
         downloads.append(Download(str(entry.get("url")), kind, digest.lower(), {str(name): str(path or "") for name, path in files.items()}))
     missing = sorted(set(CONTROL_PLANE) - {name for download in downloads for name in download.files})
     if downloads and missing:
-        faults.append(Fault("no download has " + ", ".join(missing), "releases"))
+        faults.append(Fault("no download has " + ", ".join(missing), "releases", next_step="name them in files of the downloads that hold them"))
     if faults:
         raise ManyFaults(faults)
     return downloads
@@ -131,9 +132,10 @@ class Fetch:
             error.close()
             # 416: all of it was there already.
             if error.code != 416:
-                raise HwaccelError(f"{download.name} cannot be downloaded", download.url, f"the server says {error.code} {error.reason}") from error
+                why = f"the server says {error.code} {error.reason}"
+                raise HwaccelError(f"{download.name} cannot be downloaded", download.url, why, _OTHER_WAYS) from error
         except OSError as error:
-            raise HwaccelError(f"{download.name} cannot be downloaded", download.url, str(error)) from error
+            raise HwaccelError(f"{download.name} cannot be downloaded", download.url, str(error), _OTHER_WAYS) from error
 
     def _check(self, download: Download, part: pathlib.Path) -> None:
         digest = file_digest(part, download.kind)
@@ -171,6 +173,8 @@ class Fetch:
                         with (target / name).open("wb") as file:
                             shutil.copyfileobj(content, file)
         except tarfile.TarError as error:
-            raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error)) from error
+            next_step = "give a tar archive, or a program with an empty path in files"
+            raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error), next_step) from error
         if wanted:
-            raise HwaccelError(f"{download.name} does not have all that it should", download.url, "missing are " + ", ".join(sorted(wanted)))
+            why = "missing are " + ", ".join(sorted(wanted))
+            raise HwaccelError(f"{download.name} does not have all that it should", download.url, why, "correct the paths in files of this download")

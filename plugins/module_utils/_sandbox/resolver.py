@@ -82,7 +82,7 @@ _UNNAMED = Fault("a folder with them was not named", FOLDER_VARIABLE, next_step=
 
 
 def _not_cached(wanted: Wanted) -> Fault:
-    return Fault("the cache has none", str(wanted.cache / "components"))
+    return Fault("the cache has none", str(wanted.cache / "components"), next_step="nothing: the ways below fill it")
 
 
 def _named(wanted: Wanted) -> pathlib.Path | None:
@@ -129,7 +129,7 @@ class _Ways:
 
     def _allow(self, way: str) -> None:
         if way not in self.allowed:
-            raise HwaccelError(f"the way {way} is not allowed", WAYS_VARIABLE)
+            raise HwaccelError(f"the way {way} is not allowed", WAYS_VARIABLE, next_step=f"add {way} there, or unset it")
 
 
 class _NoComponents(ManyFaults):

@@ -294,4 +294,5 @@ def _find_port(taken: c.Collection[int]) -> int:
         port = random.SystemRandom().randrange(*_PORT_RANGE)
         if port not in taken and _free(port):
             return port
-    raise HwaccelError("no free port found", "127.0.0.1", f"1,000 tries from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}")
+    why = f"1,000 tries from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}"
+    raise HwaccelError("no free port found", "127.0.0.1", why, "stop sandboxes or programs that hold ports there")

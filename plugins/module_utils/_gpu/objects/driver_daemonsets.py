@@ -126,9 +126,8 @@ class DriverDaemonSets:
         os_id, os_version, architecture = machine
         made = self._named(wanted, (wanted.pool, "", *machine, wanted.version), "other-kernels")
         try:
-            if wanted.source == "precompiled":
-                raise NoDriverImage("only precompiled images are allowed")
-            image = choose("unseen", os_id, os_version, architecture, wanted.version, "build", builds=self._options.builds)
+            source = "precompiled" if wanted.source == "precompiled" else "build"
+            image = choose("unseen", os_id, os_version, architecture, wanted.version, source, builds=self._options.builds)
         except NoDriverImage:
             self._refuse(made)
         else:
