@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which driver image a node takes: the published tags as data with their sources, and the choice among them.
 
-Read as "known to exist", never as "all that exist": a registry is asked in preflight where it can be reached, and a user's
-own images (`precompiled` of `choose`) are added to the table. Private to the collection: it can change in any release.
+Read as "known to exist", never as "all that exist": no registry is asked, and a user's own images (`precompiled` and `builds` of
+`choose`) are added to the table. Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations
@@ -147,11 +147,6 @@ def _build(where: str, kernel: str, name: str, arch: str, version: str, builds: 
         why = f"no driver images are published for {name or 'an unknown operating system'}"
     next_step = "install the driver on the host (provider: host), or build an image and name its tag"
     raise NoDriverImage(f"no driver image for kernel {kernel}", where, why, next_step)
-
-
-def label_mappings(kernels: c.Iterable[str]) -> dict[str, str]:
-    """{kernel: label value} of those kernels whose name is no legal label value ("6.1.0+"), so that the mapping can be shown."""
-    return {kernel: label_value(kernel) for kernel in kernels if label_value(kernel) != kernel}
 
 
 def label_value(kernel: str) -> str:

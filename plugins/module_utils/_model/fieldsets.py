@@ -62,10 +62,6 @@ def covers(members: FieldSet, path: Path) -> bool:
     return contains(members, path) or any(member[: len(path)] == path for member in members)
 
 
-def minus(left: FieldSet, right: FieldSet) -> FieldSet:
-    return left - right
-
-
 def topmost(members: c.Iterable[Path]) -> list[Path]:
     """Without the paths that lie below another one: an added container is told once, not with each of its fields."""
     kept: list[Path] = []

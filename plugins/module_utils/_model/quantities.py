@@ -28,9 +28,3 @@ def parse(text: str | int | float) -> fractions.Fraction:
     value = fractions.Fraction(number.rstrip(".") if not number.startswith(".") else f"0{number}")
     value *= fractions.Fraction(10) ** int(exponent) if exponent else _SUFFIXES[suffix or ""]
     return -value if sign == "-" else value
-
-
-def as_int(text: str | int | float) -> int:
-    """A quantity rounded up to a whole number, as the scheduler counts devices."""
-    value = parse(text)
-    return -(-value.numerator // value.denominator)

@@ -39,10 +39,6 @@ class Image:
         return f"{self.repository}@{digest}"
 
 
-class PullError(Exception):
-    """What the runtime says when it cannot have an image."""
-
-
 @functools.cache
 def tables() -> dict[str, Any]:
     with open(os.path.join(os.path.dirname(__file__), "data", "images.yaml"), encoding="utf-8") as stream:
