@@ -41,7 +41,7 @@ docs: tree ## Generate the role pages from the argument specs, and the page of r
 dist: tree ## Build the collection's tarball into .build/dist
 	@$(IN) demo -- ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
 
-fresh: ## make demo and make test in a new minimal Debian root with only Python and Make (needs root and debootstrap)
+fresh: ## make demo and make test in a new minimal Debian root with only Python and Make (needs root and apt, which brings mmdebstrap)
 	@tests/tools/fresh_machine
 
 help: ## This list

@@ -51,7 +51,7 @@ def playbook(*arguments: str) -> tuple[int, str]:
 
 def up(fleet: str | None) -> tuple[int, str]:
     if not (environments.cache_folder() / "components").is_dir():
-        print("First run: the control plane is fetched or built once, which takes from one to eight minutes and about 5 GB of disk while it lasts.", flush=True)
+        print("First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.", flush=True)
     return playbook("hwaccel.gpu.demo", *(["-e", json.dumps({"demo_fleet": str(pathlib.Path(fleet).resolve())})] if fleet else []))
 
 

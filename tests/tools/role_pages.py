@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +18,26 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 NOTE = "<!-- Generated from meta/argument_specs.yml by `make docs`: change it there. -->"
 
 
+#: https://docs.ansible.com/ansible/latest/dev_guide/ansible_markup.html: what is code, an option or a plugin's name reads as code here.
+_MARKUP = re.compile(r"\b([CVEOMP])\(([^()]*)\)")
+
+
+def markdown(text: Any) -> str:
+    """One paragraph of a description, Ansible's markup as Markdown's."""
+    return _MARKUP.sub(_as_code, " ".join(str(text).split()))
+
+
+def _as_code(found: re.Match[str]) -> str:
+    plugin, hash_mark, rest = found[2].partition("#")
+    if not hash_mark:
+        return f"`{found[2]}`"
+    _kind, colon, option = rest.partition(":")
+    return f"`{option}` of `{plugin}`" if colon else f"`{plugin}`"
+
+
 def sentences(text: Any) -> str:
     """Descriptions are a string or a list of paragraphs; a table cell takes neither line ends nor bars."""
-    parts = text if isinstance(text, list) else [text or ""]
-    return " ".join(" ".join(str(part).split()) for part in parts).replace("|", "\\|")
+    return " ".join(markdown(part) for part in (text if isinstance(text, list) else [text or ""])).replace("|", "\\|")
 
 
 def kind_of(option: Mapping[str, Any]) -> str:
@@ -28,7 +45,7 @@ def kind_of(option: Mapping[str, Any]) -> str:
     if option.get("elements"):
         kind += f" of {option['elements']}"
     if option.get("choices"):
-        kind += ": " + ", ".join(f"`{choice}`" for choice in option["choices"])
+        kind += ": " + ", ".join(f"`{choice}`" if choice != "" else "empty" for choice in option["choices"])
     return kind
 
 
@@ -49,22 +66,32 @@ def rows(options: Mapping[str, Any], indent: str = "") -> list[str]:
     return lines
 
 
-def section(entry: str, spec: Mapping[str, Any]) -> list[str]:
-    lines = [f"## Entry point `{entry}`", "", sentences(spec.get("short_description")), ""]
-    described = spec.get("description") or []
-    for paragraph in described if isinstance(described, list) else [described]:
-        lines += [" ".join(str(paragraph).split()), ""]
+def table(options: Mapping[str, Any]) -> list[str]:
+    return ["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options), ""] if options else []
+
+
+def section(entry: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> list[str]:
+    """shared: the role's variables, which have a table of their own."""
     options = spec.get("options") or {}
-    if options:
-        lines += ["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options), ""]
-    return lines
+    described = spec.get("description") or []
+    lines = [f"## Entry point `{entry}`", "", sentences(spec.get("short_description")), ""]
+    for paragraph in described if isinstance(described, list) else [described]:
+        lines += [markdown(paragraph), ""]
+    own = {name: option for name, option in options.items() if shared.get(name) != option}
+    taken = [name for name in options if name not in own]
+    if taken and len(taken) < len(shared):
+        lines += ["Takes " + ", ".join(f"`{name}`" for name in taken) + ".", ""]
+    return lines + table(own)
 
 
 def page(role: pathlib.Path) -> str:
     specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    shared = specs["main"].get("options") or {}
     lines = [NOTE, "", f"# Role `hwaccel.gpu.{role.name}`", ""]
     for entry, spec in specs.items():
-        lines += section(entry, spec)
+        lines += section(entry, spec, shared)
+    if shared:
+        lines += ["## Variables", "", "Each entry point takes all of them where it does not say otherwise.", "", *table(shared)]
     return "\n".join(lines).rstrip() + "\n"
 
 

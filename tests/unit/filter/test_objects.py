@@ -73,6 +73,16 @@ def test_another_platform_than_declared_is_a_fault(role: str, declared: dict[str
     assert [fault["what"] for fault in run(role, stack.fleet(), **declared)["faults"]] == ([told] if told else [])
 
 
+@pytest.mark.parametrize("role", stack.ROLES)
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("v1.28.9", ["Kubernetes 1.28 is too old"]), ("v1.29.0+k3s1", []), ("v1.36.4", []), ("", [])],
+)
+def test_a_cluster_that_is_too_old_is_a_fault(role: str, version: str, told: list[str]) -> None:
+    faults = run(role, stack.fleet(platform={"distribution": "kubernetes", "version": version}))["faults"]
+    assert [fault["what"] for fault in faults] == told
+
+
 def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
     machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
 

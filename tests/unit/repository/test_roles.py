@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -106,3 +107,15 @@ def test_role_pages_are_up_to_date() -> None:
     fresh = tool("role_pages").pages(TOP)
     stale = sorted(name for name in fresh.keys() | present.keys() if fresh.get(name) != present.get(name))
     assert not stale, f"run `make docs`: {stale}"
+
+
+def test_role_pages_are_markdown_and_say_nothing_twice() -> None:
+    for name, text in tool("role_pages").pages(TOP).items():
+        assert re.findall(r"\b[A-Z]\([^)]*\)", text) == [], name
+        variables = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+        assert len(variables) == len(set(variables)), name
+
+
+def test_markup_of_descriptions_becomes_markdown() -> None:
+    told = tool("role_pages").markdown("V(auto), as O(hwaccel.gpu.manifest_set#module:patches) of M(hwaccel.gpu.node_info) and O(other)")
+    assert told == "`auto`, as `patches` of `hwaccel.gpu.manifest_set` of `hwaccel.gpu.node_info` and `other`"

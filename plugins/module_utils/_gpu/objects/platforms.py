@@ -29,6 +29,8 @@ class Platform:
     builds: bool = True
 
 
+#: The oldest Kubernetes, major and minor, that plans are made for.
+OLDEST = (1, 29)
 _KUBERNETES = Platform()
 _RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
 PLATFORMS: dict[str, Platform] = {
@@ -123,8 +125,15 @@ def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
 
 
 def identity_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    """The cluster is not the one that the inventory means, or not of the platform that it names."""
-    return [*_uid_faults(fleet, settings), *_platform_faults(fleet, settings)]
+    """The cluster is not the one that the inventory means, not of the platform that it names, or too old."""
+    return [*_uid_faults(fleet, settings), *_platform_faults(fleet, settings), *_age_faults(fleet)]
+
+
+def _age_faults(fleet: Fleet) -> list[Fault]:
+    if fleet.version >= OLDEST:
+        return []
+    seen, oldest = (".".join(map(str, one)) for one in (fleet.version, OLDEST))
+    return [Fault(f"Kubernetes {seen} is too old", "", f"the objects are made for {oldest} and newer", "upgrade the cluster first")]
 
 
 def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
