@@ -1,0 +1,58 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/variables.md against what playbooks and roles read, and what pools may hold."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import fleet
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+PAGE = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `([\w.\[\]]+)` \| [^|]+ \|([^|]*)\|", re.MULTILINE)
+#: The demo sets variables as a user would.
+SOURCES = [path for folder in ("playbooks", "roles") for path in sorted((TOP / folder).rglob("*.yml")) if path.name != "demo.yml"]
+TEXT = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
+
+
+def rows(part: str) -> dict[str, str]:
+    """Default by variable or key."""
+    return {name: default.strip().strip("`") for name, default in ROW.findall(part)}
+
+
+VARIABLES, KEYS = map(rows, PAGE.split("## Pools"))
+
+
+def test_every_variable_that_is_read_is_told_and_no_other() -> None:
+    # What playbooks set themselves, by a key, as a result or as a loop's variable.
+    made = set(re.findall(r"^\s*(?:register: |loop_var: )?(hwaccel_\w+)(?::|$)", TEXT, re.MULTILINE))
+    read = set(re.findall(r"\bhwaccel_[a-z_]+", TEXT))
+    assert set(VARIABLES) == read - made
+
+
+def test_defaults_are_those_of_playbooks_and_roles() -> None:
+    found = {name: value.strip("'") for name, value in re.findall(r"\b(hwaccel_\w+) \| default\('{0,2}('[^']*'|\[\]|false)", TEXT)}
+    assert len(found) > 10
+    assert {name: VARIABLES[name] for name in found if name in VARIABLES} == {name: value for name, value in found.items() if name in VARIABLES}
+
+
+def test_every_key_of_a_pool_is_told_and_no_other() -> None:
+    plain = pools._KEYS - {"gpu", "driver"}
+    nested = {f"gpu.{key}" for key in pools._GPU_KEYS} | {f"driver.{key}" for key in pools._DRIVER_KEYS}
+    machines = {f"machines[].{key}" for key in re.findall(r'machine\.get\("(\w+)"\)', inspect.getsource(fleet))}
+    assert set(KEYS) == plain | nested | machines
+
+
+def test_the_example_is_read_without_a_fault() -> None:
+    example = yaml.safe_load(PAGE.split("```yaml\n")[1].split("```")[0])["hwaccel_pools"]
+    found, faults = fleet.read_fleet(example, None)
+    assert faults == []
+    assert [pool.name for pool in found.pools] == ["training", "dgx"]
+    assert len(found.gpus) == 1
