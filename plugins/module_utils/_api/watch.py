@@ -25,15 +25,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import O
 SILENCE = 60.0
 #: The longest that the server is asked to keep one watch open.
 _LONGEST = 300
-#: A server that was given less time than this to answer has not shown that it is gone: it may be busy.
-_FAIR = 5.0
 
 
 def events(
     transport: Transport, request: Request, resource_version: str, deadline: float, *, silence: float = SILENCE,
     clock: c.Callable[[], float] = time.monotonic, sleep: c.Callable[[float], None] = time.sleep,
 ) -> c.Iterator[Event]:
-    """request: the LIST's request, without what makes it a watch. Raises Gone where the caller must list again."""
+    """request: the LIST's request, without what makes it a watch.
+
+    Raises Gone where the caller must list again; Unreachable and Overloaded where no connection came about, so that nothing was watched.
+    """
     version, quick_ends, connected = resource_version, 0, False
     while (left := deadline - clock()) > 0:
         began, heard = clock(), False
@@ -45,8 +46,8 @@ def events(
         try:
             response = transport.stream(dataclasses.replace(request, query=query), max(0.05, min(silence, left)), Policy(attempts=10**6, patience=left))
         except (Unreachable, Overloaded):
-            if connected or left < _FAIR:
-                # It was there when the watch began, or had no time to answer: that it is gone is said by whoever asks next.
+            if connected:
+                # It was there when the watch began: that it is gone is said by whoever asks next.
                 return
             raise
         connected = True

@@ -95,7 +95,10 @@ class Client(t.Protocol):
         self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
         metadata_only: bool = False, deadline: float,
     ) -> c.Iterator[Event]:
-        """Events until `deadline` (time.monotonic() seconds); reconnects by itself. Raises Gone where the caller must list again."""
+        """Events until `deadline` (time.monotonic() seconds); reconnects by itself.
+
+        Raises Gone where the caller must list again, Unreachable or Overloaded where nothing could be watched.
+        """
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
         """The last lines of a container's log."""

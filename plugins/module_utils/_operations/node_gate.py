@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
@@ -130,6 +130,22 @@ class Gate:
             self.rollout = (found, now)
         return bool(found) and now - self.rollout[1] < chain.GRACE
 
+    def look(self, seconds: float, done: c.Callable[[], bool]) -> None:
+        """See what happens. Time in which the server was away ages nothing. Raises ApiError where it stays away."""
+        began = time.time()
+        try:
+            self.fleet.watch(self.client, seconds, done)
+        except (Unreachable, Overloaded):
+            # A watch is given up sooner than a request.
+            self.unfinished()
+            self._skip(time.time() - began)
+
+    def meet(self) -> None:
+        """The first request of a slice, which is the one that waits for a server that is away."""
+        began = time.time()
+        self.client.resource("v1", "Node")
+        self._skip(time.time() - began)
+
     def settle(self, state: str, prefix: str) -> None:
         """Whatever still waits ends as `state`; what only the observer can be blamed for is not known."""
         for name in sorted(self._waiting):
@@ -181,6 +197,10 @@ class Gate:
             return dataclasses.replace(verdict, state=chain.WAITING, grace=STALE)
         return verdict
 
+    def _skip(self, seconds: float) -> None:
+        self.stuck = {name: (seen, since + seconds) for name, (seen, since) in self.stuck.items()}
+        self.rollout = (self.rollout[0], self.rollout[1] + seconds)
+
     def _age(self, name: str, verdict: Verdict, now: float) -> None:
         seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
         known, since = self.stuck.get(name, ("", now))
@@ -203,13 +223,14 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
         return _report(gate, check_mode=True)
     lines = gate.progress()
     try:
+        gate.meet()
         while gate.left > 0 and (gate.waiting() or gate.unfinished()):
             now = time.monotonic()
             if deadline is not None and deadline - now < 0.1:
                 return Outcome(pending=gate.pack(), progress=lines)
             nodes_wait = gate.waiting()
             seconds = min(_CYCLE if nodes_wait else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
-            gate.fleet.watch(client, seconds, functools.partial(_judged, gate, nodes_wait))
+            gate.look(seconds, functools.partial(_judged, gate, nodes_wait))
             gate.judge()
             lines += gate.progress()
     except ApiError as error:

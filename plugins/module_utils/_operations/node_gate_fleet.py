@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import collections
 import collections.abc as c
+import contextlib
 import dataclasses
 import json
 import math
@@ -25,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuF
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client, Event
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 #: The part whose pods `pod_selector` names, by gate.
@@ -86,7 +87,10 @@ class Fleet:
             raise ManyFaults(faults)
 
     def watch(self, client: Client, seconds: float, done: c.Callable[[], bool]) -> None:
-        """Events of the one kind for most of the time, then of the other for the rest; ends early when `done` says so after an event."""
+        """Events of the one kind for most of the time, then of the other for the rest; ends early when `done` says so after an event.
+
+        Raises Unreachable or Overloaded where nothing could be seen.
+        """
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds
         # Where NFD or the device plugin report, nodes change; where drivers load, pods do.
@@ -95,7 +99,9 @@ class Fleet:
             first, second = second, first
         self._behind = ""
         if not self._follow(client, first, ends - short, done):
-            self._follow(client, second, ends, done)
+            # A busy server may need more than the rest to answer, and it has just been there.
+            with contextlib.suppress(Unreachable, Overloaded):
+                self._follow(client, second, ends, done)
 
     def _follow(self, client: Client, what: str, deadline: float, done: c.Callable[[], bool]) -> bool:
         resource = client.resource("v1", "Node" if what == "nodes" else "Pod")
@@ -149,12 +155,15 @@ class Fleet:
             self._drop_node(name)
 
     def _read_pods(self, client: Client, resource: Resource) -> None:
+        """All at once, so that a list which breaks off leaves what was known."""
+        found: list[PodFacts] = []
+        for page in client.pages(resource, self._namespace):
+            found += [pod for pod in map(self._pod, page.items) if pod.role != parts.OTHER]
         self._changed.update(self._pods)
         self._pods = {}
-        for page in client.pages(resource, self._namespace):
-            for pod in page.items:
-                self._keep_pod(self._pod(pod))
-            self._versions["pods"] = page.resource_version
+        for pod in found:
+            self._keep_pod(pod)
+        self._versions["pods"] = page.resource_version
 
     def _keep_node(self, node: dict[str, t.Any]) -> str:
         facts = reduce_node(node, self._renamed)

@@ -235,15 +235,40 @@ def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Clock) -> N
 
 
 def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Clock) -> None:
-    def lost(cluster: FakeCluster) -> None:
+    def lost(*_args: t.Any) -> t.Any:
         raise Unreachable("watching pods", "https://cluster:6443", "connection refused")
 
     cluster = fleet(16, {3}, clock, [lost])
+    cluster.list = lost  # type: ignore[method-assign]
     result = run(settings(), cluster)
     assert result.values["nodes"] == {"passed": 15, "waiting": 0, "failed": 0, "unknown": 1}
     assert result.values["failed_nodes"] == []
     assert cluster.writes == []
     assert "lost the cluster" in str(result.failure)
+
+
+@pytest.mark.parametrize("between_slices", [False, True])
+def test_what_could_not_be_seen_does_not_age(clock: Clock, between_slices: bool) -> None:
+    """A GPU is late by a few seconds, and just then the server is away for longer than a node may lack one."""
+    cluster = FakeCluster([training(0, allocatable=7)], healthy("training-0"), on_idle=clock.advance)
+    resume: dict[str, t.Any] = {}
+    known = cluster.resource
+    steps: list[Step] = [lambda cluster: None, lambda cluster: cluster.put(training(0, allocatable=8))]
+
+    def away(*_args: t.Any) -> t.Any:
+        clock.advance(chain.SETTLE + 10)
+        raise Unreachable("watching nodes", "https://cluster:6443", "connection refused")
+
+    def late(*args: t.Any) -> t.Any:
+        clock.advance(chain.SETTLE + 10)
+        cluster.resource = known  # type: ignore[method-assign]
+        return known(*args)
+
+    if between_slices:
+        resume = json.loads(json.dumps(run(settings("devices"), cluster, deadline=clock.now).pending))
+        cluster.resource = late  # type: ignore[method-assign]
+    cluster.script = steps if between_slices else [away, *steps]
+    assert run(settings("devices"), cluster, resume=resume).values["nodes"]["passed"] == 1
 
 
 def test_an_expired_watch_lists_again(clock: Clock) -> None:
@@ -256,6 +281,24 @@ def test_an_expired_watch_lists_again(clock: Clock) -> None:
 
     cluster = fleet(16, {3}, clock, [expires])
     assert run(settings(), cluster).values["nodes"]["passed"] == 16
+
+
+def test_a_list_that_breaks_off_leaves_what_was_known(clock: Clock) -> None:
+    def expires(cluster: FakeCluster) -> None:
+        raise Gone("watching pods")
+
+    cluster = fleet(2, {1}, clock, [expires])
+    known, listed = cluster.pages, 0
+
+    def pages(*args: t.Any, **more: t.Any) -> t.Iterator[t.Any]:
+        nonlocal listed
+        listed += 1
+        if listed == 3:
+            raise Unreachable("listing pods", "https://cluster:6443", "connection refused")
+        yield from known(*args, **more)
+
+    cluster.pages = pages  # type: ignore[method-assign]
+    assert run(settings(max_failed=1), cluster).values["failed_nodes"] == ["training-1"]
 
 
 def test_slices_go_on_where_the_last_one_stood(clock: Clock) -> None:
