@@ -165,45 +165,6 @@ def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock:
     assert waited <= clock.now - began <= waited + 30
 
 
-@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
-def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
-    pods = healthy("training-0")
-    for pod in pods:
-        pod["metadata"]["labels"] = ours
-    cluster = FakeCluster([training(0, allocatable=8)], pods, on_idle=clock.advance)
-    planned = run(settings(), cluster, check_mode=True)
-    assert (planned.changed, planned.values["switched"], cluster.writes) == (bool(switched), switched, [])
-    first = run(settings(), cluster)
-    assert (first.changed, first.values["switched"], len(cluster.writes)) == (bool(switched), switched, len(switched))
-    again = run(settings(), cluster)
-    assert (again.changed, again.values["switched"], len(cluster.writes)) == (False, [], len(switched))
-
-
-@pytest.mark.parametrize(("driver", "labels", "switched"), [
-    ({}, {}, True), ({"provider": "hwaccel"}, {}, True), ({"provider": "host"}, {}, False), ({"provider": "existing"}, {}, False),
-    ({}, {names.HOST_DRIVER_LABEL: "580.178.04"}, False), ({}, {names.QUARANTINE: "driver"}, False),
-    ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
-])
-def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
-    clock: Clock, driver: dict[str, str], labels: dict[str, str], switched: bool
-) -> None:
-    """On an empty cluster no node has passed yet, and the real run will write them to each that does."""
-    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": driver}])
-    node = training(0)
-    node["metadata"]["labels"].update(labels)
-    planned = run(settings(pools=pools), FakeCluster([node], [], on_idle=clock.advance), check_mode=True)
-    assert planned.values["nodes"]["waiting"] == 1
-    assert (planned.values["switched"], planned.changed) == (["training-0"] if switched else [], switched)
-
-
-@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
-def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
-    loading = s.driver("training-0", s.running(ready=False, started=False))
-    loading["metadata"]["labels"] = ours
-    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
-    assert run(settings(), cluster, check_mode=True).values["switched"] == switched
-
-
 def test_shortfall_of_gpus(clock: Clock) -> None:
     cluster = FakeCluster([training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
                           [pod for number in range(16) for pod in healthy(f"training-{number}")], on_idle=clock.advance)
@@ -349,52 +310,6 @@ def test_pools_that_overlap_are_told_at_once(clock: Clock) -> None:
         run(settings(pools=pools), fleet(2, clock=clock))
     assert "pools a and b overlap" in str(raised.value)
     assert "pools b and c overlap" in str(raised.value)
-
-
-NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"], "gpu": {"count": 8}}])
-
-
-@pytest.mark.parametrize(("gate", "max_failed", "within"), [("features", "1", True), ("driver", "50%", True), ("devices", "0", False)])
-def test_a_declared_node_that_does_not_join_fails_at_the_end(clock: Clock, gate: str, max_failed: str, within: bool) -> None:
-    """There is no node to mark; over slices too it stays one of its pool."""
-    cluster, resume = fleet(1, clock=clock), {}
-    began = clock.now
-    while (result := run(settings(gate, pools=NAMED, max_failed=max_failed), cluster, deadline=clock.now + 100, resume=resume)).pending is not None:
-        resume = json.loads(json.dumps(result.pending))
-    assert clock.now - began >= node_gate.BASE_TIMEOUT[gate]
-    assert result.values["nodes"] == {"passed": 1, "waiting": 0, "failed": 1, "unknown": 0}
-    assert (result.values["failed_nodes"], result.failure is None) == (["training-1"], within)
-    fault = result.values["faults"][0]
-    assert (fault["node"], fault["pool"], fault["state"], fault["link"]) == ("training-1", "training", "failed", "hardware seen")
-    assert fault["reason"].endswith("the cluster has no such node")
-    assert "let the node join" in fault["next_step"]
-    row = result.values["pools"][0]
-    assert (row["nodes"], row["expected"], row["seen"], row["kernels"]) == (2, 16, 8, [s.KERNEL])
-    assert (cluster.writes, result.values["quarantined"]) == ([], [])
-
-
-def test_a_declared_node_that_joins_is_judged(clock: Clock) -> None:
-    def joins(cluster: FakeCluster) -> None:
-        for obj in (training(1, allocatable=8), *healthy("training-1")):
-            cluster.put(obj)
-
-    cluster = fleet(1, clock=clock, script=[lambda cluster: None, joins])
-    result = run(settings(pools=NAMED), cluster)
-    assert (result.values["nodes"]["passed"], result.warnings) == (2, [])
-
-
-def test_a_declared_node_that_is_taken_away_is_waited_for(clock: Clock) -> None:
-    cluster = fleet(2, {0}, clock=clock, script=[lambda cluster: cluster.remove("Node", "training-1")])
-    assert run(settings(pools=NAMED, wait_timeout=30), cluster).values["failed_nodes"] == ["training-0", "training-1"]
-
-
-def test_check_mode_only_warns_of_a_declared_node_that_is_not_there(clock: Clock) -> None:
-    pools = (*NAMED, *parse_pools([{"name": "cpu", "nodes": ["cpu-0"]}]))
-    result = run(settings(pools=pools), fleet(1, clock=clock), check_mode=True)
-    assert result.values["nodes"] == {"passed": 1, "waiting": 1, "failed": 0, "unknown": 0}
-    assert (result.failure, result.warnings) == (None, ["the cluster has no node training-1, and a pool names it"])
-    excluded = run(settings(pools=pools, exclude=frozenset({"training-1"})), fleet(1, clock=clock), check_mode=True)
-    assert (excluded.values["nodes"]["waiting"], excluded.warnings) == (0, [])
 
 
 def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:

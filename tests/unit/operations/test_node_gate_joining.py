@@ -1,0 +1,62 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that a pool names and that the cluster does not have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training
+
+NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"], "gpu": {"count": 8}}])
+
+
+@pytest.mark.parametrize(("gate", "max_failed", "within"), [("features", "1", True), ("driver", "50%", True), ("devices", "0", False)])
+def test_a_declared_node_that_does_not_join_fails_at_the_end(clock: Clock, gate: str, max_failed: str, within: bool) -> None:
+    """There is no node to mark; over slices too it stays one of its pool."""
+    cluster, resume = fleet(1, clock=clock), {}
+    began = clock.now
+    while (result := run(settings(gate, pools=NAMED, max_failed=max_failed), cluster, deadline=clock.now + 100, resume=resume)).pending is not None:
+        resume = json.loads(json.dumps(result.pending))
+    assert clock.now - began >= node_gate.BASE_TIMEOUT[gate]
+    assert result.values["nodes"] == {"passed": 1, "waiting": 0, "failed": 1, "unknown": 0}
+    assert (result.values["failed_nodes"], result.failure is None) == (["training-1"], within)
+    fault = result.values["faults"][0]
+    assert (fault["node"], fault["pool"], fault["state"], fault["link"]) == ("training-1", "training", "failed", "hardware seen")
+    assert fault["reason"].endswith("the cluster has no such node")
+    assert "let the node join" in fault["next_step"]
+    row = result.values["pools"][0]
+    assert (row["nodes"], row["expected"], row["seen"], row["kernels"]) == (2, 16, 8, [s.KERNEL])
+    assert (cluster.writes, result.values["quarantined"]) == ([], [])
+
+
+def test_a_declared_node_that_joins_is_judged(clock: Clock) -> None:
+    def joins(cluster: FakeCluster) -> None:
+        for obj in (training(1, allocatable=8), *healthy("training-1")):
+            cluster.put(obj)
+
+    cluster = fleet(1, clock=clock, script=[lambda cluster: None, joins])
+    result = run(settings(pools=NAMED), cluster)
+    assert (result.values["nodes"]["passed"], result.warnings) == (2, [])
+
+
+def test_a_declared_node_that_is_taken_away_is_waited_for(clock: Clock) -> None:
+    cluster = fleet(2, {0}, clock=clock, script=[lambda cluster: cluster.remove("Node", "training-1")])
+    assert run(settings(pools=NAMED, wait_timeout=30), cluster).values["failed_nodes"] == ["training-0", "training-1"]
+
+
+def test_check_mode_only_warns_of_a_declared_node_that_is_not_there(clock: Clock) -> None:
+    pools = (*NAMED, *parse_pools([{"name": "cpu", "nodes": ["cpu-0"]}]))
+    result = run(settings(pools=pools), fleet(1, clock=clock), check_mode=True)
+    assert result.values["nodes"] == {"passed": 1, "waiting": 1, "failed": 0, "unknown": 0}
+    assert (result.failure, result.warnings) == (None, ["the cluster has no node training-1, and a pool names it"])
+    excluded = run(settings(pools=pools, exclude=frozenset({"training-1"})), fleet(1, clock=clock), check_mode=True)
+    assert (excluded.values["nodes"]["waiting"], excluded.warnings) == (0, [])

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes with a driver of ours get the switches of its clients, and check mode tells which will."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, healthy, settings, training
+
+
+@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
+def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+    pods = healthy("training-0")
+    for pod in pods:
+        pod["metadata"]["labels"] = ours
+    cluster = FakeCluster([training(0, allocatable=8)], pods, on_idle=clock.advance)
+    planned = run(settings(), cluster, check_mode=True)
+    assert (planned.changed, planned.values["switched"], cluster.writes) == (bool(switched), switched, [])
+    first = run(settings(), cluster)
+    assert (first.changed, first.values["switched"], len(cluster.writes)) == (bool(switched), switched, len(switched))
+    again = run(settings(), cluster)
+    assert (again.changed, again.values["switched"], len(cluster.writes)) == (False, [], len(switched))
+
+
+@pytest.mark.parametrize(("driver", "labels", "switched"), [
+    ({}, {}, True), ({"provider": "hwaccel"}, {}, True), ({"provider": "host"}, {}, False), ({"provider": "existing"}, {}, False),
+    ({}, {names.HOST_DRIVER_LABEL: "580.178.04"}, False), ({}, {names.QUARANTINE: "driver"}, False),
+    ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
+])
+def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
+    clock: Clock, driver: dict[str, str], labels: dict[str, str], switched: bool
+) -> None:
+    """On an empty cluster no node has passed yet, and the real run will write them to each that does."""
+    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": driver}])
+    node = training(0)
+    node["metadata"]["labels"].update(labels)
+    planned = run(settings(pools=pools), FakeCluster([node], [], on_idle=clock.advance), check_mode=True)
+    assert planned.values["nodes"]["waiting"] == 1
+    assert (planned.values["switched"], planned.changed) == (["training-0"] if switched else [], switched)
+
+
+@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
+def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+    loading = s.driver("training-0", s.running(ready=False, started=False))
+    loading["metadata"]["labels"] = ours
+    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
+    assert run(settings(), cluster, check_mode=True).values["switched"] == switched
