@@ -24,10 +24,6 @@ options:
   seconds:
     description: How long the run took.
     type: float
-  simulated:
-    description: Whether nodes and GPUs are simulated.
-    type: bool
-    default: false
 """
 
 EXAMPLES = r"""
@@ -46,19 +42,21 @@ _value:
 _HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark")
 
 
-def fleet_table(summary: dict[str, t.Any], seconds: float | None = None, simulated: bool = False) -> list[str]:
+def fleet_table(summary: dict[str, t.Any], seconds: float | None = None) -> list[str]:
     """See DOCUMENTATION."""
     time = "" if seconds is None else f"{float(seconds):.0f} s"
-    rows = [_row(pool, time, simulated) for pool in summary.get("pools") or ()]
+    rows = [_row(pool, time) for pool in summary.get("pools") or ()]
     widths = [max(len(row[column]) for row in [_HEADER, *rows]) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [_HEADER, *rows]]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
-def _row(pool: dict[str, t.Any], time: str, simulated: bool) -> tuple[str, ...]:
+def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:
+    simulated, nodes = pool.get("simulated") or 0, pool.get("nodes") or 0
+    remark = "" if not simulated else "simulated" if simulated == nodes else f"{simulated} simulated"
     return (
         str(pool.get("pool", "")), str(pool.get("nodes", "")), ", ".join(pool.get("kernels") or ()), ", ".join(pool.get("drivers") or ()),
-        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), time, "simulated" if simulated else "",
+        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), time, remark,
     )
 
 

@@ -79,7 +79,7 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     nodes = max(row["nodes"] for row in judged)
     passed = {gate: row["passed"] for gate, row in rows.items() if row is not None}
     return judged[-1] | {
-        "nodes": nodes, "expected": max(row["expected"] for row in judged),
+        "nodes": nodes, "expected": max(row["expected"] for row in judged), "simulated": max(row["simulated"] for row in judged),
         "gates": [gate if count == nodes else f"{gate} {count}/{nodes}" for gate, count in passed.items()],
     }
 

@@ -248,6 +248,10 @@ pools:
       description: Number of nodes of which nothing is known.
       type: int
       sample: 0
+    simulated:
+      description: Number of nodes behind which no machine stands.
+      type: int
+      sample: 0
     kernels:
       description: Kernels of the nodes.
       type: list

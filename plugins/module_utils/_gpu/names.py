@@ -58,5 +58,5 @@ INTEGRATED_LABEL = OURS + "integrated"
 QUARANTINE = OURS + "quarantine"
 #: Annotation: why and by which gate, for people.
 QUARANTINE_REASON = OURS + "quarantine-reason"
-#: Annotation: the last proof that a pod computed on every GPU of the node (JSON, see `proof`).
-PROOF = OURS + "proof"
+#: Annotation by which kwok knows the nodes that it plays (kwok's documentation, "Manage Nodes with kwok").
+SIMULATED, SIMULATED_VALUE = "kwok.x-k8s.io/node", "fake"

@@ -86,7 +86,8 @@ class NodeFacts:
     quarantined: bool = False
     #: Each switch of the driver's clients says something.
     switched: bool = False
-    proof: str = ""
+    #: No machine stands behind it.
+    simulated: bool = False
 
 
 def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> NodeFacts:
@@ -118,7 +119,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
         gpu=_gpu(labels), allocatable=allocatable, taints=taints,
         quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints),
-        switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES), proof=str(annotations.get(names.PROOF) or ""),
+        switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES), simulated=annotations.get(names.SIMULATED) == names.SIMULATED_VALUE,
     )
 
 

@@ -65,6 +65,13 @@ def test_gpu_presence(labels: dict[str, str], kernel: str, present: bool) -> Non
     assert reduce_node(s.node(gpus=0, labels=labels, kernel=kernel)).gpu_present is present
 
 
+def test_nodes_that_kwok_plays_are_no_machines() -> None:
+    node = s.node()
+    assert not reduce_node(node).simulated
+    node["metadata"]["annotations"] = {"kwok.x-k8s.io/node": "fake"}
+    assert reduce_node(node).simulated
+
+
 def test_gpu_of_a_foreign_plugin_without_nfd() -> None:
     facts = reduce_node(s.node(nfd=False, allocatable=4))
     assert facts.gpu_present

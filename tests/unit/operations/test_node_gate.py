@@ -32,7 +32,7 @@ def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Cloc
     assert cluster.writes == []
     assert result.values["pools"] == [{
         "pool": "training", "nodes": 16, "expected": 128, "seen": 128, "resources": {s.GPU: {"expected": 128, "seen": 128}},
-        "passed": 16, "waiting": 0, "failed": 0, "unknown": 0, "kernels": [s.KERNEL], "drivers": ["580"],
+        "passed": 16, "waiting": 0, "failed": 0, "unknown": 0, "simulated": 0, "kernels": [s.KERNEL], "drivers": ["580"],
     }]
 
 
