@@ -50,7 +50,7 @@ class Budget:
 
 
 def ours(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
-    return [{"name": "Apply", "hwaccel.gpu.manifest_set": {"name": "bench", "kubeconfig": kubeconfig, "definition": objects(namespace), "wait": False}}]
+    return [{"name": "Apply", "hwaccel.gpu.manifest_set": {"name": namespace, "kubeconfig": kubeconfig, "definition": objects(namespace), "wait": False}}]
 
 
 def peer_list(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
@@ -83,20 +83,24 @@ def apply_rows(stage: Stage, api: Api, runs: int) -> Rows:
     task = {"name": "first", "kubeconfig": str(stage.kubeconfig), "definition": [first], "wait": False}
     stage.run(stage.playbook("first", [{"name": "Apply", "hwaccel.gpu.manifest_set": task}]))
     for number, (name, tasks) in enumerate(CONTENDERS.items()):
-        namespace = f"bench-{number}"
         repeat = 1 if "loop" in name else runs
-        playbook = stage.playbook(f"apply-{number}", tasks(str(stage.kubeconfig), namespace))
-        progress(f"{name}: create, {repeat} no-op, one drifted")
-        rows.append((name, "create 40", stage.run(playbook)))
-        stage.run(playbook)
-        rows.append((name, "no-op", median(repeat, lambda chosen=playbook: stage.run(chosen))))
-        drift(api, namespace)
-        rows.append((name, "one drifted", stage.run(playbook)))
+        rows += life_rows(stage, api, name, f"bench-{number}", repeat, tasks, stage.kubeconfig)
         with delayed(str(api.address.hostname), int(api.address.port or 443), ROUND_TRIP) as port:
             far = api.kubeconfig_at(port, stage.work / "far")
-            playbook = stage.playbook(f"far-{number}", tasks(str(far), namespace))
-            rows.append((name, "no-op, +20 ms", median(min(3, repeat), lambda chosen=playbook: stage.run(chosen))))
+            rows += life_rows(stage, api, name, f"bench-far-{number}", min(3, repeat), tasks, far, ", +20 ms")
     return rows
+
+
+def life_rows(
+    stage: Stage, api: Api, name: str, namespace: str, repeat: int, tasks: Callable[[str, str], list[dict[str, Any]]], kubeconfig: pathlib.Path, way: str = ""
+) -> Rows:
+    playbook = stage.playbook(namespace, tasks(str(kubeconfig), namespace))
+    progress(f"{name}{way}: create, {repeat} no-op, one drifted")
+    rows: Rows = [(name, f"create 40{way}", stage.run(playbook))]
+    stage.run(playbook)
+    rows.append((name, f"no-op{way}", median(repeat, lambda: stage.run(playbook))))
+    drift(api, namespace)
+    return [*rows, (name, f"one drifted{way}", stage.run(playbook))]
 
 
 def fleet_rows(stage: Stage, api: Api, count: int) -> Rows:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.manifest_set import ensure
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Forbidden, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
 from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import KINDS, Cluster
 
@@ -217,6 +217,24 @@ def test_missing_rights_where_nothing_could_be_asked() -> None:
         ("create", "daemonsets", "new"),
     ]
     assert cluster.writes == []
+
+
+def test_who_may_not_list_a_kind_is_served_by_name() -> None:
+    cluster = Cluster()
+
+    def pages(resource: t.Any, namespace: str = "", **options: t.Any) -> t.Any:
+        if resource == CONFIG_MAP:
+            raise Forbidden("configmaps is forbidden")
+        return iter([cluster.list(resource, namespace, **options)])
+
+    cluster.pages = pages  # type: ignore[method-assign]
+    asked = [config_map(name) for name in "abcdefgh"]
+    assert set(actions(call(cluster, asked)).values()) == {"created"}
+    again = call(cluster, asked)
+    assert (again.changed, set(actions(again).values())) == (False, {"unchanged"})
+    foreign = config_map("foreign")
+    cluster.create(foreign, CONFIG_MAP)
+    assert "ConfigMap n/foreign is not ours" in str(call(cluster, [*asked, foreign]).failure)
 
 
 def test_adopted_objects_keep_their_namespace_alive() -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.engine import cluster as in_memory
-from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import actions, call
+from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import Time, actions, call
 
 Obj = dict[str, t.Any]
 
@@ -61,3 +62,21 @@ def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
     assert call(cluster, raised).changed is False
     call(cluster, state="absent")
     assert ("widgets", "n", "foreign") in cluster.objects
+
+
+def test_a_server_that_learns_of_a_kind_later_than_it_says_is_asked_again() -> None:
+    """One of several API servers has the new CRD, and the one that is asked next has not."""
+    cluster, time = Versions(), Time()
+    original, refusals = cluster.apply, []
+
+    def apply(obj: Obj, resource: Resource, **options: t.Any) -> Answer:
+        if resource.kind == "Widget" and len(refusals) < 3:
+            refusals.append(obj)
+            raise NotFound("the server could not find the requested resource")
+        return original(obj, resource, **options)
+
+    cluster.apply = apply  # type: ignore[method-assign]
+    began = time.at
+    report = call(cluster, [cluster.crd("v1"), cluster.widget("v1", "mine")], clock=time.clock())
+    assert actions(report) == {"widgets.example.com": "created", "mine": "created"}
+    assert 0 < time.at - began < 30
