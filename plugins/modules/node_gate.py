@@ -51,6 +51,12 @@ options:
     type: list
     elements: dict
     default: []
+  driver_providers:
+    description:
+      - Who brings the driver of a pool, by the pool's name, where the pool does not say so itself. The role C(driver) decides it for all of its pools.
+      - V(host) and V(existing) need no driver pod, of V(none) nothing is judged.
+    type: dict
+    default: {}
   plugin_configs:
     description:
       - Configurations of the device plugin by name, as its configuration files have them.
@@ -299,6 +305,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices"]},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
+    "driver_providers": {"type": "dict", "default": {}},
     "plugin_configs": {"type": "dict", "default": {}},
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
     "pod_selector": {"type": "str"},
@@ -314,6 +321,7 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
     return Settings(
         gate=params["gate"],
         pools=parse_pools(params["pools"]),
+        driver_providers={name: str(provider) for name, provider in params["driver_providers"].items()},
         namespace=params["namespace"],
         pod_selector=params.get("pod_selector") or "",
         max_failed=params["max_failed"],

@@ -56,6 +56,8 @@ class Settings:
     wait_timeout: float | None = None
     sample: int = 20
     plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
+    #: By pool, where it does not say so itself: hwaccel, host, existing or none.
+    driver_providers: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -157,8 +159,13 @@ class Gate:
         config = self.settings.plugin_configs.get(node.plugin_config or pool.plugin_config or "default")
         return Wanted(
             gpu_declared=pool.gpu is not None, expected=resources.expected(node, pool, config),
-            host_driver=pool.driver.provider in ("host", "existing") or bool(node.host_driver), existing=pool.driver.provider == "existing",
+            host_driver=self.provider(name) in ("host", "existing") or bool(node.host_driver), existing=self.provider(name) == "existing",
         )
+
+    def provider(self, name: str) -> str:
+        """Who brings the node's driver, "" where nobody has said."""
+        pool = self.fleet.pool(name)
+        return pool.driver.provider or self.settings.driver_providers.get(pool.name, "")
 
     def _excusing(self, pods: chain.Pods, wanted: Wanted) -> Wanted:
         validator = pods.get(VALIDATOR)
@@ -186,7 +193,7 @@ class Gate:
         if name in self.settings.exclude:
             return False
         node, pool = self.fleet.nodes[name], self.fleet.pool(name)
-        if pool.driver.provider == "none" and self.settings.gate != "features":
+        if self.provider(name) == "none" and self.settings.gate != "features":
             return False
         # A node that has the gate's pod is judged even while NFD's labels are away.
         return is_candidate(node, pool) or (node.managed and ROLE_OF_GATE[self.settings.gate] in self.fleet.pods_of(name))
@@ -313,7 +320,7 @@ def _has_our_driver(gate: Gate, name: str, check_mode: bool) -> bool:
         return pod is not None and bool(pod.driver_version)
     if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
         return False
-    return bool(pod.driver_version) if pod is not None else gate.fleet.pool(name).driver.provider in ("", "hwaccel") and not node.host_driver
+    return bool(pod.driver_version) if pod is not None else gate.provider(name) in ("", "hwaccel") and not node.host_driver
 
 
 def _mark(gate: Gate, plan: marks.Plan, check_mode: bool) -> tuple[list[str], list[str]]:

@@ -292,13 +292,6 @@ def test_excluded_and_opted_out_nodes_are_not_judged(clock: Clock) -> None:
     assert sum(result.values["nodes"].values()) == 1
 
 
-def test_a_pool_that_is_to_have_no_driver_is_not_judged(clock: Clock) -> None:
-    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": {"provider": "none"}}])
-    cluster = FakeCluster([training(0, allocatable=8)], [], on_idle=clock.advance)
-    assert run(settings(pools=pools), cluster).warnings
-    assert sum(run(settings("devices", pools=pools), cluster).values["nodes"].values()) == 0
-
-
 def test_nodes_judged_while_their_nfd_labels_are_away(clock: Clock) -> None:
     cluster = FakeCluster([s.node("n", nfd=False)], healthy("n"), on_idle=clock.advance)
     assert run(settings(pools=()), cluster).values["nodes"]["passed"] == 1
@@ -427,14 +420,6 @@ def test_the_log_decides_what_to_do_next(clock: Clock) -> None:
     cluster = fleet(16, {3}, clock)
     cluster.logs = lambda *args, **kwargs: "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"  # type: ignore[method-assign]
     assert "Secure Boot" in run(settings(), cluster).values["faults"][0]["next_step"]
-
-
-def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(clock: Clock) -> None:
-    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": {"provider": "existing"}}])
-    cluster = FakeCluster([training(0, allocatable=8), training(1, allocatable=0)], [], on_idle=clock.advance)
-    result = run(settings(pools=pools, max_failed=1), cluster)
-    assert result.values["failed_nodes"] == ["training-1"]
-    assert result.values["nodes"]["passed"] == 1
 
 
 def test_packed_state_is_the_same_state() -> None:
