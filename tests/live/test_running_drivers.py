@@ -39,9 +39,10 @@ class Cluster:
     def drivers(self) -> dict[str, tuple[str, str]]:
         """Uid and version of the driver pod by node; one a node."""
         found = self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-driver").items
-        nodes = [pod["spec"].get("nodeName") for pod in found]
+        placed = [pod for pod in found if "nodeName" in pod["spec"]]
+        nodes = [pod["spec"]["nodeName"] for pod in placed]
         assert len(nodes) == len(set(nodes)), "two drivers on one node"
-        return {pod["spec"]["nodeName"]: (pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL]) for pod in found}
+        return {pod["spec"]["nodeName"]: (pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL]) for pod in placed}
 
     def daemon_sets(self, version: str) -> list[str]:
         resource = self.client.resource("apps/v1", "DaemonSet")
