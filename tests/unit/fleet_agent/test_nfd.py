@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from fleet_agent import nfd_features
+from fleet_agent.programs import nfd_master
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stack import host, log, mount
@@ -129,3 +130,35 @@ def test_label_names_that_the_master_refuses():
     given = {"plain": "1", "nvidia.com/gpu.count": "8", "kubernetes.io/x": "1", "node-role.kubernetes.io/y": "",
              "sub.feature.node.kubernetes.io/z": "1", "bad": "a b"}
     assert set(nfd_features.qualified(given)) == {"feature.node.kubernetes.io/plain", "nvidia.com/gpu.count", "sub.feature.node.kubernetes.io/z"}
+
+
+@pytest.mark.parametrize("ends", ["reboot", "deleted", "taken away"])
+def test_a_master_watches_no_longer_than_it_lives(world, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    """A thread that outlived it would ask on when its rights are gone."""
+    watching: list[str] = []
+
+    class Watch:
+        def __init__(self, _api: object, path: str, *_arguments: object, **_options: object) -> None:
+            self.path = path
+
+        def start(self) -> None:
+            watching.append(self.path)
+
+        def stop(self) -> None:
+            watching.remove(self.path)
+
+    monkeypatch.setattr(nfd_master, "Informer", Watch)
+    node = world.node()
+    pod = world.pod(node, {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
+    world.until(lambda: len(watching) == 2)
+    if ends == "reboot":
+        world.loop.spawn(node.reboot())
+        world.until(lambda: not node.up)
+        assert watching == []
+        world.until(lambda: len(watching) == 2)
+    elif ends == "deleted":
+        world.delete(pod)
+        world.until(lambda: not watching)
+    else:
+        pod.power_cut()
+        assert watching == []

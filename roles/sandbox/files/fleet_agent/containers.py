@@ -44,7 +44,10 @@ class Container:
         self.devices: dict[str, list[str]] = {}     # resource -> device ids that kubelet allocated
         self.gpus: list[int] = []       # GPU indices that the container can open
         self.driver_injected = False    # driver libraries and nvidia-smi brought in by the nvidia runtime or CDI
+        #: What its process still does when it ends by itself or by a signal.
         self.at_exit: list[Callable[[], None]] = []
+        #: Ends what runs beside its task: threads that watch, tasks of its own. However the process comes to its end.
+        self.beside: list[Callable[[], None]] = []
         self.task: Task | None = None
         self.view: View | None = None
         self.env: dict[str, str] = {}
@@ -172,6 +175,7 @@ class Container:
         for task in self._probes:
             task.cancel()
         self._probes = []
+        self._end_beside()
         for action in self.at_exit:
             action()
         self.at_exit = []
@@ -183,6 +187,11 @@ class Container:
         self.finished = self.is_init and code == 0
         self.pod.changed()
         return code
+
+    def _end_beside(self) -> None:
+        for end in self.beside:
+            end()
+        self.beside = []
 
     def write_log(self, text: str) -> None:
         """A program's output; a line is one when it has ended."""
@@ -205,6 +214,7 @@ class Container:
             self.task.cancel()
         for task in self._probes:
             task.cancel()
+        self._end_beside()
         self._probes, self.at_exit = [], []
         self._failed_pulls, self._backoff = 0, 0.0
         if "running" in self.state or ("terminated" not in self.state and self.container_id):

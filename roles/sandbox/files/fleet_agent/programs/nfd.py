@@ -178,7 +178,7 @@ def gc(proc: Any) -> Process:
     proc.container.healthy = False
     informer = Informer(proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error)
     informer.start()
-    proc.container.at_exit.append(informer.stop)
+    proc.container.beside.append(informer.stop)
     interval = seconds(proc.option("gc-interval") or "1h") or 3600.0
     waited = interval
     while True:

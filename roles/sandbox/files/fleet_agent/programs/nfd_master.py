@@ -45,7 +45,7 @@ class Master:
         for kind, path in self.kinds():
             informer = Informer(self.proc.kubelet.api, path, self._handler(kind), self.proc.identity, on_error=self._complain(kind))
             informer.start()
-            self.proc.container.at_exit.append(informer.stop)
+            self.proc.container.beside.append(informer.stop)
 
     def _complain(self, kind: str) -> Any:
         def on_error(error: Exception | None) -> None:
@@ -209,7 +209,7 @@ def _alive(proc: Any, holder: str) -> bool:
 def _work(proc: Any, state: Master) -> Process:
     """Ten updates at a time, as nfdApiParallelism has it."""
     loop, running = proc.kubelet.loop, list[Any]()
-    proc.container.at_exit.append(lambda: [task.cancel() for task in running])
+    proc.container.beside.append(lambda: [task.cancel() for task in running])
     while True:
         if state.all_nodes:
             state.all_nodes = False
