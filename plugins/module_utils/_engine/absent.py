@@ -12,23 +12,22 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, pruning, rights, steps, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contents import foreign_contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.observe import Wanted, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, Row, SetFailed, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all, map_or_raise
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import delete, release
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import is_ours, try_delete
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import remove
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import Entry, Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordChanged, RecordStore
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults, UnknownKind
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
 #: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
 _GRACE_SECONDS = 15.0
@@ -78,25 +77,15 @@ class _Removal:
         return self._remove(record, scene, todo)
 
     def _scene(self, record: Record) -> Scene:
-        wanted = []
-        for entry, resource in self._resources(record):
-            wanted.append(Wanted(entry.key, resource, bool(entry.uid)))
+        served = pruning.served(self._client, record.members.values())
+        wanted = [Wanted(entry.key, resource, bool(entry.uid)) for entry, resource in served]
         live = observe(self._client, wanted, (record.id,), self._options.threads)
         return Scene(self._client, self._options, record, (record.id,), live)
 
-    def _resources(self, record: Record) -> list[tuple[Entry, Resource]]:
-        found = []
-        for entry in record.members.values():
-            try:
-                found.append((entry, self._client.resource_by_group(entry.key.group, entry.key.kind)))
-            except UnknownKind:
-                continue
-        return found
-
     def _steps(self, scene: Scene, record: Record) -> list[Step]:
         todo = []
-        for entry, resource in self._resources(record):
-            if not is_ours(scene, entry):
+        for entry, resource in pruning.served(self._client, record.members.values()):
+            if not pruning.is_ours(scene, entry):
                 continue
             live = scene.live[entry.key]
             action = steps.RELEASED if entry.adopted else steps.DELETED
@@ -114,7 +103,7 @@ class _Removal:
                 left = foreign_contents(self._client, step, members, lasting=True)
                 if left:
                     return dataclasses.replace(step, action=steps.KEPT, write=False, reason=_holds(left))
-            return try_delete(scene, step) if step.action == steps.DELETED and step.write else step
+            return pruning.try_delete(scene, step) if step.action == steps.DELETED and step.write else step
 
         checked = map_or_raise(check, todo, self._options.threads)
         lacking = sorted({right for step in checked for right in step.rights})
@@ -147,7 +136,8 @@ class _Removal:
             if lagging:
                 if taken:
                     self._held.release(left)
-                return self._not_gone(lagging)
+                pending = summary.to_pending(self._report, "absent", self._since)
+                return gone.not_gone(self._client, self._options, self._clock, lagging, self._until, self._report, pending)
             for step in going:
                 left.pop(step.key, None)
         return self._finish_record(record, kept, taken)
@@ -176,15 +166,8 @@ class _Removal:
 
     def _delete_wave(self, scene: Scene, group: list[Step]) -> list[Fault]:
         faults: list[Fault] = []
-
-        def remove(step: Step) -> None:
-            if step.action == steps.RELEASED:
-                release(self._client, step, scene.options.manager)
-            elif step.write:
-                # RBAC and config maps outlive the pods that need them.
-                delete(self._client, step, pods_first=True)
-
-        for step, result in zip(group, map_all(remove, group, self._options.threads), strict=True):
+        # RBAC and config maps outlive the pods that need them.
+        for step, result in zip(group, map_all(lambda step: remove(scene, step, pods_first=True), group, self._options.threads), strict=True):
             if isinstance(result, HwaccelError):
                 faults += result.faults
                 continue
@@ -208,14 +191,6 @@ class _Removal:
     def _keep(self) -> None:
         if self._held is not None and self._held.record.hold is not None:
             self._held.keep()
-
-    def _not_gone(self, lagging: gone.Lagging) -> Report:
-        if self._clock.now() >= self._until:
-            self._report.failure = gone.not_gone_error(self._client, lagging, self._options.wait_timeout)
-            return self._report
-        self._report.progress.append(gone.progress_line(lagging))
-        self._report.pending = summary.to_pending(self._report, "absent", self._since)
-        return self._report
 
     def _finish_record(self, record: Record, kept: dict[ObjectKey, Entry], taken: bool) -> Report:
         if self._held is None:

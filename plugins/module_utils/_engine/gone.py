@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps, stranded
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, Row, SetOptions
@@ -48,12 +49,22 @@ def await_gone(
         pause = min(pause * 1.6, _LONGEST_PAUSE)
 
 
-def progress_line(lagging: Lagging) -> str:
+def not_gone(client: Client, options: SetOptions, clock: Clock, lagging: Lagging, until: float, report: Report, pending: dict[str, t.Any]) -> Report:
+    """The report where something lags: a failure once it is `until` (time.time()), else with pending, from which the next slice goes on."""
+    if clock.now() >= until:
+        report.failure = _failure(client, lagging, options.wait_timeout)
+    else:
+        report.progress.append(_progress_line(lagging))
+        report.pending = pending
+    return report
+
+
+def _progress_line(lagging: Lagging) -> str:
     told = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:_MOST_TOLD])
     return f"{len(lagging)} being deleted, {told}"
 
 
-def not_gone_error(client: Client, lagging: Lagging, timeout: float) -> HwaccelError:
+def _failure(client: Client, lagging: Lagging, timeout: float) -> HwaccelError:
     """Names the pods that hold what should be gone, where there are any."""
     held = {step.key: stranded.pods_of(client, step) for step, _reason in lagging[:_MOST_TOLD]}
     told = [f"{step.key.short}: {f'held by {stranded.told(held[step.key])}' if held[step.key] else reason}" for step, reason in lagging[:_MOST_TOLD]]

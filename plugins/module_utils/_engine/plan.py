@@ -84,7 +84,7 @@ class Plan:
 def build(client: Client, options: SetOptions, record: Record, set_ids: tuple[str, ...], members: c.Sequence[Member]) -> Plan:
     """Look, compare, and ask the server by dry runs. Nothing is written."""
     asked = {member.key for member in members}
-    leftovers = _leftovers(client, [entry for key, entry in record.members.items() if key not in asked])
+    leftovers = pruning.served(client, [entry for key, entry in record.members.items() if key not in asked])
     live = observe(client, _wanted(client, options, record, members, leftovers), set_ids, options.threads)
     planned_namespaces = {member.key.name for member in members if (member.key.group, member.key.kind) == waves.NAMESPACE}
     there = {key.name for key, obj in live.items() if (key.group, key.kind) == waves.NAMESPACE and not obj["metadata"].get("deletionTimestamp")}
@@ -120,17 +120,6 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
 def _settled_step(scene: Scene, member: Member) -> Step:
     entry, live = scene.record.members[member.key], scene.live[member.key]
     return Step(member.key, member.resource, steps.UNCHANGED, member=member, entry=entry, uid=entry.uid, live=live, adopted=entry.adopted)
-
-
-def _leftovers(client: Client, entries: c.Sequence[Entry]) -> list[tuple[Entry, Resource]]:
-    """Recorded members that are not asked for, with their resource; a kind that the server has no longer took its objects with it."""
-    found = []
-    for entry in entries:
-        try:
-            found.append((entry, client.resource_by_group(entry.key.group, entry.key.kind)))
-        except UnknownKind:
-            continue
-    return found
 
 
 def _wanted(

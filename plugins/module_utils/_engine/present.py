@@ -123,20 +123,13 @@ class _Run:
             report.failure = SetFailed(written.faults, done)
             return report
         if pruned.lagging:
-            return self._not_gone(pruned.lagging, report)
+            until = self._since + self._options.wait_timeout
+            return gone.not_gone(self._client, self._options, self._clock, pruned.lagging, until, report, summary.to_pending(report, "start", self._since))
         if written.waits_for:
             report.progress.append(f"waiting for {written.waits_for}")
             report.pending = summary.to_pending(report, "start", self._since)
             return report
         return self._finish(plan, dict(written.steps.items()), report)
-
-    def _not_gone(self, lagging: gone.Lagging, report: Report) -> Report:
-        if self._clock.now() >= self._since + self._options.wait_timeout:
-            report.failure = gone.not_gone_error(self._client, lagging, self._options.wait_timeout)
-            return report
-        report.progress.append(gone.progress_line(lagging))
-        report.pending = summary.to_pending(report, "start", self._since)
-        return report
 
     def _finish(self, plan: Plan, written: c.Mapping[ObjectKey, steps.Step], report: Report) -> Report:
         if not self._options.wait:

@@ -56,31 +56,31 @@ def prune(scene: Scene, clock: Clock, held: Held, prunes: c.Sequence[Step], unti
 
 
 def _delete_wave(scene: Scene, group: c.Sequence[Step], done: Pruned) -> None:
-    for step, result in zip(group, map_all(lambda step: remove(scene, step), group, scene.options.threads), strict=True):
+    for step, result in zip(group, map_all(lambda step: remove(scene, step, pods_first=scene.options.wait), group, scene.options.threads), strict=True):
         if isinstance(result, HwaccelError):
             done.faults += result.faults
         else:
             done.deleted.add(step.key)
 
 
-def remove(scene: Scene, step: Step) -> None:
-    """Delete one object, or give up what we own of an adopted one. What is gone, or was made anew by somebody, is no longer ours."""
+def remove(scene: Scene, step: Step, *, pods_first: bool) -> None:
+    """Delete one object, or give up what we own of an adopted one. What is gone, or was made anew by somebody, is no longer ours.
+
+    pods_first: a workload is gone only when its pods are, so that who waits for it knows that nothing of it runs.
+    """
     if step.action == steps.RELEASED:
-        release(scene.client, step, scene.options.manager)
+        _release(scene.client, step, scene.options.manager)
         return
-    delete(scene.client, step, pods_first=scene.options.wait)
-
-
-def delete(client: Client, step: Step, *, pods_first: bool) -> None:
-    """pods_first: a workload is gone only when its pods are, so that who waits for it knows that nothing of it runs."""
+    if not step.write:
+        return
     propagation = "Foreground" if pods_first and (step.key.group, step.key.kind) in waves.WORKLOADS else "Background"
     try:
-        client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=propagation)
+        scene.client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=propagation)
     except (NotFound, Conflict):
         return
 
 
-def release(client: Client, step: Step, manager: str) -> None:
+def _release(client: Client, step: Step, manager: str) -> None:
     """Give up every field: an apply of nothing takes away what only we own.
 
     Where the object could not live without one of these fields, it keeps their values and only our name in the books goes.

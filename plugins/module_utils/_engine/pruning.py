@@ -14,8 +14,29 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF, Entry
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets, waves
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict, Fault, Forbidden, HwaccelError, Invalid, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    ApiError,
+    Conflict,
+    Fault,
+    Forbidden,
+    HwaccelError,
+    Invalid,
+    NotFound,
+    UnknownKind,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+
+def served(client: Client, entries: c.Iterable[Entry]) -> list[tuple[Entry, Resource]]:
+    """Recorded members with their resource; a kind that the server has no longer took its objects with it."""
+    found = []
+    for entry in entries:
+        try:
+            found.append((entry, client.resource_by_group(entry.key.group, entry.key.kind)))
+        except UnknownKind:
+            continue
+    return found
 
 
 def is_ours(scene: Scene, entry: Entry) -> bool:
