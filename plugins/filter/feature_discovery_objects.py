@@ -60,6 +60,10 @@ _value:
       description: What was decided, and why.
       type: list
       elements: str
+    told:
+      description: What people want to know of it, a line each - notes, what was assumed, what is unknown.
+      type: list
+      elements: str
     faults:
       description: Reasons not to begin, each with C(what), C(where), C(why), C(next_step), and all of them as C(text).
       type: list

@@ -42,10 +42,12 @@ class Plan:
 
     def as_dict(self, provider: str, namespace: str = "") -> dict[str, t.Any]:
         """namespace: of the pods that the gate is to look at, where they are somebody else's."""
+        assumed, unknown = sorted(set(self.assumed)), sorted(set(self.unknown))
         return {
             "provider": provider, "namespace": namespace, "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
-            "objects": self.objects, "assumed": sorted(set(self.assumed)), "unknown": sorted(set(self.unknown)),
-            "notes": self.notes, "faults": [fault.as_dict() for fault in self.faults],
+            "objects": self.objects, "assumed": assumed, "unknown": unknown, "notes": self.notes,
+            "told": [*self.notes, *(f"assumed: {text}" for text in assumed), *(f"unknown: {text}" for text in unknown)],
+            "faults": [fault.as_dict() for fault in self.faults],
         }
 
 
