@@ -21,8 +21,8 @@ options:
     description: A summary, as P(hwaccel.gpu.gate_summary#filter) makes it.
     type: dict
     required: true
-  seconds:
-    description: How long the run took.
+  began:
+    description: When the run began, in seconds since 1970; how long each pool took since then is told where it is given.
     type: float
 """
 
@@ -42,10 +42,9 @@ _value:
 _HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark")
 
 
-def fleet_table(summary: dict[str, t.Any], seconds: float | None = None) -> list[str]:
+def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[str]:
     """See DOCUMENTATION."""
-    time = "" if seconds is None else f"{float(seconds):.0f} s"
-    rows = [_row(pool, time) for pool in summary.get("pools") or ()]
+    rows = [_row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s") for pool in summary.get("pools") or ()]
     widths = [max(len(row[column]) for row in [_HEADER, *rows]) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [_HEADER, *rows]]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]

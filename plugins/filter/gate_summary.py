@@ -40,7 +40,8 @@ _value:
     pools:
       description:
         - One row a pool, with all its nodes, also those that failed at an early gate and were left out of the later ones.
-        - C(seen) is what the last gate has seen; C(gates) names the gates that the pool's nodes have passed, with numbers where not all have.
+        - C(seen) is what the last gate has seen; C(gates) names the gates that the pool's nodes have passed, with numbers where not all have;
+          C(settled) is when the last of its gates knew of every node.
       type: list
       elements: dict
     failed_nodes:
@@ -80,6 +81,7 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     passed = {gate: row["passed"] for gate, row in rows.items() if row is not None}
     return judged[-1] | {
         "nodes": nodes, "expected": max(row["expected"] for row in judged), "simulated": max(row["simulated"] for row in judged),
+        "settled": max(row["settled"] for row in judged),
         "gates": [gate if count == nodes else f"{gate} {count}/{nodes}" for gate, count in passed.items()],
     }
 

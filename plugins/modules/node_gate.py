@@ -254,6 +254,10 @@ pools:
       description: Number of nodes of which nothing is known.
       type: int
       sample: 0
+    settled:
+      description: When the last of them no longer waited, in seconds since 1970; the gate's begin where none did.
+      type: float
+      sample: 1780000000.0
     simulated:
       description: Number of nodes behind which no machine stands.
       type: int

@@ -76,6 +76,8 @@ class Gate:
     rollout: tuple[list[str], float] = dataclasses.field(default_factory=lambda: ([], 0.0))
     #: Crashes that do not count, by the validator pod's uid and step: only while the driver is away is that to be seen.
     excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
+    #: When a node of a pool was last seen to wait, time.time() by pool.
+    waited: dict[str, float] = dataclasses.field(default_factory=dict)
     line: str = ""
     line_at: float = 0.0
     broken: ApiError | None = None
@@ -97,6 +99,7 @@ class Gate:
         now = time.time()
         for name in sorted(self._waiting):
             verdict = self.verdicts[name]
+            self.waited[self.fleet.pool_names[name]] = now
             if verdict.grace:
                 self._age(name, verdict, now)
             else:
@@ -121,7 +124,9 @@ class Gate:
         if verdict.state == chain.WAITING:
             self._waiting.add(name)
         else:
-            self._waiting.discard(name)
+            if name in self._waiting:
+                self._waiting.discard(name)
+                self.waited[self.fleet.pool_names[name]] = time.time()
             self.stuck.pop(name, None)
 
     def unfinished(self) -> bool:
@@ -186,7 +191,7 @@ class Gate:
         return [line]
 
     def pack(self) -> dict[str, t.Any]:
-        kept = ("started", "stuck", "rollout", "excused", "line", "line_at")
+        kept = ("started", "stuck", "rollout", "excused", "waited", "line", "line_at")
         return {"fleet": self.fleet.pack(), **{name: getattr(self, name) for name in kept}}
 
     def _is_target(self, name: str) -> bool:
@@ -257,7 +262,7 @@ def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate
     fleet.unpack(resume["fleet"])
     stuck = {name: (seen, since) for name, (seen, since) in resume["stuck"].items()}
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
-    told = {name: resume[name] for name in ("excused", "line", "line_at")}
+    told = {name: resume[name] for name in ("excused", "waited", "line", "line_at")}
     return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
 
 

@@ -182,7 +182,8 @@ def _pool_row(gate: Gate, pool: str, names: list[str]) -> dict[str, t.Any]:
         "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": seen.total(),
         "resources": {name: {"expected": expected[name], "seen": seen[name]} for name in sorted(expected | seen)},
         **{state: states[state] for state in STATES},
-        "simulated": sum(node.simulated for node in nodes), "kernels": sorted({node.kernel for node in nodes if node.kernel}), "drivers": _drivers(gate, nodes),
+        "settled": gate.waited.get(pool, gate.started), "simulated": sum(node.simulated for node in nodes),
+        "kernels": sorted({node.kernel for node in nodes if node.kernel}), "drivers": _drivers(gate, nodes),
     }
 
 

@@ -245,13 +245,13 @@ def test_rendered_text_is_sorted_patched_and_stable() -> None:
 
 def test_summary_and_table_tell_who_failed_where() -> None:
     row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 56, "passed": 7, "failed": 1, "kernels": ["6.8"], "drivers": ["595.91.07"]}
-    row |= {"simulated": 8}
+    row |= {"simulated": 8, "settled": 1061.2}
     fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "crashed"}
     fault |= {"log_tail": "a\nmodprobe: ERROR", "next_step": "read"}
     summary = gate_summary([{}, {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}, {"skipped": True}])
     assert summary["failed_nodes"] == ["training-3"]
     assert summary["faults"] == ["training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"]
-    table = fleet_table(summary, seconds=61.2)
+    table = fleet_table(summary, began=1000.0)
     assert table[2].split() == ["training", "8", "6.8", "595.91.07", "64", "56", "driver", "7/8", "61", "s", "simulated"]
     assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": []}
 
@@ -259,7 +259,8 @@ def test_summary_and_table_tell_who_failed_where() -> None:
 def test_nodes_that_failed_early_stay_in_the_table() -> None:
     """The devices gate judges seven nodes of one pool, and none of another whose only node has failed."""
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
-        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, "simulated": 1, "kernels": ["6.8"], "drivers": []}
+        told = {"simulated": 1, "settled": seen, "kernels": ["6.8"], "drivers": []}
+        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, **told}
 
     features = {"gate": "features", "pools": [row("edge", 1, 1, 0), row("off", 2, 2, 0), row("training", 8, 8, 0)]}
     driver = {"gate": "driver", "pools": [row("edge", 1, 0, 0), row("training", 8, 7, 0)], "failed_nodes": ["edge-0", "training-3"]}
@@ -269,4 +270,5 @@ def test_nodes_that_failed_early_stay_in_the_table() -> None:
     assert found["training"]["gates"] == ["features", "driver 7/8", "devices 7/8"]
     assert found["edge"]["gates"] == ["features", "driver 0/1", "devices 0/1"]
     assert found["off"]["gates"] == ["features"]
+    assert [pool["settled"] for pool in found.values()] == [0, 0, 56]
     assert fleet_table({"pools": [found["training"]]})[2].endswith(" 1 simulated")

@@ -32,7 +32,7 @@ def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Cloc
     assert cluster.writes == []
     assert result.values["pools"] == [{
         "pool": "training", "nodes": 16, "expected": 128, "seen": 128, "resources": {s.GPU: {"expected": 128, "seen": 128}},
-        "passed": 16, "waiting": 0, "failed": 0, "unknown": 0, "simulated": 0, "kernels": [s.KERNEL], "drivers": ["580"],
+        "passed": 16, "waiting": 0, "failed": 0, "unknown": 0, "settled": clock.now, "simulated": 0, "kernels": [s.KERNEL], "drivers": ["580"],
     }]
 
 
@@ -61,6 +61,7 @@ def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
     cluster = FakeCluster([training(0), training(1)], [*healthy("training-0"), *loading], [lambda cluster: clock.advance(6), drivers_load], clock.advance)
     result = run(settings(), cluster)
     assert result.values["nodes"]["passed"] == 2
+    assert result.values["pools"][0]["settled"] == clock.now > 1000
     assert result.progress[0].startswith("driver: 1 of 2 passed, 1 waiting (driver: compiling or loading); at most ")
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
