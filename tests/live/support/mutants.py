@@ -38,13 +38,16 @@ _WORKLOADS = {
 }
 
 
+Answer = concurrent.futures.Future[site.Run]
+
+
 @dataclasses.dataclass(frozen=True)
 class Mutation:
     """names: regular expressions, each of which must be found in what the run says of its failure. why: what it breaks in the real world.
 
     patches go over the stage's objects. taints: the node has them. variables: more of the inventory.
     before: patches over the stages before, run first (they are left as they are found afterwards).
-    soak: why it is run by `make soak` only, "" where `make test` runs it.
+    soak: why only `make soak` runs it, "" where `make test` does as well.
     """
 
     name: str
@@ -104,25 +107,27 @@ class Bench:
             done = self.play(earlier)
             assert done.rc == 0, done.stdout[-6000:]
 
-    def run(self, mutation: Mutation | None) -> site.Run:
-        """The stage with this mutation, or as it is."""
-        self._clear(self.stage)
+    def run(self, playbook: str, mutation: Mutation | None) -> site.Run:
+        """The stage's playbook, or site, with this mutation, or as it is."""
+        # What came after it, where site has run.
+        for stage in reversed(STAGES[STAGES.index(self.stage):]):
+            self._clear(stage)
         self._new_machine(mutation.taints if mutation else ())
         for earlier in mutation.before if mutation else ():
             self._clear(earlier.stage)
             self.play(earlier.stage, earlier)
-        done = self.play(self.stage, mutation)
+        done = self.play(playbook, mutation)
         for earlier in mutation.before if mutation else ():
             mended = self.play(earlier.stage)
             assert mended.rc == 0, mended.stdout[-6000:]
         return done
 
-    def play(self, stage: str, mutation: Mutation | None = None) -> site.Run:
+    def play(self, playbook: str, mutation: Mutation | None = None) -> site.Run:
         pools = [{"name": "proof", "selector": "pool=proof", "gpu": GPU}]
         variables: dict[str, t.Any] = {"hwaccel_wait_timeout": PATIENCE, "hwaccel_max_failed": "0", "hwaccel_pools": pools}
         if mutation:
-            variables |= {f"{stage}_patches": list(mutation.patches), **mutation.variables}
-        return site.playbook(stage, {"bench": site.cluster(self.sandbox.kubeconfig, **variables)}, timeout=240)
+            variables |= {f"{mutation.stage}_patches": list(mutation.patches), **mutation.variables}
+        return site.playbook(playbook, {"bench": site.cluster(self.sandbox.kubeconfig, **variables)}, timeout=240)
 
     @property
     def _node(self) -> str:
@@ -176,43 +181,40 @@ def until(done: c.Callable[[], bool], what: str, seconds: float = 60, seen: c.Ca
 
 
 class Benches:
-    """Every stage's mutations one after the other, the stages at once; answers are asked for by name."""
+    """Every stage's mutations one after the other, the stages at once. trials: what will be asked for, a playbook and a mutation each."""
 
-    def __init__(self, make: c.Callable[..., Sandbox], mutations: c.Sequence[Mutation]) -> None:
+    def __init__(self, make: c.Callable[..., Sandbox], trials: c.Sequence[tuple[str, Mutation]]) -> None:
         self._make, self._stopped = make, False
         self._pool = concurrent.futures.ThreadPoolExecutor(len(STAGES), "bench")
-        self._answers: dict[str, concurrent.futures.Future[site.Run]] = {one.name: concurrent.futures.Future() for one in mutations}
+        self._answers = {(playbook, one.name): Answer() for playbook, one in trials}
         #: Runs without a mutation, before all others and after them: what the bench says of a role that is as it should be.
-        self.sound: dict[str, list[concurrent.futures.Future[site.Run]]] = {
-            stage: [concurrent.futures.Future(), concurrent.futures.Future()] for stage in {one.stage for one in mutations}
-        }
+        self.sound = {stage: (Answer(), Answer()) for stage in {one.stage for _playbook, one in trials}}
         for stage in self.sound:
-            self._pool.submit(self._work, stage, [one for one in mutations if one.stage == stage])
+            self._pool.submit(self._work, stage, [trial for trial in trials if trial[1].stage == stage])
 
-    def answer(self, mutation: Mutation) -> site.Run:
-        return self._answers[mutation.name].result()
+    def answer(self, playbook: str, mutation: Mutation) -> site.Run:
+        return self._answers[playbook, mutation.name].result()
 
     def close(self) -> None:
         """What is not asked for any more is not run."""
         self._stopped = True
         self._pool.shutdown()
 
-    def _work(self, stage: str, mutations: c.Sequence[Mutation]) -> None:
+    def _work(self, stage: str, trials: c.Sequence[tuple[str, Mutation]]) -> None:
         first, last = self.sound[stage]
-        asked: list[tuple[concurrent.futures.Future[site.Run], Mutation | None]] = [(first, None)]
-        asked += [(self._answers[one.name], one) for one in mutations]
-        asked.append((last, None))
+        asked: list[tuple[Answer, str, Mutation | None]] = [(self._answers[playbook, one.name], playbook, one) for playbook, one in trials]
+        asked = [(first, trials[0][0], None), *asked, (last, trials[-1][0], None)]
         try:
             bench = Bench(self._make, stage)
         except BaseException as error:
-            for future, _one in asked:
+            for future, _playbook, _one in asked:
                 future.set_exception(error)
             raise
-        for future, one in asked:
+        for future, playbook, one in asked:
             if self._stopped:
                 return
             try:
-                future.set_result(bench.run(one))
+                future.set_result(bench.run(playbook, one))
             except BaseException as error:
                 future.set_exception(error)
 
