@@ -33,6 +33,7 @@ class Seen:
 class Answer:
     """status 0: the connection is dropped without a word. cut: that many bytes of the body are sent, then it is dropped.
 
+    held: nothing is sent, or after cut nothing more, until whoever asked has hung up.
     stream: lines that are sent as chunks; a number among them is a pause in seconds, None drops the connection.
     """
 
@@ -40,6 +41,7 @@ class Answer:
     body: t.Any = None
     headers: dict[str, str] = dataclasses.field(default_factory=dict)
     cut: int | None = None
+    held: bool = False
     stream: list[t.Any] | None = None
     content_type: str = "application/json"
 
@@ -53,10 +55,11 @@ Script = c.Callable[[Seen], Answer]
 
 
 class Fake:
-    """answers: what is said in turn (the last one again and again), or a function of the request."""
+    """answers: what is said in turn (the last one again and again), or a function of the request. connections: how many were accepted."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.seen: list[Seen] = []
+        self.connections = 0
         self.answers: list[Answer] | Script = [Answer(body={})]
         fake = self
 
@@ -71,7 +74,12 @@ class Fake:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            def process_request(self, request: t.Any, client_address: t.Any) -> None:
+                fake.connections += 1
+                super().process_request(request, client_address)
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_args: None  # type: ignore[method-assign]
         if tls is not None:
@@ -95,6 +103,9 @@ class Fake:
         seen = Seen(handler.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), handler.headers, json.loads(raw) if raw else None)
         self.seen.append(seen)
         answer = self._answer(seen)
+        if answer.held and answer.cut is None:
+            self._hold(handler)
+            return
         if answer.status == 0:
             self._drop(handler)
             return
@@ -117,7 +128,9 @@ class Fake:
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body if answer.cut is None else body[: answer.cut])
-        if answer.cut is not None:
+        if answer.held:
+            self._hold(handler)
+        elif answer.cut is not None:
             self._drop(handler)
 
     def _send_stream(self, handler: http.server.BaseHTTPRequestHandler, stream: list[t.Any]) -> None:
@@ -134,6 +147,12 @@ class Fake:
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             handler.wfile.flush()
         handler.wfile.write(b"0\r\n\r\n")
+
+    @staticmethod
+    def _hold(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        with contextlib.suppress(OSError):
+            handler.rfile.read(1)
 
     @staticmethod
     def _drop(handler: http.server.BaseHTTPRequestHandler) -> None:

@@ -9,6 +9,7 @@ import socket
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
@@ -30,6 +31,7 @@ def test_a_request_says_who_asks_and_uses_one_connection(fake: Fake, client: Cli
     assert {seen.headers["Authorization"] for seen in fake.seen} == {"Bearer a-token"}
     assert fake.seen[0].headers["User-Agent"].startswith("hwaccel.gpu/")
     assert client.requests == 3
+    assert fake.connections == 1
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
@@ -67,6 +69,68 @@ def test_a_server_that_an_earlier_slice_has_met_is_given_a_minute(fake: Fake, sl
     client = Client(Transport(Credentials(fake.host), met=True, sleep=sleeps.append))
     assert client.get(MAPS, "a", "n")["kind"] == "ConfigMap"
     assert len(fake.seen) == 10
+
+
+@pytest.fixture
+def impatient(fake: Fake, sleeps: list[float], monkeypatch: pytest.MonkeyPatch) -> Client:
+    """A client that waits only a moment for its first answer, but as ever after it has slept: answers are then in time on a slow machine too."""
+    usual = transport.READ_TIMEOUT
+    monkeypatch.setattr(transport, "READ_TIMEOUT", 0.1)
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        monkeypatch.setattr(transport, "READ_TIMEOUT", usual)
+
+    return Client(Transport(Credentials(fake.host), sleep=sleep))
+
+
+@pytest.mark.parametrize("late", [Answer(held=True), Answer(body=config_map(data={"a": "b" * 500}), cut=100, held=True)], ids=["no word", "half"])
+def test_a_read_that_times_out_is_sent_again_on_another_connection(fake: Fake, impatient: Client, sleeps: list[float], late: Answer) -> None:
+    fake.answers = lambda _seen: Answer(body=config_map()) if sleeps else late
+    assert impatient.get(MAPS, "a", "n")["metadata"]["name"] == "a"
+    assert (impatient.requests, fake.connections, len(sleeps)) == (2, 2, 1)
+
+
+def test_an_apply_that_times_out_is_sent_again(fake: Fake, impatient: Client, sleeps: list[float]) -> None:
+    fake.answers = lambda _seen: Answer(body=config_map()) if sleeps else Answer(held=True)
+    impatient.apply(config_map(), MAPS, field_manager="m")
+    assert impatient.requests == 2
+
+
+def test_a_create_that_times_out_is_sent_again_where_it_has_a_name_and_then_read_back(fake: Fake, impatient: Client, sleeps: list[float]) -> None:
+    after = [status(409, "exists", "AlreadyExists"), Answer(body=config_map(data={"a": "b"}))]
+    fake.answers = lambda _seen: after.pop(0) if sleeps else Answer(held=True)
+    assert impatient.create(config_map(data={"a": "b"}), MAPS).object["data"] == {"a": "b"}
+    assert impatient.requests == 3
+    assert fake.paths()[-1] == "GET /api/v1/namespaces/n/configmaps/a"
+
+
+def test_what_is_not_safe_twice_is_sent_once_when_it_times_out(fake: Fake, impatient: Client) -> None:
+    """The server may be at work on it still."""
+    fake.answers = [Answer(held=True)]
+    for sent, send in enumerate(
+        (
+            lambda: impatient.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS),
+            lambda: impatient.patch(MAPS, "a", "n", {"data": {"a": "b"}}),
+            lambda: impatient.delete(MAPS, "a", "n"),
+        ),
+        start=1,
+    ):
+        with pytest.raises(e.Unreachable, match="timed out"):
+            send()
+        assert impatient.requests == sent
+
+
+def test_a_server_that_never_answers_is_given_up_after_six_attempts(fake: Fake, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "READ_TIMEOUT", 0.1)
+    fake.answers = [Answer(held=True)]
+    with pytest.raises(e.Unreachable) as caught:
+        client.apply(config_map(), MAPS, field_manager="m")
+    assert client.requests == 6
+    fault = caught.value.faults[0]
+    assert (fault.what, fault.where) == ("applying ConfigMap n/a", fake.host)
+    assert "timed out" in fault.why
+    assert "that the API server runs" in fault.next_step
 
 
 @pytest.mark.parametrize("broken", [Answer(0), Answer(body=config_map(data={"a": "b" * 500}), cut=100), Answer(body=b'{"kind": "Confi')])
