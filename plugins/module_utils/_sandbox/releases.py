@@ -23,7 +23,7 @@ import urllib.request
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import put
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import MANIFEST, file_digest, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, file_digest, in_cache, write_manifest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, locked
 
 _KINDS = {"sha256": 64, "sha512": 128}
@@ -79,9 +79,9 @@ def key(downloads: t.Sequence[Download]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def cached_release(cache: pathlib.Path, downloads: t.Sequence[Download]) -> pathlib.Path | None:
-    folder = cache / "components" / key(downloads)
-    return folder if downloads and (folder / MANIFEST).exists() else None
+def cached_release(cache: pathlib.Path, downloads: t.Sequence[Download]) -> Components | None:
+    """What was unpacked of these downloads, unaltered."""
+    return in_cache(cache / "components" / key(downloads)) if downloads else None
 
 
 class Fetch:
@@ -99,6 +99,7 @@ class Fetch:
                     yield from self._fetch_all()
                     self._store()
                     shutil.rmtree(self._work)
+                return
             except Busy:
                 yield "another run is downloading the same components, waiting for it"
 

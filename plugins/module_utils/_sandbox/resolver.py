@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import shutil
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
@@ -66,7 +65,7 @@ def look(wanted: Wanted) -> Components | None:
     if folder := _named(wanted):
         return in_folder(folder, "folder")
     ways = _Ways.of(wanted)
-    if found := ways.cached(discard=False):
+    if found := ways.cached():
         return found
     failures = [_UNNAMED, _not_cached(wanted)]
     for possible in (ways.release, ways.room_to_build):
@@ -109,8 +108,15 @@ class _Ways:
         sources = Sources(wanted.sources) if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES) else None
         return cls(wanted, allowed, downloads, sources)
 
-    def cached(self, *, discard: bool = True) -> Components | None:
-        return _from_cache(self.wanted.cache, self.sources, self.downloads, discard=discard)
+    def cached(self) -> Components | None:
+        """The build of these sources, or else these releases."""
+        return self.cached_build() or self.cached_release()
+
+    def cached_build(self) -> Components | None:
+        return cached_build(self.wanted.cache, self.sources) if self.sources else None
+
+    def cached_release(self) -> Components | None:
+        return releases.cached_release(self.wanted.cache, self.downloads)
 
     def release(self) -> releases.Fetch:
         self._allow("release")
@@ -144,25 +150,13 @@ class _NoComponents(ManyFaults):
 
 
 def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
-    cache = ways.wanted.cache
     if way == "release":
         yield from ways.release().run()
-        found = _from_cache(cache, None, ways.downloads)
+        found = ways.cached_release()
     else:
         yield from ways.build().run()
-        found = _from_cache(cache, ways.sources, [])
+        found = ways.cached_build()
     if found is None:
-        raise HwaccelError("what was just put into the cache is not there", str(cache), next_step="run again")
+        where = str(ways.wanted.cache)
+        raise HwaccelError("what was just put into the cache cannot be used", where, next_step="see that programs may run there, or set XDG_CACHE_HOME")
     return dataclasses.replace(found, source=way)
-
-
-def _from_cache(cache: pathlib.Path, sources: Sources | None, downloads: list[releases.Download], *, discard: bool = True) -> Components | None:
-    """The build of these sources, or else these releases. discard: throw an altered entry away, it can be made anew."""
-    for folder in (cached_build(cache, sources) if sources else None, releases.cached_release(cache, downloads)):
-        if folder:
-            try:
-                return in_folder(folder, "cache")
-            except HwaccelError:
-                if discard:
-                    shutil.rmtree(folder)
-    return None

@@ -29,7 +29,7 @@ case "$1 $2" in
   "list -deps") printf 'a\\nb\\nc\\n';;
   "build -v")
     if [ -n "$GO_BREAKS" ]; then echo "main.go:1: syntax error"; exit 1; fi
-    while [ "$1" != -o ]; do shift; done; printf 'binary' > "$2"; chmod 755 "$2";;
+    while [ "$1" != -o ]; do shift; done; printf 'binary' > "$2"; chmod "${GO_MODE:-755}" "$2";;
 esac
 """
 
@@ -105,12 +105,49 @@ def test_other_sources_are_another_build(sources: Sources, environment: dict[str
     assert first.folder != second.folder
 
 
-def test_an_altered_cache_entry_is_made_anew(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
-    _lines, first = resolved(wanted(sources, environment, tmp_path / "cache"))
-    pathlib.Path(first.programs["etcd"]).write_text("altered", encoding="utf-8")
-    _lines, second = resolved(wanted(sources, environment, tmp_path / "cache"))
-    assert second.source == "build"
-    assert in_folder(pathlib.Path(second.folder), "cache").digests == first.digests
+def lose_checksums(entry: pathlib.Path) -> None:
+    (entry / "SHA256SUMS").unlink()
+
+
+def empty_checksums(entry: pathlib.Path) -> None:
+    (entry / "SHA256SUMS").write_text("", encoding="utf-8")
+
+
+def damage_checksums(entry: pathlib.Path) -> None:
+    (entry / "SHA256SUMS").write_bytes(b"\xff\x00")
+
+
+def alter_program(entry: pathlib.Path) -> None:
+    (entry / "controlplane").write_text("altered", encoding="utf-8")
+
+
+def lose_program(entry: pathlib.Path) -> None:
+    (entry / "controlplane").unlink()
+
+
+@pytest.mark.parametrize("ways", [("cache", "build"), ("build",)])
+@pytest.mark.parametrize("spoil", [lose_checksums, empty_checksums, damage_checksums, alter_program, lose_program])
+def test_an_entry_of_the_cache_that_is_not_as_its_checksums_say_is_none(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, spoil: t.Callable[[pathlib.Path], None],
+    ways: tuple[str, ...],
+) -> None:
+    asked = wanted(sources, environment, tmp_path / "cache", ways=ways)
+    _lines, first = resolved(asked)
+    spoil(pathlib.Path(first.folder))
+    assert resolver.look(asked) is None
+    deleted: list[pathlib.Path] = []
+    delete = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda folder, **options: (deleted.append(pathlib.Path(folder)), delete(folder, **options)))
+    _lines, second = resolved(asked)
+    assert second == first
+    assert in_folder(pathlib.Path(second.folder), "build") == first
+    assert not any(folder.is_relative_to(tmp_path / "cache" / "components") for folder in deleted), "others could have seen half of it"
+    assert list((tmp_path / "cache" / "building").iterdir()) == []
+
+
+def test_a_build_that_cannot_run_is_told_and_not_built_again_and_again(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    with pytest.raises(HwaccelError, match="what was just put into the cache cannot be used"):
+        resolved(wanted(sources, environment | {"GO_MODE": "644"}, tmp_path / "cache"))
 
 
 def test_a_look_finds_what_is_there_and_changes_nothing(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:

@@ -18,7 +18,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import pins, releases
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import pins, releases, resolver
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import in_folder
 
@@ -97,7 +97,7 @@ def fetch(server_entries: list[dict[str, t.Any]], cache: pathlib.Path) -> pathli
     assert set(releases.Fetch(downloads, cache).run()) <= {""}
     found = releases.cached_release(cache, downloads)
     assert found is not None
-    return found
+    return pathlib.Path(found.folder)
 
 
 def test_downloads_become_a_verified_folder_in_the_cache(server: Server, tmp_path: pathlib.Path) -> None:
@@ -111,6 +111,28 @@ def test_downloads_become_a_verified_folder_in_the_cache(server: Server, tmp_pat
     server.asked.clear()
     assert fetch(data, tmp_path) == folder
     assert server.asked == []
+
+
+@pytest.mark.parametrize("ways", [("cache", "release"), ("release",)])
+@pytest.mark.parametrize("checksums", [None, "", "00  kwok\n"])
+def test_an_unverified_entry_of_the_cache_is_downloaded_anew(server: Server, tmp_path: pathlib.Path, checksums: str | None, ways: tuple[str, ...]) -> None:
+    data = entries(server)
+    manifest = fetch(data, tmp_path) / "SHA256SUMS"
+    written = manifest.read_bytes()
+    manifest.unlink()
+    if checksums is not None:
+        manifest.write_text(checksums, encoding="utf-8")
+    server.asked.clear()
+    asked = resolver.Wanted(tmp_path, releases=data, ways=ways)
+    assert resolver.look(asked) is None
+    steps = resolver.resolve(asked)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(steps)
+    assert (ended.value.value.source, ended.value.value.verified) == ("release", True)
+    assert manifest.read_bytes() == written
+    assert {path for path, _range in server.asked} == set(server.files)
+    assert list((tmp_path / "downloading").iterdir()) == []
 
 
 def test_a_broken_download_goes_on_where_it_ended(server: Server, tmp_path: pathlib.Path) -> None:
