@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import json
 import os
 import pathlib
@@ -22,12 +23,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.modules import manifest_set
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, config_map, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, deployment, workload
 
 #: Where this collection was imported from: a folder with ansible_collections/hwaccel/gpu in it.
 COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
-HOOK = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
 SPACE = "module"
 
 
@@ -111,23 +111,36 @@ def test_waiting_goes_on_where_the_slice_before_stopped(sets: Sets, name: str) -
         client.patch(nodes, node, "", {"metadata": {"labels": {f"{name}.example": None}}})
 
 
-def test_webhooks_come_last_and_only_with_somebody_behind_them(sets: Sets, name: str) -> None:
+def webhook(name: str) -> Obj:
+    rules = [{"apiGroups": [f"{name}.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}]
+    hook = {"name": f"h.{name}.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": rules}
+    hook["clientConfig"] = {"service": {"namespace": SPACE, "name": name, "path": "/"}}
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+
+
+def api_service(name: str) -> Obj:
+    spec = {"group": f"{name}.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": True}
+    spec["service"] = {"namespace": SPACE, "name": name}
+    return {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{name}.example"}, "spec": spec}
+
+
+@pytest.mark.parametrize("extension", [webhook, api_service])
+def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(sets: Sets, name: str, extension: c.Callable[[str], Obj]) -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": name, "namespace": SPACE},
         "spec": {"selector": {"app": name}, "ports": [{"port": 443}]},
     }
-    rules = [{"apiGroups": [f"{name}.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}]
-    hook = {"name": f"h.{name}.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": rules}
-    hook["clientConfig"] = {"service": {"namespace": SPACE, "name": name, "path": "/"}}
-    body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+    body = extension(name)
+    client = sets.client()
+    resource = client.resource(body["apiVersion"], body["kind"])
     asked = [body, service]
     late = sets(name, asked, wait_timeout=1)
     assert late.failure is not None
     assert f"Service {SPACE}/{name} has no ready endpoints" in str(late.failure)
     with pytest.raises(NotFound):
-        sets.client().get(HOOK, name)
+        client.get(resource, body["metadata"]["name"])
     paused = sets(name, asked, clock=Clock(deadline=time.monotonic()))
     assert paused.pending is not None
     assert "endpoints of Service" in paused.progress[-1]
@@ -135,7 +148,7 @@ def test_webhooks_come_last_and_only_with_somebody_behind_them(sets: Sets, name:
     helper.start()
     report = sets.apply(name, asked, resume=paused.pending)
     helper.join()
-    assert actions(report) == {f"ValidatingWebhookConfiguration.admissionregistration.k8s.io {name}": "created", f"Service {SPACE}/{name}": "unchanged"}
+    assert actions(report) == {f"{body['kind']}.{resource.group} {body['metadata']['name']}": "created", f"Service {SPACE}/{name}": "unchanged"}
     assert not sets.apply(name, asked).changed
     sets.remove(name)
     sets.remove(f"{name}-pods")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import collections.abc as c
+import copy
 import threading
 import time
 import typing as t
@@ -15,10 +17,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import con
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, config_map, crd, custom, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, crd, custom, deployment, workload
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 POD = Resource("", "v1", "Pod", "pods", True)
+RBAC = "rbac.authorization.k8s.io"
 SPACE = "plan"
 
 
@@ -81,20 +84,68 @@ def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_
     assert set(actions(report).values()) == {"deleted"}
 
 
-def test_immutable_fields(sets: Sets, name: str, sandbox: t.Any) -> None:
-    rbac = "rbac.authorization.k8s.io"
-    binding: dict[str, t.Any] = {
-        "apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": f"{name}-rb", "namespace": SPACE},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "view"}, "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": SPACE}],
+def role_binding(name: str) -> Obj:
+    binding = cluster_role_binding(name) | {"kind": "RoleBinding"}
+    binding["metadata"]["namespace"] = SPACE
+    return binding
+
+
+def cluster_role_binding(name: str) -> Obj:
+    return {
+        "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}, "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": SPACE}],
     }
+
+
+def job(name: str) -> Obj:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/main:1"}]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": SPACE}, "spec": {"template": {"spec": pod}}}
+
+
+def another_role(body: Obj) -> None:
+    body["roleRef"]["name"] = "edit"
+
+
+def another_image(body: Obj) -> None:
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
+
+
+@pytest.mark.parametrize(
+    ("made", "change", "field"),
+    [(role_binding, another_role, "roleRef"), (cluster_role_binding, another_role, "roleRef"), (job, another_image, "spec.template")],
+    ids=["RoleBinding", "ClusterRoleBinding", "Job"],
+)
+def test_what_holds_nothing_is_recreated_unasked_where_a_field_cannot_change(
+    sets: Sets, name: str, made: c.Callable[[str], Obj], change: c.Callable[[Obj], None], field: str
+) -> None:
+    body = made(name)
+    sets.apply(name, [body])
+    client = sets.client()
+    resource = client.resource(body["apiVersion"], body["kind"])
+    place = (resource, name, body["metadata"].get("namespace", ""))
+    before = client.get(*place)
+    change(body)
+    planned = sets.apply(name, [body], check=True)
+    assert client.get(*place)["metadata"]["uid"] == before["metadata"]["uid"]
+    report = sets.apply(name, [body])
+    assert list(actions(planned).values()) == list(actions(report).values()) == ["recreated"]
+    assert all(f"{field} cannot be changed" in row.reason for row in planned.rows.values())
+    after = client.get(*place)
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    settled = copy.deepcopy(after)
+    change(settled)
+    assert settled == after, "the new one has the value that was asked for"
+    assert not sets.apply(name, [body]).changed
+    sets.remove(name)
+
+
+def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphaned(sets: Sets, name: str, sandbox: t.Any) -> None:
     daemon_set = workload("DaemonSet", f"{name}-ds", SPACE)
-    asked = [binding, daemon_set]
+    asked = [daemon_set]
     sets.apply(name, asked, wait=True)
     client = sets.client()
     pods = {pod["metadata"]["uid"] for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items}
     assert pods
-    binding["roleRef"]["name"] = "edit"
-    assert actions(sets.apply(name, asked, check=True)) == actions(sets.apply(name, asked))
     daemon_set["spec"]["selector"]["matchLabels"]["tier"] = "x"
     daemon_set["spec"]["template"]["metadata"]["labels"]["tier"] = "x"
     audit = AuditLog(sandbox.audit_log)
@@ -170,16 +221,15 @@ class _RefusesDryRun:
 
 
 def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, sandbox: t.Any) -> None:
-    rbac = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": ["*"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]},
     ]
-    subject = {"kind": "User", "name": f"{name}-user", "apiGroup": rbac}
-    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": f"{name}-role"}, "rules": rules}
+    subject = {"kind": "User", "name": f"{name}-user", "apiGroup": RBAC}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": f"{name}-role"}, "rules": rules}
     binding = {
-        "apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-role"}, "subjects": [subject],
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": f"{name}-role"},
+        "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-role"}, "subjects": [subject],
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": f"{name}-role"},
     }
     sets.apply(f"{name}-rbac", [role, binding])
     limited = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"{name}-user"})
