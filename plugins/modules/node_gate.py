@@ -24,7 +24,8 @@ description:
   - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for when what is judged is taken away.
     With O(gate=driver) the labels C(nvidia.com/gpu.deploy.*) go as well that NVIDIA's driver manager has left there without a value, and its mark of
     a driver of the host.
-  - In check mode the module looks once. It waits for nothing, never fails because of a node, writes nothing, and returns what it would do.
+  - In check mode the module looks once. It waits for nothing, never fails because of a node, writes nothing, and returns what it would do. It asks
+    whether the run may do that. Where the run would fail for lack of rights, the check does so, and names all of them (RV(missing_rights)).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -294,6 +295,16 @@ switched:
   type: list
   elements: str
   sample: ["training-0"]
+missing_rights:
+  description:
+    - In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+    - Only those are asked for that this gate would use, by what it has seen and by its options. Nodes are patched only where one is to be marked, freed or
+      labelled, or one waits and may fail. Without O(quarantine) that is at gate V(driver) alone.
+    - Logs of pods and events are read to tell why a node failed. A run goes on without these rights, so their lack is a warning.
+  returned: when the gate has ended
+  type: list
+  elements: dict
+  sample: [{"verb": "patch", "resource": "nodes", "group": "", "namespace": ""}]
 """
 
 import typing as t
@@ -302,7 +313,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine, switches
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights, quarantine, switches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
@@ -342,7 +353,9 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         client, check_mode = context.client(), context.check_mode
         released = quarantine.lift(client, params["gate"], check_mode=check_mode)
         taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
-        return Outcome(bool(released or taken), {"gate": params["gate"], "quarantined": [], "released": released, "switched": []})
+        values = {"gate": params["gate"], "quarantined": [], "released": released, "switched": [], "missing_rights": []}
+        outcome = Outcome(bool(released or taken), values)
+        return node_gate_rights.of_marking(client).told_in(outcome) if check_mode and outcome.changed else outcome
     return run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
 
 

@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights as rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import switches
@@ -226,7 +227,7 @@ class Gate:
 def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Outcome:
     """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the slice before.
 
-    In check mode the gate looks once, waits for nothing, fails never and writes nothing.
+    In check mode the gate looks once, waits for nothing and writes nothing. It fails only where the run would lack a right.
     """
     marks.limit_of(settings.max_failed, 0)
     gate = _begin(settings, client, resume or {})
@@ -296,8 +297,9 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     switched = _switch(gate, check_mode)
     result.changed = bool(quarantined or released or switched)
     client = None if gate.broken is not None or check_mode else gate.client
-    result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released, "switched": switched}
+    result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released, "switched": switched, "missing_rights": []}
     if check_mode:
+        _lacking_rights(gate, marks_due=result.changed).told_in(result)
         lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
         result.warnings += [f"the cluster has no node {report.some(lacking)}, and a pool names it"] if lacking else []
     else:
@@ -308,6 +310,13 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
         result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]
         result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken)
     return result
+
+
+def _lacking_rights(gate: Gate, *, marks_due: bool) -> rights.Lacking:
+    """Of the run that this check stands for. Where no node is known yet, it will have some to wait for."""
+    settings = gate.settings
+    waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
+    return rights.of_run(gate.client, settings.namespace, waits=waits, marks=marks_due or (waits and (settings.quarantine or settings.gate == "driver")))
 
 
 def _switch(gate: Gate, check_mode: bool) -> list[str]:

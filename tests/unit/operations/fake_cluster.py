@@ -29,6 +29,9 @@ class FakeCluster:
         self.on_idle = on_idle
         self.writes: list[tuple[str, Obj]] = []
         self.logged: list[tuple[str, str, bool]] = []
+        #: Access reviews as (verb, resource with its subresource, namespace), and what they answer with no.
+        self.asked: list[tuple[str, str, str]] = []
+        self.denied: set[tuple[str, str]] = set()
         self.before_patch: c.Callable[[str], None] = lambda name: None
         self.page_size = 500
         self._version = 100
@@ -87,6 +90,11 @@ class FakeCluster:
         self.put(changed)
         self.writes.append((name, patch))
         return Answer(changed)
+
+    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+        full = f"{resource.plural}/{subresource}" if subresource else resource.plural
+        self.asked.append((verb, full, namespace))
+        return (verb, full) not in self.denied
 
     def watch(self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
               metadata_only: bool = False, deadline: float) -> c.Iterator[Event]:

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which rights a gate lacks for what its run would do next. A run finds out by its requests; check mode, which makes none of them, asks.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rights
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rights import Right
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
+
+#: verb, resource, subresource
+_Question = tuple[str, Resource, str]
+
+#: Kinds of every Kubernetes: not worth a discovery.
+_DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+_POD = Resource("", "v1", "Pod", "pods", True)
+_EVENT = Resource("", "v1", "Event", "events", True)
+
+#: A mark is written on condition of what was read just before.
+_MARKING: tuple[_Question, ...] = (("get", NODE, ""), ("patch", NODE, ""))
+_LOOKING: tuple[_Question, ...] = (("list", _DAEMON_SET, ""),)
+_WAITING: tuple[_Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
+#: Without these a run goes on, and its faults say less.
+_TELLING: tuple[_Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
+
+
+@dataclasses.dataclass(frozen=True)
+class Lacking:
+    """needed: without them the run fails. telling: without them it cannot say why a node failed."""
+
+    needed: tuple[Right, ...] = ()
+    telling: tuple[Right, ...] = ()
+
+    def told_in(self, outcome: Outcome) -> Outcome:
+        """The outcome of a check, with all that is lacking; a failure, of a run that would change nothing, where the run would fail."""
+        outcome.values["missing_rights"] = rights.as_dicts(sorted((*self.needed, *self.telling)))
+        outcome.warnings += [str(fault) for fault in rights.faults(self.telling)]
+        if self.needed:
+            outcome.changed, outcome.failure = False, ManyFaults(rights.faults(self.needed))
+        return outcome
+
+
+def of_run(client: Client, namespace: str, *, waits: bool, marks: bool) -> Lacking:
+    """namespace: of the pods. waits: there are nodes to wait for. marks: some may be marked, freed or labelled.
+
+    A fleet that has passed, with nothing to mark, costs one request.
+    """
+    needed = (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ()))
+    return Lacking(_missing(client, namespace, needed), _missing(client, namespace, _TELLING if waits else ()))
+
+
+def of_marking(client: Client) -> Lacking:
+    """For what lifts marks without judging anything."""
+    return Lacking(_missing(client, "", _MARKING))
+
+
+def _missing(client: Client, namespace: str, questions: c.Iterable[_Question]) -> tuple[Right, ...]:
+    found: list[Right] = []
+    for verb, resource, subresource in questions:
+        where = namespace if resource.namespaced else ""
+        if not client.allowed(verb, resource, where, subresource=subresource):
+            found.append((verb, f"{resource.plural}/{subresource}" if subresource else resource.plural, resource.group, where))
+    return tuple(found)
