@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import collections.abc as c
 import dataclasses
 import typing as t
@@ -51,11 +52,26 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             stamp(objects)
             objects += namespaces.needed(objects, "driver", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "driver")
-    if not fleet.gpus:
+        made.unknown += _undiscovered(fleet, settings)
+    if not fleet.gpus and not fleet.undiscovered:
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
     made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
     made.faults += references.missing(made.objects, facts)
     return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
+
+
+def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
+    """What comes with a driver of ours, should GPUs be found on nodes of which nothing says yet whether they have some."""
+    foreign = fleet.found("cluster_policy", "driver")
+    nodes: collections.Counter[str] = collections.Counter()
+    for one in fleet.undiscovered:
+        told = fleet.pool(one.pool).driver.provider or text(settings.get("provider"))
+        if told == "hwaccel" or not (told or foreign):
+            nodes[one.pool] += one.nodes
+    return [
+        f"pool {name}: driver DaemonSets and labels nvidia.com/gpu.deploy.* for {count} nodes, until feature_discovery tells whether they have GPUs"
+        for name, count in sorted(nodes.items())
+    ]
 
 
 def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> list[Fault]:
@@ -185,7 +201,7 @@ def _drivers(
             for wanted in _wanted(name, fleet, settings):
                 found += maker.of(wanted, classes)
         if provider == "hwaccel" and not classes:
-            made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it has joined")
+            made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it with a GPU is known")
     made.notes += sorted(set(maker.notes))
     staying = driver_running.staying(fleet, {one for one, _sentence in maker.without} - maker.served)
     found, notes = driver_running.keep(found, staying, maker)
@@ -242,7 +258,7 @@ def _toolkits(
 ) -> list[Manifest]:
     """One toolkit for each container runtime: it writes that runtime's configuration."""
     proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
-    runtimes = sorted({one.runtime for one in proven}) or ["containerd"]
+    runtimes = _runtimes(fleet, providers, proven, made)
     found: list[Manifest] = []
     for runtime in runtimes:
         if runtime not in platforms.RUNTIMES:
@@ -264,6 +280,22 @@ def _toolkits(
         set_env(toolkit["spec"]["template"]["spec"]["containers"][0], {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()})
         found.append(toolkit)
     return found
+
+
+def _runtimes(fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: Plan) -> list[str]:
+    """Container runtimes that a toolkit is for: those of nodes with GPUs. Where none is known, the one of all nodes; of several, nobody knows which."""
+    known = {one.runtime for one in proven}
+    coming = [one for one in fleet.undiscovered if providers.get(one.pool, "hwaccel") in _PROVEN and one.runtime in platforms.RUNTIMES]
+    possible = known | {one.runtime for one in coming} if known else fleet.runtimes & platforms.RUNTIMES.keys()
+    new = {(one.pool, one.runtime) for one in coming} - {(one.pool, one.runtime) for one in proven}
+    if new and len(possible) > 1:
+        pools = ", ".join(sorted({pool for pool, _runtime in new}))
+        what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and one pool can have one container runtime"
+        made.unknown.append(f"container toolkits, until feature_discovery has seen the nodes of {pools}: {what}")
+    if not possible:
+        made.assumed.append("container toolkit: for containerd, as no node with a runtime that it serves is known")
+        return ["containerd"]
+    return sorted(known or (possible if len(possible) == 1 else ()))
 
 
 def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:

@@ -14,7 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import node_sets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.osnames import os_of_image
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import DEFAULT, Pool, parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, DEFAULT, Pool, parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 
 _ARCHITECTURES = ("amd64", "arm64")
@@ -60,11 +60,16 @@ class DriverInCluster:
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked. drivers: DaemonSets of ours."""
+    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked. drivers: DaemonSets of ours.
+
+    undiscovered: classes without a label of NFD and without a declaration, which may have GPUs. runtimes: of all nodes.
+    """
 
     pools: tuple[Pool, ...]
     gpus: tuple[NodeClass, ...]
     seen: bool
+    undiscovered: tuple[NodeClass, ...] = ()
+    runtimes: frozenset[str] = frozenset()
     distribution: str = "kubernetes"
     version: tuple[int, int] = (1, 36)
     existing: c.Mapping[str, c.Sequence[c.Mapping[str, t.Any]]] = dataclasses.field(default_factory=dict)
@@ -84,8 +89,9 @@ class Fleet:
 
     @property
     def pool_names(self) -> list[str]:
-        """Pools with GPUs: declared ones in their order, then found ones."""
-        declared = [pool.name for pool in self.pools if pool.gpu is not None or any(one.pool == pool.name for one in self.gpus)]
+        """Pools with GPUs: declared ones in their order, then found ones. Whoever says who brings a driver says that there are GPUs."""
+        found = {one.pool for one in self.gpus}
+        declared = [pool.name for pool in self.pools if pool.gpu is not None or pool.driver.provider or pool.name in found]
         return declared + sorted({one.pool for one in self.gpus} - set(declared))
 
     def pool(self, name: str) -> Pool:
@@ -105,9 +111,11 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
     if facts and facts.get("classes") is not None:
         platform = facts.get("platform") or {}
         declared_names = {pool.name for pool in pools}
-        gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if row.get("gpu_present") or row.get("gpu_assumed")}))
+        gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if _has_gpus(row)}))
+        undiscovered = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if _may_have_gpus(row, declared_names)}))
         return Fleet(
-            pools, gpus, True, str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
+            pools, gpus, True, undiscovered, frozenset(str(row.get("runtime") or "containerd") for row in facts["classes"]),
+            str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
             facts.get("existing") or {}, str(facts.get("cluster_uid") or ""), tuple(map(_driver, facts.get("driver_daemon_sets") or ())),
         ), faults
     assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _declared_classes(pool.name, machines.get(pool.name, ()), faults)}))
@@ -125,6 +133,15 @@ def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, list[t.Any]]]:
             entry = {key: value for key, value in entry.items() if key != "machines"}
         plain.append(entry)
     return plain, machines
+
+
+def _has_gpus(row: c.Mapping[str, t.Any]) -> bool:
+    return bool(row.get("gpu_present") or row.get("gpu_assumed"))
+
+
+def _may_have_gpus(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> bool:
+    """NFD labels every node that it has seen with its kernel. The pool of nodes without GPUs is a declaration only where somebody wrote it."""
+    return not _has_gpus(row) and not row.get("nfd_kernel") and not (CPU in declared and row.get("pool") == CPU)
 
 
 def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass:
