@@ -15,6 +15,9 @@ description:
   - A gate is what the cluster shows of a node. Gate V(features) is passed when Node Feature Discovery has labelled the node as it is now
     (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
     has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
+  - Gate V(features) also looks at nfd-master and nfd-gc, where they are Deployments of this collection. While one is not up the gate waits, at most two
+    minutes without any change, and then fails with the cause, though no node has failed. One whose node is not Ready is only warned of, because Kubernetes
+    moves it by itself. This takes the right to list Deployments in all namespaces.
   - Failed nodes are quarantined with the taint C(hwaccel.gpu/quarantine:NoSchedule), a label of the same name and the annotation
     C(hwaccel.gpu/quarantine-reason). A later run lifts this when the node passes the same gate, or a later one. Taints and cordons of others are never touched.
   - A breaker comes first. Where more nodes failed than O(max_failed) allows, the cause is probably not theirs. Then no node is quarantined, and the task fails.

@@ -13,6 +13,9 @@ Runtime: three sandboxes at once; a mutation costs about five CPU seconds and, w
 
 "plugin does not use NVIDIA's runtime" survives. The plugin is privileged, and NVIDIA's looks for NVML below its driver root
 first (tryResolveLibrary in its main.go), which we mount: so it sees the GPUs without that runtime, on real nodes too.
+
+Rights that NFD's garbage collector lacks are no mutation: it logs an error each time, and its health says "ok" (Healthz in pkg/nfd-gc/nfd-gc.go). What it
+has, and uses, test_least_privilege.py shows.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.mutants import (
     told,
 )
 
-WORKER, MASTER = "nfd-worker", "nfd-master"
+WORKER, MASTER, COLLECTOR = "nfd-worker", "nfd-master", "nfd-gc"
 DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver-proof-6*", "nvidia-container-toolkit", "nvidia-validator"
 PLUGIN, DISCOVERY = "nvidia-device-plugin", "gpu-feature-discovery"
 #: As it is, but for the field that tells NVIDIA's devices from others.
@@ -108,7 +111,16 @@ FEATURES = (
     Mutation(
         "worker cannot see the host's devices", "feature_discovery",
         (change("DaemonSet", WORKER, named(f"{SPEC}/volumes/2", "host-sys"), replace(f"{SPEC}/volumes/2/hostPath/path", "/srv")),),
-        (r"NFD sees none|no PCI",), "the PCI bus is looked for in another place",
+        (r"NFD sees none", r"/host-sys/bus/pci/devices: no such file"), "the PCI bus is looked for in another place",
+    ),
+    Mutation(
+        "garbage collector's tag does not exist", "feature_discovery",
+        (change("Deployment", COLLECTOR, replace(f"{MAIN}/image", "registry.k8s.io/nfd/node-feature-discovery:v0.91.0")),),
+        (r"nfd-gc \(Deployment hwaccel-gpu-system/nfd-gc\)", r"cannot be pulled", r"v0\.91\.0: not found"), "nobody deletes what vanished nodes left behind",
+    ),
+    Mutation(
+        "garbage collector's service account is missing", "feature_discovery", (pod("Deployment", COLLECTOR, serviceAccountName="absent"),),
+        (r"nfd-gc \(Deployment hwaccel-gpu-system/nfd-gc\)", r'serviceaccount "absent" not found'), "the controller cannot make a pod",
     ),
 )
 

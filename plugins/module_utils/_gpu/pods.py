@@ -18,7 +18,9 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 
-VALIDATOR, DRIVER, TOOLKIT, PLUGIN, NFD_WORKER, NFD_MASTER, OTHER = "validator", "driver", "toolkit", "plugin", "nfd-worker", "nfd-master", "other"
+VALIDATOR, DRIVER, TOOLKIT, PLUGIN, OTHER = "validator", "driver", "toolkit", "plugin", "other"
+#: Parts of Node Feature Discovery, by the names of its programs.
+NFD_WORKER, NFD_MASTER, NFD_GC = "nfd-worker", "nfd-master", "nfd-gc"
 #: GPU feature discovery, which labels nodes with what their GPUs are.
 DISCOVERY = "gpu-feature-discovery"
 
@@ -128,10 +130,9 @@ def role_of(pod: c.Mapping[str, t.Any]) -> str:
         base = image_base(str(container.get("image") or ""))
         words = " ".join(str(word) for field in ("command", "args") for word in container.get(field) or ())
         if base.startswith("node-feature-discovery"):
-            if "nfd-worker" in words:
-                return NFD_WORKER
-            if "nfd-master" in words:
-                return NFD_MASTER
+            program = next((name for name in (NFD_WORKER, NFD_MASTER, NFD_GC) if name in words), "")
+            if program:
+                return program
         part = _BY_IMAGE.get(base, OTHER)
         # GPU feature discovery ships in the device plugin's image.
         if part == PLUGIN and ("gpu-feature-discovery" in words or "feature-discovery" in str(container.get("name"))):

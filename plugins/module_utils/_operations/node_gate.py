@@ -23,6 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd as nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights as rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
@@ -38,7 +39,7 @@ SECONDS_PER_NODE = 0.3
 STALE = 330.0
 #: One look at the events of pods and of nodes.
 _CYCLE = 4.0
-#: And where only the DaemonSets' own state is waited for.
+#: And where only the DaemonSets' and Deployments' own state is waited for.
 _SHORT_CYCLE = 1.0
 _LINE_EVERY = 5.0
 _SAME_LINE_EVERY = 60.0
@@ -73,8 +74,10 @@ class Gate:
     verdicts: dict[str, Verdict] = dataclasses.field(default_factory=dict)
     #: Nodes that may not stay as they are: what was seen, and since when.
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
-    #: What DaemonSets have not done yet, and since when that has not changed.
+    #: What DaemonSets and Deployments have not done yet, and since when that has not changed.
     rollout: tuple[list[str], float] = dataclasses.field(default_factory=lambda: ([], 0.0))
+    #: Deployments that were not up at the last look.
+    controllers: list[nfd.Controller] = dataclasses.field(default_factory=list)
     #: Crashes that do not count, by the validator pod's uid and step: only while the driver is away is that to be seen.
     excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     #: When a node of a pool was last seen to wait, time.time() by pool.
@@ -131,12 +134,22 @@ class Gate:
             self.stuck.pop(name, None)
 
     def unfinished(self) -> bool:
-        """DaemonSets still go on. One that stands still for too long is not waited for: the nodes' own verdicts count."""
+        """DaemonSets or Deployments still go on. One that stands still for too long is not waited for, nor one that Kubernetes moves by itself."""
         settings, now = self.settings, time.time()
         found = rollouts.unfinished(self.client, settings.gate, settings.namespace, settings.pod_selector, self.fleet.pods_by_owner())
+        self.look_at_controllers()
+        found += map(str, self.down)
         if found != self.rollout[0]:
             self.rollout = (found, now)
         return bool(found) and now - self.rollout[1] < chain.GRACE
+
+    @property
+    def down(self) -> list[nfd.Controller]:
+        """Deployments that do not come up unless somebody does something."""
+        return [one for one in self.controllers if not one.moves(self.fleet.nodes)]
+
+    def look_at_controllers(self) -> None:
+        self.controllers = nfd.lacking(self.client) if self.settings.gate == "features" else []
 
     def look(self, seconds: float, done: c.Callable[[], bool]) -> None:
         """See what happens. Time in which the server was away ages nothing. Raises ApiError where it stays away."""
@@ -246,6 +259,9 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
             gate.look(seconds, functools.partial(_judged, gate, nodes_wait))
             gate.judge()
             lines += gate.progress()
+        if gate.left <= 0:
+            # While nodes waited nobody looked at them.
+            gate.look_at_controllers()
     except ApiError as error:
         gate.judge_changed()
         gate.broken = error
@@ -303,12 +319,13 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
         lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
         result.warnings += [f"the cluster has no node {report.some(lacking)}, and a pool names it"] if lacking else []
     else:
-        result.warnings += [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0]]
+        result.warnings += _left_behind(gate)
     if not gate.verdicts:
         result.warnings.append(f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one")
     if not check_mode:
         result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]
-        result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken)
+        down = nfd.faults(gate.client, gate.down) if gate.broken is None else []
+        result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken, down)
     return result
 
 
@@ -316,7 +333,15 @@ def _lacking_rights(gate: Gate, *, marks_due: bool) -> rights.Lacking:
     """Of the run that this check stands for. Where no node is known yet, it will have some to wait for."""
     settings = gate.settings
     waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
-    return rights.of_run(gate.client, settings.namespace, waits=waits, marks=marks_due or (waits and (settings.quarantine or settings.gate == "driver")))
+    marks_come = marks_due or (waits and (settings.quarantine or settings.gate == "driver"))
+    return rights.of_run(gate.client, settings.namespace, waits=waits, marks=marks_come, controllers=settings.gate == "features")
+
+
+def _left_behind(gate: Gate) -> list[str]:
+    """What the gate waits for no longer, and no failure tells."""
+    down = set(map(str, gate.down))
+    found = [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0] if told not in down]
+    return found + [f"{one}; its node {one.pod.node} is not Ready" for one in gate.controllers if one.pod is not None and str(one) not in down]
 
 
 def _switch(gate: Gate, check_mode: bool) -> list[str]:

@@ -1,62 +1,114 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nfd-master says of itself, where nodes get no labels though their workers do their part.
+"""What runs once for the cluster, in a namespace of its own, so that no node's pods tell of it: nfd-master and nfd-gc.
 
-It runs once for the cluster, in a namespace of its own, so no node's pods tell. Private to the collection: it can change in any release.
+Without nfd-master no node gets a label, which a gate sees at its nodes. Without nfd-gc findings of vanished nodes stay, which it sees nowhere.
+Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations
 
+import collections.abc as c
+import dataclasses
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import trouble
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import OWNER_LABELS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import workloads
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY
 
-#: NFD's own manifests, ours, and its Helm chart.
-_SELECTORS = ("app=nfd-master", "app.kubernetes.io/name=node-feature-discovery,role=master")
-_TAIL_LINES = 20
+#: nfd-master's pods by NFD's own manifests, ours, and its Helm chart.
+_MASTERS = ("app=nfd-master", "app.kubernetes.io/name=node-feature-discovery,role=master")
+#: Why pods cannot be made mostly stands in the Deployment's status already, with this reason; then an event says nothing more.
+_REFUSED = "FailedCreate"
+_NEXT = "see its pods, their events and their logs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Controller:
+    """A Deployment of ours that is not up. pod: the one that tells why, None where every pod that it has is ready."""
+
+    name: str
+    namespace: str
+    #: As its status tells it: "0 of 1 pods".
+    lacking: str
+    pod: PodFacts | None
+
+    def __str__(self) -> str:
+        return f"Deployment {self.name}: {self.lacking}"
+
+    def moves(self, nodes: c.Mapping[str, NodeFacts]) -> bool:
+        """Its node is away: Kubernetes makes the pod anew on another one after five minutes (tolerationSeconds of not-ready and unreachable)."""
+        return self.pod is not None and bool(self.pod.node) and not (self.pod.node in nodes and nodes[self.pod.node].ready)
+
+
+def lacking(client: Client) -> list[Controller]:
+    """One request where all are up. Another deployer's NFD is not ours to judge."""
+    selector = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
+    found = []
+    for item in client.list(client.resource("apps/v1", "Deployment"), label_selector=selector).items:
+        ours = parts.role_of(item["spec"]["template"]) in (parts.NFD_MASTER, parts.NFD_GC)
+        verdict = workloads.deployment(item) if ours and item["spec"].get("replicas", 1) else READY
+        if verdict != READY:
+            metadata, labels = item["metadata"], item["spec"]["selector"].get("matchLabels") or {}
+            pods = _pods(client, ",".join(f"{key}={value}" for key, value in labels.items()), metadata["namespace"])
+            found.append(Controller(metadata["name"], metadata["namespace"], verdict.reason, _telling(pod for pod in pods if not pod.ready)))
+    return sorted(found, key=lambda one: one.name)
+
+
+def faults(client: Client, controllers: c.Iterable[Controller]) -> list[Fault]:
+    """Why each is not up, as its pod tells it, or, where it has none, what should have made one."""
+    found = []
+    for one in controllers:
+        why, tail = one.lacking, ""
+        try:
+            if one.pod is not None:
+                why, tail = _cause(client, one.pod)
+            elif _REFUSED not in one.lacking and (event := causes.event_of_replica_sets(client, f"{one.name}-", one.namespace)):
+                why = f"{one.lacking}; {event}"
+        except ApiError as error:
+            why = f"{one.lacking}; why could not be asked: {error}"
+        said = trouble.of_pod(one.pod) if one.pod is not None else None
+        next_step = hints.next_step(tail) or hints.next_step(why) or (said.next_step if said else _NEXT)
+        line = hints.telling(tail)
+        found.append(Fault(one.name, f"Deployment {one.namespace}/{one.name}", why + (f"; its log: {line}" if line else ""), next_step))
+    return found
 
 
 def master(client: Client) -> tuple[str, str]:
-    """(what is wrong with nfd-master, the tail of its log)."""
+    """(what is wrong with nfd-master, whoever has deployed it, the tail of its log)."""
     try:
-        pod = _pod(client)
+        found = (_telling(pod for pod in _pods(client, selector) if pod.role == parts.NFD_MASTER) for selector in _MASTERS)
+        pod = next((pod for pod in found if pod is not None), None)
         if pod is None:
-            return f"no pod of nfd-master is in the cluster{_event(client)}", ""
-        found = trouble.of_pod(pod)
-        return f"nfd-master: {found.reason if found else 'it runs' if pod.ready else 'it is not ready'}", _log(client, pod)
+            event = causes.event_of_replica_sets(client, "nfd-master")
+            return f"no pod of nfd-master is in the cluster{': ' if event else ''}{event}", ""
+        why, tail = _cause(client, pod)
+        return f"nfd-master: {why}", tail
     except HwaccelError as error:
         return f"nfd-master could not be asked: {error}", ""
 
 
-def _pod(client: Client) -> PodFacts | None:
-    resource = client.resource("v1", "Pod")
-    for selector in _SELECTORS:
-        found = [pod for pod in map(reduce_pod, client.list(resource, label_selector=selector).items) if pod.role == parts.NFD_MASTER]
-        if found:
-            return max(found, key=lambda pod: (not pod.ready, pod.created))
-    return None
+def _pods(client: Client, selector: str, namespace: str = "") -> list[PodFacts]:
+    return [reduce_pod(item) for item in client.list(client.resource("v1", "Pod"), namespace, label_selector=selector).items]
 
 
-def _event(client: Client) -> str:
-    """Why its Deployment has made no pod."""
-    events = client.list(client.resource("v1", "Event"), field_selector="involvedObject.kind=ReplicaSet,type=Warning").items
-    told = [event for event in events if "nfd-master" in str((event.get("involvedObject") or {}).get("name"))]
-    return f": {' '.join(str(told[-1].get('message')).split())[:400]}" if told else ""
+def _telling(pods: t.Iterable[PodFacts]) -> PodFacts | None:
+    return max(pods, key=lambda pod: (not pod.deleting, not pod.ready, pod.created), default=None)
 
 
-def _log(client: Client, pod: PodFacts) -> str:
-    container: t.Any = pod.containers[0] if pod.containers else None
-    if container is None:
-        return ""
-    texts = []
-    for previous in (True, False) if container.restarts else (False,):
-        try:
-            texts.append(client.logs(pod.namespace, pod.name, container.name, previous=previous, tail_lines=_TAIL_LINES).strip())
-        except HwaccelError:
-            continue
-    return "\n".join(texts)
+def _cause(client: Client, pod: PodFacts) -> tuple[str, str]:
+    """(what is wrong with a pod, the tail of its log, "" where no container has run)."""
+    found = trouble.of_pod(pod)
+    why = found.reason if found else "it runs" if pod.ready else "it is not ready"
+    ran = next((item.name for item in (*pod.inits, *pod.containers) if item.restarts or item.state in ("running", "terminated")), "")
+    told = ran or pod.unschedulable or any(item.message for item in (*pod.inits, *pod.containers))
+    event = "" if told else causes.event_of_pod(client, pod)
+    return f"{why}; {event}" if event else why, causes.log_tail(client, pod, ran)

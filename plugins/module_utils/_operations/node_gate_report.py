@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import collections
 import collections.abc as c
-import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, pods, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
 
@@ -27,11 +26,6 @@ if t.TYPE_CHECKING:
 
 STATES = (chain.PASSED, chain.WAITING, chain.FAILED, chain.UNKNOWN)
 _NAMED = 3
-_TAIL_LINES = 20
-_LONGEST_TAIL = 4000
-#: Credentials in a URL, as proxies and package mirrors have them in driver logs.
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
 
 Verdicts = c.Mapping[str, Verdict]
 
@@ -90,7 +84,7 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
     for _rank, name in chosen:
         verdict = gate.verdicts[name]
         told = _reason(verdict, gate, client) if client is not None else verdict.reason
-        tail = log_tail(client, verdict) if client is not None and verdict.state == chain.FAILED else ""
+        tail = causes.log_tail(client, verdict.pod, verdict.container) if client is not None and verdict.state == chain.FAILED else ""
         if client is not None and verdict.observer and verdict.state == chain.UNKNOWN:
             # Of all such nodes the cause is one and the same.
             observer = observer or node_gate_nfd.master(client)
@@ -103,63 +97,16 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
     return rows
 
 
-def log_tail(client: Client, verdict: Verdict) -> str:
-    """The last lines of the container that tells why, and of its run before, where it was restarted."""
-    pod, container = verdict.pod, verdict.container
-    if pod is None or not container:
-        return ""
-    facts = next((item for item in (*pod.inits, *pod.containers) if item.name == container), None)
-    texts = []
-    for previous in (True, False) if facts is not None and facts.restarts else (False,):
-        try:
-            text = client.logs(pod.namespace, pod.name, container, previous=previous, tail_lines=_TAIL_LINES).strip()
-        except HwaccelError as error:
-            text = f"(no log: {error})"
-        if text and text not in texts:
-            texts.append(text)
-    return _URL_CREDENTIALS.sub("***", "\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]
-
-
 def _reason(verdict: Verdict, gate: Gate, client: Client) -> str:
     """Where no container has a log, the events of the pod, or of the DaemonSets that should have made one, say more."""
     told_by_kubelet = verdict.pod is not None and any(item.message for item in (*verdict.pod.inits, *verdict.pod.containers))
     if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
         return verdict.reason
     try:
-        event = _pod_event(client, verdict.pod) if verdict.pod is not None else _daemon_set_event(client, gate.settings.namespace)
+        event = causes.event_of_pod(client, verdict.pod) if verdict.pod is not None else causes.event_of_lagging_daemon_set(client, gate.settings.namespace)
     except HwaccelError as error:
         event = f"events could not be read: {error}"
     return f"{verdict.reason}; {event}" if event and event not in verdict.reason else verdict.reason
-
-
-def _pod_event(client: Client, pod: PodFacts) -> str:
-    return _latest(client.list(client.resource("v1", "Event"), pod.namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning").items)
-
-
-def _daemon_set_event(client: Client, namespace: str) -> str:
-    """Why a DaemonSet that lacks pods now could not make one. Events outlive their cause by an hour: those of all others would mislead."""
-    resource = client.resource("apps/v1", "DaemonSet")
-    lagging = set()
-    for item in client.list(resource, namespace).items:
-        status = item.get("status") or {}
-        if int(status.get("currentNumberScheduled") or 0) < int(status.get("desiredNumberScheduled") or 0):
-            lagging.add(item["metadata"]["uid"])
-    if not lagging:
-        return ""
-    found = client.list(client.resource("v1", "Event"), namespace, field_selector="involvedObject.kind=DaemonSet,type=Warning").items
-    return _latest([event for event in found if (event.get("involvedObject") or {}).get("uid") in lagging])
-
-
-def _latest(events: list[dict[str, t.Any]]) -> str:
-    def when(event: dict[str, t.Any]) -> str:
-        return str(event.get("lastTimestamp") or event.get("eventTime") or "")
-
-    if not events:
-        return ""
-    event = max(events, key=when)
-    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
-    message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
-    return f"{event.get('reason')}: {message[:400]}"
 
 
 def pool_rows(gate: Gate) -> list[dict[str, t.Any]]:
@@ -201,18 +148,23 @@ def _driver(gate: Gate, name: str) -> str:
     return known or ((pod.driver_version or pods.image_tag(pod.image).partition("-")[0]) if pod is not None else "")
 
 
-def failure(gate: str, verdicts: Verdicts, plan: Plan, told: list[dict[str, t.Any]], broken: ApiError | None) -> HwaccelError | None:
-    """None where the run may go on: no more nodes failed than are borne, and of every node something is known."""
+def failure(
+    gate: str, verdicts: Verdicts, plan: Plan, told: list[dict[str, t.Any]], broken: ApiError | None, controllers: list[Fault],
+) -> HwaccelError | None:
+    """None where the run may go on: no more nodes failed than are borne, of every node something is known, and what serves them all is up."""
     numbers = counts(verdicts)
     if broken is not None:
         why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {broken}"
         return HwaccelError(f"gate {gate} lost the cluster", broken.faults[0].where, why, "see that the API server can be reached, and run again")
+    # Nodes that miss what it does for them have told it already.
+    controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in told)]
     if plan.within:
-        return None
+        head = Fault(f"gate {gate}: what serves all nodes is not up", "", "", "repair what is named below, and run again")
+        return GateFailed([head, *controllers]) if controllers else None
     lost = f" and {numbers[chain.UNKNOWN]} are unknown" if numbers[chain.UNKNOWN] else ""
     what = f"gate {gate}: {numbers[chain.FAILED]} of {len(verdicts)} nodes failed{lost}, {plan.limit} may"
     head = Fault(what, "", "the cause is probably not theirs, so no node was quarantined", "repair what is named below, and run again")
-    return GateFailed([head, *_grouped(told)])
+    return GateFailed([head, *_grouped(told), *controllers])
 
 
 def _grouped(told: list[dict[str, t.Any]]) -> list[Fault]:

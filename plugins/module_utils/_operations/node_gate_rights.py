@@ -24,12 +24,15 @@ _Question = tuple[str, Resource, str]
 
 #: Kinds of every Kubernetes: not worth a discovery.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+_DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
 _EVENT = Resource("", "v1", "Event", "events", True)
 
 #: A mark is written on condition of what was read just before.
 _MARKING: tuple[_Question, ...] = (("get", NODE, ""), ("patch", NODE, ""))
 _LOOKING: tuple[_Question, ...] = (("list", _DAEMON_SET, ""),)
+#: In all namespaces.
+_LOOKING_AT_CONTROLLERS: tuple[_Question, ...] = (("list", _DEPLOYMENT, ""),)
 _WAITING: tuple[_Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
 #: Without these a run goes on, and its faults say less.
 _TELLING: tuple[_Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
@@ -51,13 +54,14 @@ class Lacking:
         return outcome
 
 
-def of_run(client: Client, namespace: str, *, waits: bool, marks: bool) -> Lacking:
-    """namespace: of the pods. waits: there are nodes to wait for. marks: some may be marked, freed or labelled.
+def of_run(client: Client, namespace: str, *, waits: bool, marks: bool, controllers: bool) -> Lacking:
+    """namespace: of the pods. waits: there are nodes to wait for. marks: some may be marked, freed or labelled. controllers: Deployments are looked at.
 
-    A fleet that has passed, with nothing to mark, costs one request.
+    A fleet that has passed, with nothing to mark, costs one request, and one more for Deployments.
     """
     needed = (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ()))
-    return Lacking(_missing(client, namespace, needed), _missing(client, namespace, _TELLING if waits else ()))
+    everywhere = _missing(client, "", _LOOKING_AT_CONTROLLERS if controllers else ())
+    return Lacking((*_missing(client, namespace, needed), *everywhere), _missing(client, namespace, _TELLING if waits else ()))
 
 
 def of_marking(client: Client) -> Lacking:

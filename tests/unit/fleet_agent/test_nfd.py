@@ -40,6 +40,13 @@ def reads(world, path):
     return sum((method, asked) == ("GET", path) for _user, method, asked, _body in world.api.requests)
 
 
+def test_a_machine_without_pci_devices_is_no_fault(world):
+    world.node(gpu=None)
+    pod, item = published(world)
+    assert not [k for k in item["spec"]["labels"] if k.startswith("pci-")]
+    assert "failed to detect" not in log(pod.main[0])
+
+
 @pytest.mark.parametrize(("config", "label"), [
     ("", "pci-0302_10de.present"),
     ("sources: {pci: {deviceLabelFields: [vendor]}}", "pci-10de.present"),
@@ -54,8 +61,9 @@ def test_worker_labels_gpus_by_its_configuration(world, config, label):
 
 
 def test_worker_without_its_mounts_finds_nothing_there(world):
-    _pod, item = published(world, spec=worker("sys", "os"))
+    pod, item = published(world, spec=worker("sys", "os"))
     assert not [k for k in item["spec"]["labels"] if k.startswith(("pci-", "system-"))]
+    assert "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory" in log(pod.main[0])
 
 
 def test_worker_reads_its_configuration_and_its_owner_once(world):
@@ -91,6 +99,15 @@ def test_worker_without_a_right_ends_with_its_name(world, forbidden, config, wor
 def test_worker_without_a_node_name_ends(world):
     pod, _item = published(world, spec=worker("NODE_NAME"))
     assert "NODE_NAME environment variable not set" in log(pod.main[0])
+
+
+def test_a_garbage_collector_without_its_rights_complains_and_is_healthy(world):
+    """Healthz in pkg/nfd-gc/nfd-gc.go answers "ok" whatever else goes on."""
+    world.api.forbidden.append(r"GET /api/v1/nodes")
+    probe = {"httpGet": {"path": "/healthz", "port": 8080}}
+    pod = world.pod(world.node(), {"containers": [{"name": "gc", "image": NFD, "command": ["nfd-gc"], "readinessProbe": probe}]})
+    world.until(lambda: "failed to list *v1.Node" in log(pod.main[0]))
+    world.until(lambda: pod.main[0].ready)
 
 
 FOUND = {"flags": {}, "attributes": {"kernel.version": {"elements": {"full": "6.8.0-106-generic", "major": "6"}}},

@@ -9,12 +9,13 @@ import collections.abc as c
 import copy
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Event, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 RESOURCES = {kind: Resource("", "v1", kind, kind.lower() + "s", kind != "Node") for kind in ("Node", "Pod", "Event")}
-RESOURCES["DaemonSet"] = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+RESOURCES |= {kind: Resource("apps", "v1", kind, kind.lower() + "s", True) for kind in ("DaemonSet", "Deployment")}
 
 Obj = dict[str, t.Any]
 Step = c.Callable[["FakeCluster"], None]
@@ -72,7 +73,8 @@ class FakeCluster:
 
     def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False) -> Page:
         wanted = dict(part.split("=") for part in field_selector.split(",") if part)
-        items = list(self.objects[resource.kind].values())
+        labels = selectors.parse(label_selector)
+        items = [item for item in self.objects[resource.kind].values() if selectors.matches(labels, item["metadata"].get("labels") or {})]
         if uid := wanted.get("involvedObject.uid"):
             items = [item for item in items if item["involvedObject"]["uid"] == uid]
         if kind := wanted.get("involvedObject.kind"):

@@ -34,11 +34,12 @@ def node(**labels: str) -> Obj:
     ("driver", True, [node()], healthy("training-0"), LOOKING),
     ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
     ("driver", False, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
+    ("features", True, [node()], [], [*LOOKING, ("list", "deployments", "")]),
     ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING),
     ("devices", False, [training(0)], [], LOOKING + WAITING + TELLING),
     ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING),
     ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LOOKING + MARKING),
-], ids=["passed", "waits", "waits for what may be labelled", "devices", "marks nothing", "no node is known yet", "to be freed"])
+], ids=["passed", "waits", "waits for what may be labelled", "features", "devices", "marks nothing", "no node is known yet", "to be freed"])
 def test_check_mode_asks_for_what_the_run_would_use(
     clock: Clock, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], asked: list[tuple[str, str, str]]
 ) -> None:

@@ -56,8 +56,10 @@ def worker(proc: Any) -> Process:
         while True:
             yield Sleep(proc.clock.delay("pci_discovery"))
             features = nfd_features.discover(proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources"))
-            if not proc.view.is_folder("/host-sys") and not nfd_features.pci_devices(proc.view):
-                proc.say('E pci.go] "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"')
+            # Every /sys has this folder, here also that of a machine without PCI devices, which lacks the other.
+            if "pci.device" in features["instances"] and not proc.view.is_folder("/host-sys/devices"):
+                told = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
+                proc.say(f'E nfd-worker.go] "feature discovery failed" err="{told}" source="pci"')
             found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
             if not core.get("noPublish") and proc.option("no-publish") != "true":
                 yield from _publish(proc, node, features, found, owners)
@@ -171,11 +173,14 @@ def gc(proc: Any) -> Process:
         gone.append(name)
         task_host.changed()
 
+    synced = False
+
     def on_error(error: Exception | None) -> None:
+        # Its health answers "ok" whatever it may or may not do (Healthz in nfd-gc.go).
+        nonlocal synced
+        synced = synced or error is None
         if error:
             proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}"\n')
-        proc.container.healthy = error is None
-    proc.container.healthy = False
     informer = Informer(proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error)
     informer.start()
     proc.container.beside.append(informer.stop)
@@ -184,7 +189,7 @@ def gc(proc: Any) -> Process:
     while True:
         while gone:
             yield from _forget(proc, gone.pop())
-        if proc.container.healthy and waited >= interval:
+        if synced and waited >= interval:
             waited = 0.0
             yield from _collect(proc, nodes)
         yield Poll(2, proc.host) if waited < interval else Sleep(1)

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster tells of a cause beyond the facts that a gate keeps: events, and the tails of logs. Each costs a request.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+
+_TAIL_LINES = 20
+_LONGEST_TAIL = 4000
+#: Credentials in a URL, as proxies and package mirrors have them in driver logs.
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
+
+
+def log_tail(client: Client, pod: PodFacts | None, container: str) -> str:
+    """The last lines of a container, and of its run before, where it was restarted; "" where there is no container to ask about."""
+    if pod is None or not container:
+        return ""
+    facts = next((item for item in (*pod.inits, *pod.containers) if item.name == container), None)
+    texts = []
+    for previous in (True, False) if facts is not None and facts.restarts else (False,):
+        try:
+            text = client.logs(pod.namespace, pod.name, container, previous=previous, tail_lines=_TAIL_LINES).strip()
+        except HwaccelError as error:
+            text = f"(no log: {error})"
+        if text and text not in texts:
+            texts.append(text)
+    return _URL_CREDENTIALS.sub("***", "\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]
+
+
+def event_of_pod(client: Client, pod: PodFacts) -> str:
+    return _latest(client.list(client.resource("v1", "Event"), pod.namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning").items)
+
+
+def event_of_lagging_daemon_set(client: Client, namespace: str) -> str:
+    """Why a DaemonSet that lacks pods now could not make one. Events outlive their cause by an hour: those of all others would mislead."""
+    resource = client.resource("apps/v1", "DaemonSet")
+    lagging = set()
+    for item in client.list(resource, namespace).items:
+        status = item.get("status") or {}
+        if int(status.get("currentNumberScheduled") or 0) < int(status.get("desiredNumberScheduled") or 0):
+            lagging.add(item["metadata"]["uid"])
+    return _latest_of(client, namespace, "DaemonSet", lambda owner: owner.get("uid") in lagging) if lagging else ""
+
+
+def event_of_replica_sets(client: Client, deployment: str, namespace: str = "") -> str:
+    """Why a Deployment has made no pod: its ReplicaSets' names begin with its own."""
+    return _latest_of(client, namespace, "ReplicaSet", lambda owner: str(owner.get("name")).startswith(deployment))
+
+
+def _latest_of(client: Client, namespace: str, kind: str, fits: c.Callable[[dict[str, t.Any]], bool]) -> str:
+    found = client.list(client.resource("v1", "Event"), namespace, field_selector=f"involvedObject.kind={kind},type=Warning").items
+    return _latest([event for event in found if fits(event.get("involvedObject") or {})])
+
+
+def _latest(events: list[dict[str, t.Any]]) -> str:
+    def when(event: dict[str, t.Any]) -> str:
+        return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+    if not events:
+        return ""
+    event = max(events, key=when)
+    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
+    message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
+    return f"{event.get('reason')}: {message[:400]}"
