@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.tests.live.support import predictions
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
@@ -51,21 +52,6 @@ def allocatable(sandbox: Sandbox) -> dict[str, str]:
     return {one["metadata"]["name"]: one["status"]["allocatable"].get("nvidia.com/gpu", "0") for one in nodes}
 
 
-def actions(run: t.Any) -> dict[str, list[tuple[str, str, str, str]]]:
-    """By set: what was done, or would be done, with each object."""
-    found = {}
-    for task in run.tasks:
-        if task["action"].endswith("manifest_set") and task["outcome"] != "skipped":
-            rows = task["result"]["objects"]
-            found[task["name"]] = sorted((one["action"], one["kind"], one["namespace"], one["name"]) for one in rows)
-    return found
-
-
-def marks(run: t.Any) -> dict[str, dict[str, list[str]]]:
-    """By gate: the nodes that were marked, or would be, by kind of mark."""
-    return {one["gate"]: {kind: one[kind] for kind in ("quarantined", "released", "switched")} for one in run.results("node_gate")}
-
-
 @contextlib.contextmanager
 def hidden(*files: pathlib.Path) -> c.Iterator[None]:
     """Whoever asks for these files meanwhile finds none."""
@@ -88,7 +74,7 @@ def first(make_sandbox: MakeSandbox) -> dict[str, t.Any]:
     with hidden(sandbox.layout.fleet, sandbox.layout.record):
         planned = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
         written = audit.our_writes()
-        done = playbook("site", {"one": variables(sandbox)})
+        done = playbook("site", {"one": variables(sandbox)}, "--diff")
     return {"sandbox": sandbox, "before": before, "planned": planned, "written": written, "done": done}
 
 
@@ -99,30 +85,36 @@ def test_check_mode_writes_nothing_and_marks_what_it_assumes(first: dict[str, t.
 
 
 def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
-    predicted, done = actions(first["planned"]), actions(first["done"])
-    assert predicted.keys() == done.keys()
-    assert len(done) == 3
-    for name, rows in done.items():
-        assert predicted[name] == rows, name
-    assert marks(first["planned"]) == marks(first["done"])
-    assert marks(first["done"])["driver"]["switched"] == ["training-0", "training-1", "training-2"]
+    assert predictions.differences(first["planned"], first["done"]) == []
+    assert len(predictions.actions(first["done"])) == 3
+    assert predictions.marks(first["done"])["driver"]["switched"] == ["training-0", "training-1", "training-2"]
 
 
-def holds(whole: t.Any, part: t.Any) -> bool:
-    """Whether all that was rendered is in what the server would store, which adds defaults and labels of the set."""
-    if isinstance(part, dict):
-        return isinstance(whole, dict) and all(key in whole and holds(whole[key], value) for key, value in part.items())
-    if isinstance(part, list):
-        return isinstance(whole, list) and len(whole) == len(part) and all(map(holds, whole, part))
-    return bool(whole == part)
+def test_what_check_mode_cannot_know_of_undeclared_pools_is_marked(make_sandbox: MakeSandbox) -> None:
+    """GPUs are known once NFD has seen the nodes, of two container runtimes at that."""
+    machine = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
+    sandbox = make_sandbox({"time_scale": 0.02, "pools": [
+        {"name": "training", "count": 2, "labels": {"pool": "training"}, **machine},
+        {"name": "inference", "count": 1, "labels": {"pool": "inference"}, "container_runtime": "cri-o://1.34.1", **machine},
+        {"name": "general", "count": 1},
+    ]})
+    undeclared = [{"name": name, "selector": f"pool={name}"} for name in ("training", "inference")]
+    hosts = {"one": variables(sandbox, hwaccel_pools=undeclared)}
+    planned = playbook("site", hosts, "--check", "--diff", warnings=["no node to judge"])
+    done = playbook("site", hosts, "--diff")
+    assert (planned.rc, done.rc) == (0, 0), planned.stdout + done.stdout
+    assert predictions.marks(done)["driver"]["switched"] == ["inference-0", "training-0", "training-1"]
+    names = {name for _kind, _namespace, name in predictions.shown(done)}
+    assert {"nvidia-container-toolkit-containerd", "nvidia-container-toolkit-cri-o"} <= names
+    created = r"done: .*: created DaemonSet \S+"
+    assert predictions.unmarked(planned, done, {
+        r"pool (\S+): driver DaemonSets and labels nvidia\.com/gpu\.deploy\.\*": [created + " nvidia-driver-{0}-.*", r"done: gate driver: switched {0}-\d+"],
+        "container toolkits, until feature_discovery has seen the nodes of default, inference, training": [created + " nvidia-container-toolkit-.*"],
+    }) == []
 
 
 def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
-    shown = {}
-    for result in first["planned"].results("manifest_set"):
-        for entry in result["diff"]:
-            one = entry["after"]
-            shown[one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]] = one
+    shown = predictions.shown(first["planned"])
     machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
     platform = {"hwaccel_distribution": "kubernetes", "hwaccel_kubernetes_version": "1.36"}
     pools = [POOLS[0] | {"machines": machines}]
@@ -131,7 +123,7 @@ def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any]
     written = [one for path in (tmp_path / "one").iterdir() for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
     rendered = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in written}
     assert rendered.keys() == shown.keys()
-    assert [key for key, one in rendered.items() if not holds(shown[key], one)] == []
+    assert [key for key, one in rendered.items() if not predictions.holds(shown[key], one)] == []
 
 
 def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
