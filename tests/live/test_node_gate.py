@@ -85,6 +85,30 @@ def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any
     assert [entry for entry in writes(sandbox.audit_log, size) if "nodes" in entry] == []
 
 
+def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Client) -> None:
+    rbac, name = "rbac.authorization.k8s.io", "gate-reader"
+    rules = [{"apiGroups": ["", "apps"], "resources": ["nodes", "pods", "daemonsets", "events"], "verbs": ["get", "list"]}]
+    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    binding = {
+        "apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name}, "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
+    }
+    for made in (role, binding):
+        client.create(made, client.resource(made["apiVersion"], made["kind"]))
+    assert gate(client).values["nodes"]["passed"] == COUNT
+    reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": name})
+    size = sandbox.audit_log.stat().st_size
+    assert gate(reader, check_mode=True).failure is None, "a fleet that has passed needs no write"
+    # Nobody has made this namespace: all nodes wait for pods.
+    refused = gate(reader, check_mode=True, namespace="nowhere")
+    assert [(one["verb"], one["resource"], one["namespace"]) for one in refused.values["missing_rights"]] == [
+        ("get", "pods/log", "nowhere"), ("patch", "nodes", ""), ("watch", "nodes", ""), ("watch", "pods", "nowhere"),
+    ]
+    assert "the right to patch nodes is missing (cluster-wide)" in str(refused.failure)
+    assert gate(client, check_mode=True, namespace="nowhere").failure is None
+    assert {entry.rpartition("/")[2] for entry in writes(sandbox.audit_log, size)} == {"selfsubjectaccessreviews"}
+
+
 def test_a_driver_that_does_not_load_is_told_with_its_log_and_kept_apart(sandbox: t.Any, client: Client) -> None:
     sandbox.add_fault("driver_load_failure", node="gpu-1")
     sandbox.reboot("gpu-1")
