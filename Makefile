@@ -28,7 +28,7 @@ lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
 bench: tree ## One table: requests, CPU and wall time beside kubernetes.core in the same run
 	@$(IN) core-2.19 -- python tests/bench/bench.py
 
-soak: tree ## Repetitions, kills, a thousand nodes, a fresh machine: hours
+soak: tree ## site on every mutation, a thousand nodes, the bench on them, a fresh machine: hours
 	@$(PY) tests/tools/check.py soak
 
 tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)

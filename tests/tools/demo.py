@@ -5,21 +5,28 @@
 
 demo.py up [--fleet FILE]      ansible-playbook hwaccel.gpu.demo
 demo.py down                   takes the sandbox away again
-demo.py twice [--fleet FILE]   for the tests: up, up again (nothing may change or be written), down (nothing may be left)
+demo.py twice [--fleet FILE]   for the tests: up (the table is right), up again (nothing may change or be written), down (nothing may be left)
+   --installed                 ... of the collection's tarball, installed by itself, and from another working directory
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 
+import demo_output
 import environments
+import tarball
+import yaml
 
 RECAP = re.compile(r"^\S+\s+:\s+ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 REMOVE = [
@@ -52,7 +59,7 @@ def playbook(*arguments: str) -> tuple[int, str]:
 def up(fleet: str | None) -> tuple[int, str]:
     if not (environments.cache_folder() / "components").is_dir():
         print("First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.", flush=True)
-    return playbook("hwaccel.gpu.demo", *(["-e", json.dumps({"demo_fleet": str(pathlib.Path(fleet).resolve())})] if fleet else []))
+    return playbook("hwaccel.gpu.demo", *(["-e", json.dumps({"demo_fleet": fleet})] if fleet else []))
 
 
 def down() -> int:
@@ -68,6 +75,24 @@ def down() -> int:
         print(f"Gone: the sandbox and its state. Kept: the cache in {environments.cache_folder()}")
     del text
     return status
+
+
+@contextlib.contextmanager
+def from_tarball() -> Iterator[None]:
+    """Playbooks run from the tarball, without a way to what only the checkout has."""
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = tarball.only(tarball.install(tarball.build(scratch)))
+        os.environ.clear()
+        os.environ.update(environment)
+        with contextlib.chdir(scratch):
+            yield
+
+
+def output_faults(text: str, fleet: str | None) -> list[str]:
+    file = pathlib.Path(fleet) if fleet else environments.TREE / "roles" / "sandbox" / "files" / "fleet.yml"
+    pools = yaml.safe_load(file.read_text(encoding="utf-8"))["pools"]
+    declared = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))["demo_pools"]
+    return demo_output.faults(text, pools, set() if fleet else {pool["name"] for pool in declared})
 
 
 def writes(mark: int) -> list[str]:
@@ -87,13 +112,14 @@ def twice(fleet: str | None) -> int:
         if status:
             print(f"FAULT: the first run ended with {status}")
             return 1
+        faults = output_faults(text, fleet)
         audit = next(state_folder().glob("sandbox/*/audit.log"))
         mark, began = audit.stat().st_size, time.monotonic()
         status, text = up(fleet)
         changed = sum(int(found[0]) for found in RECAP.findall(text))
         written = writes(mark)
         print(f"second run: {time.monotonic() - began:.0f} s, changed={changed}, {len(written)} writes")
-        faults = [f"the second run ended with {status}"] if status or not RECAP.search(text) else []
+        faults += [f"the second run ended with {status}"] if status or not RECAP.search(text) else []
         faults += [f"the second run says changed={changed}"] if changed else []
         faults += [f"the second run wrote {line}" for line in written]
     finally:
@@ -108,10 +134,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The demo")
     parser.add_argument("action", choices=["up", "down", "twice"])
     parser.add_argument("--fleet", help="a fleet file instead of the default fleet")
+    parser.add_argument("--installed", action="store_true", help="of the collection's tarball, only with twice")
     arguments = parser.parse_args()
+    fleet = arguments.fleet and str(pathlib.Path(arguments.fleet).resolve())
     if arguments.action == "down":
         return down()
-    return twice(arguments.fleet) if arguments.action == "twice" else up(arguments.fleet)[0]
+    if arguments.action == "up":
+        return up(fleet)[0]
+    with from_tarball() if arguments.installed else contextlib.nullcontext():
+        return twice(fleet)
 
 
 if __name__ == "__main__":

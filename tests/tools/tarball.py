@@ -16,22 +16,40 @@ LIMIT = 20 * 1024 * 1024
 UNWANTED = (".build", ".git/", "__pycache__", ".pyc", "tests/output", ".ci/")
 
 
+def only(collections: str) -> dict[str, str]:
+    """The environment in which Ansible sees no collection but those in this folder: it looks for them on the path of Python modules too."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"ANSIBLE_COLLECTIONS_PATH": collections}
+
+
 def ansible(*command: str, collections: str | None = None) -> str:
-    given = dict(os.environ) | ({"ANSIBLE_COLLECTIONS_PATH": collections} if collections else {})
+    given = only(collections) if collections else None
     return subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout
+
+
+def build(folder: str) -> pathlib.Path:
+    """The tarball of the collection in the working directory."""
+    ansible("ansible-galaxy", "collection", "build", "--output-path", folder)
+    (tarball,) = pathlib.Path(folder).glob("*.tar.gz")
+    return tarball
+
+
+def install(tarball: pathlib.Path) -> str:
+    """A folder of collections with nothing but this one, beside the tarball."""
+    folder = str(tarball.with_name("installed"))
+    # Where it sees the checkout, it finds the collection installed and does nothing.
+    ansible("ansible-galaxy", "collection", "install", str(tarball), "--offline", "-p", folder, collections=folder)
+    return folder
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
-        ansible("ansible-galaxy", "collection", "build", "--output-path", scratch)
-        (tarball,) = pathlib.Path(scratch).glob("*.tar.gz")
+        tarball = build(scratch)
         with tarfile.open(tarball) as archive:
             names = archive.getnames()
         unwanted = [name for name in names if any(part in name for part in UNWANTED)]
         assert not unwanted, f"in the tarball, but not meant for it: {unwanted}; see build_ignore in galaxy.yml"
         assert tarball.stat().st_size < LIMIT, f"{tarball.name} has {tarball.stat().st_size} bytes, more than {LIMIT}"
-        installed = f"{scratch}/installed"
-        ansible("ansible-galaxy", "collection", "install", str(tarball), "--offline", "-p", installed)
+        installed = install(tarball)
         listed = ansible("ansible-doc", "--list", "hwaccel.gpu", collections=installed)
         modules = [line.split()[0] for line in listed.splitlines() if line.startswith("hwaccel.gpu.")]
         expected = sorted(f"hwaccel.gpu.{path.stem}" for path in pathlib.Path("plugins/modules").glob("*.py") if path.stem != "__init__")

@@ -9,6 +9,7 @@ import importlib
 import os
 import pathlib
 import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -119,10 +120,79 @@ def test_counts_of_a_pytest_run(load, text: str, status: int, expected: dict[str
     assert load("check").count(jobs.Job("unit", "demo", jobs.pytest("tests/unit")), text, status) == expected
 
 
+def test_what_a_soak_measures_is_in_its_log_also_when_it_passes(load, tmp_path: pathlib.Path) -> None:
+    (job,) = [job for job in load("jobs").SOAK if job.name == "live slow"]
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra\nmarkers =\n  slow: minutes\n")
+    (tmp_path / "test_it.py").write_text("import pytest\n\n@pytest.mark.slow\ndef test_it():\n    print('site on 1,000 nodes: 300 s')\n")
+    command = [sys.executable, *("test_it.py" if part == "tests/live" else part for part in job.command[1:])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "site on 1,000 nodes: 300 s" in done.stdout.splitlines()
+    assert load("check").count(job, done.stdout, done.returncode) == {"passed": 1}
+
+
 def test_other_jobs_count_as_one(load) -> None:
     job = load("jobs").Job("ruff", "dev", ("ruff", "check"))
     assert load("check").count(job, "12 passed in 3 s", 0) == {"passed": 1}
     assert load("check").count(job, "12 passed in 3 s", 1) == {"failed": 1}
+
+
+FLEET = [{"count": 8, "kernel": "6.8.0-134-generic", "gpu": {"count": 8}}, {"count": 4, "kernel": "6.8.0-134-generic"}]
+
+
+@pytest.fixture
+def demo_lines(tmp_path: pathlib.Path) -> list[str]:
+    """What a run on FLEET says at its end."""
+    (tmp_path / "audit.log").touch()
+    (tmp_path / "kubeconfig").touch(mode=0o600)
+    return [
+        "pool      nodes  kernel             driver     GPUs expected  GPUs seen  gates passed               time  remark",
+        "--------  -----  -----------------  ---------  -------------  ---------  -------------------------  ----  ---------",
+        "cpu       4      6.8.0-134-generic             0              0          features                   9 s   simulated",
+        "training  8      6.8.0-134-generic  595.91.07  64             64         features, driver, devices  16 s  simulated",
+        "",
+        f"KUBECONFIG={tmp_path}/kubeconfig",
+        f"AUDIT_LOG={tmp_path}/audit.log",
+    ]
+
+
+def as_ansible_shows(lines: list[str]) -> str:
+    return "\n".join(["TASK [Summary | Show the fleet] ***", "sandbox:", *lines, "ok: [sandbox]", "", "PLAY RECAP ***", ""])
+
+
+def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str]) -> None:
+    assert load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"}) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told", "instead", "fault"),
+    [
+        (0, "GPUs seen", "GPUs felt", "the table's columns are"),
+        (0, "pool ", "-", "the table's columns are missing"),
+        (2, "cpu ", "cpus", ""),
+        (3, "training", "teaching", "the table has no pool training"),
+        (3, "  8  ", "  7  ", "nodes, kernels and GPUs of the pools are"),
+        (3, "64             64", "0              0 ", "nodes, kernels and GPUs of the pools are"),
+        (3, "64         features", "63         features", "GPUs seen of pool training is '63', not '64'"),
+        (3, "driver, devices", "driver         ", "gates passed of pool training is 'features, driver', not 'features, driver, devices'"),
+        (3, "16 s", "    ", "time of pool training is ''"),
+        (3, "simulated", "", "remark of pool training is '', not 'simulated'"),
+        (5, "KUBECONFIG=", "", "KUBECONFIG names nothing"),
+        (6, "audit.log", "other.log", "AUDIT_LOG names"),
+    ],
+)
+def test_what_the_demo_says_wrong_is_a_fault(load, demo_lines: list[str], line: int, told: str, instead: str, fault: str) -> None:
+    assert told in demo_lines[line]
+    demo_lines[line] = demo_lines[line].replace(told, instead)
+    found = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
+    assert [text for text in found if text.startswith(fault)] if fault else found == []
+
+
+def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(load, demo_lines: list[str], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kubeconfig").chmod(0o644)
+    del demo_lines[2]
+    shown, mode = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
+    assert shown.startswith("nodes, kernels and GPUs of the pools are")
+    assert mode == f"{tmp_path}/kubeconfig has the mode 644, not 600"
 
 
 def test_every_job_waits_for_jobs_of_its_suite(load) -> None:

@@ -1,0 +1,61 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make demo` says at its end, held against the fleet: the table of pools, and where the cluster's files are."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import typing as t
+
+COLUMNS = ["pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark"]
+KUBECONFIG_MODE = 0o600
+
+
+def faults(text: str, pools: list[dict[str, t.Any]], declared: set[str]) -> list[str]:
+    """What is wrong with the output of a run.
+
+    pools: of a fleet file, each with count, kernel, and gpu.count where it has GPUs; they differ in these, for the table may name them otherwise.
+    declared: the names of pools that the inventory gave, and that the table has to have.
+    """
+    lines = text.splitlines()
+    return [*_table_faults(_table(lines), pools, declared), *_file_faults(lines)]
+
+
+def _table(lines: list[str]) -> list[dict[str, str]]:
+    """The rows by column; the rule below the header tells where columns begin."""
+    first = next((number for number, line in enumerate(lines) if re.match("pool +nodes +", line)), None)
+    if first is None:
+        return []
+    header, rule, *rest = lines[first:]
+    starts = [found.start() for found in re.finditer("-+", rule)]
+    spans = list(zip(starts, [*starts[1:], None], strict=True))
+    rows = rest[: rest.index("")] if "" in rest else rest
+    return [{header[begin:end].strip(): row[begin:end].strip() for begin, end in spans} for row in rows]
+
+
+def _table_faults(rows: list[dict[str, str]], pools: list[dict[str, t.Any]], declared: set[str]) -> list[str]:
+    if not rows or list(rows[0]) != COLUMNS:
+        return [f"the table's columns are {list(rows[0]) if rows else 'missing'}, not {COLUMNS}"]
+    wanted = sorted((str(pool["count"]), pool["kernel"], str(pool["count"] * pool.get("gpu", {}).get("count", 0))) for pool in pools)
+    shown = sorted((row["nodes"], row["kernel"], row["GPUs expected"]) for row in rows)
+    found = [] if shown == wanted else [f"nodes, kernels and GPUs of the pools are {shown} in the table, {wanted} in the fleet"]
+    found += [f"the table has no pool {name}" for name in sorted(declared - {row["pool"] for row in rows})]
+    for row in rows:
+        gates = "features" if row["GPUs expected"] == "0" else "features, driver, devices"
+        right = row | {"GPUs seen": row["GPUs expected"], "gates passed": gates, "remark": "simulated"}
+        found += [f"{column} of pool {row['pool']} is {row[column]!r}, not {value!r}" for column, value in right.items() if row[column] != value]
+        found += [] if re.fullmatch(r"\d+ s", row["time"]) else [f"time of pool {row['pool']} is {row['time']!r}"]
+    return found
+
+
+def _file_faults(lines: list[str]) -> list[str]:
+    found = []
+    for name in ("KUBECONFIG", "AUDIT_LOG"):
+        told = [line.removeprefix(f"{name}=") for line in lines if line.startswith(f"{name}=")]
+        if len(told) != 1 or not pathlib.Path(told[0]).is_file():
+            found.append(f"{name} names {told or 'nothing'}, not one file that is there")
+        elif name == "KUBECONFIG" and (mode := pathlib.Path(told[0]).stat().st_mode & 0o777) != KUBECONFIG_MODE:
+            found.append(f"{told[0]} has the mode {mode:o}, not {KUBECONFIG_MODE:o}")
+    return found
