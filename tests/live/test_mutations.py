@@ -78,7 +78,8 @@ FEATURES = (
     Mutation(
         "NFD's kind is not served", "feature_discovery",
         (change("CustomResourceDefinition", "nodefeatures.nfd.k8s-sigs.io", replace("/spec/versions/0/served", False)),),
-        (r"nfd-worker|nfd-master", r"not find|not found|404"), "workers have nowhere to put what they find",
+        (r"could not find the requested resource \(post nodefeatures\.nfd\.k8s-sigs\.io\)", r"CustomResourceDefinition"),
+        "workers have nowhere to put what they find",
     ),
     Mutation(
         "worker's node selector has a typing error", "feature_discovery", (pod("DaemonSet", WORKER, nodeSelector={"kubernetes.io/os": "linus"}),),
@@ -111,7 +112,7 @@ FEATURES = (
     Mutation(
         "worker cannot see the host's devices", "feature_discovery",
         (change("DaemonSet", WORKER, named(f"{SPEC}/volumes/2", "host-sys"), replace(f"{SPEC}/volumes/2/hostPath/path", "/srv")),),
-        (r"NFD sees none", r"/host-sys/bus/pci/devices: no such file"), "the PCI bus is looked for in another place",
+        (r"NFD sees none", r"/host-sys/bus/pci/devices: no such file", r"mount the host's /sys"), "the PCI bus is looked for in another place",
     ),
     Mutation(
         "garbage collector's tag does not exist", "feature_discovery",
@@ -137,7 +138,7 @@ DRIVERS = (
     Mutation(
         "driver mounts /run/nvidia elsewhere", "driver",
         (change("DaemonSet", DRIVER, named(f"{MAIN}/volumeMounts/0", "run-nvidia"), replace(f"{MAIN}/volumeMounts/0/mountPath", "/run/nvidia-driver")),),
-        (r"/run/nvidia",), "the installer finds no place for its files",
+        (r"/run/nvidia/nvidia-driver\.pid: No such file", r"mount the host's /run/nvidia at /run/nvidia"), "the installer finds no place for its files",
     ),
     Mutation(
         "driver's tag does not exist", "driver", (change("DaemonSet", DRIVER, replace(f"{MAIN}/image", "nvcr.io/nvidia/driver:595.91.70-ubuntu24.04")),),
@@ -146,7 +147,8 @@ DRIVERS = (
     Mutation(
         "driver is for another kernel", "driver",
         (change("DaemonSet", DRIVER, replace(f"{MAIN}/image", "nvcr.io/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04")),),
-        (r"nvidia-driver-ctr", r"6\.8\.0-(45|111)-generic"), "its modules do not load here",
+        (r"its image is for kernel 6\.8\.0-111-generic, the node runs 6\.8\.0-45-generic", r"choose the image for the kernel that runs"),
+        "its modules do not load here",
     ),
     Mutation(
         "driver manager may not read its node", "driver",

@@ -83,7 +83,7 @@ def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         return features(node, pods, wanted)
     if not node.ready:
         return _not_ready(node)
-    return driver(node, pods, wanted) if gate == "driver" else devices(node, pods, wanted)
+    return _naming_kernels(driver(node, pods, wanted), node) if gate == "driver" else devices(node, pods, wanted)
 
 
 def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
@@ -265,6 +265,15 @@ def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
             next_step = "see its log, and the mount propagation of /run/nvidia: Bidirectional in the driver container, and / shared on the host"
             return Verdict(WAITING, TOOLKIT, reason, next_step, pod=toolkit, container=container.name)
     return Verdict(WAITING, TOOLKIT, "the toolkit configures the container runtime", "see its log", pod=toolkit, container=_first(toolkit))
+
+
+def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
+    """The log of a precompiled driver names the kernel that it found, and never the one that it was made for."""
+    pod, troubled = verdict.pod, verdict.state == FAILED or verdict.grace
+    kernel = parts.image_kernel(pod.image) if pod is not None and pod.role == parts.DRIVER and troubled else ""
+    if not kernel or kernel == node.kernel:
+        return verdict
+    return dataclasses.replace(verdict, reason=f"{verdict.reason}; its image is for kernel {kernel}, the node runs {node.kernel}")
 
 
 def _driver_holds(pod: PodFacts | None) -> Verdict | None:

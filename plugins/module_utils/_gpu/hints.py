@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What to do next, from lines that drivers, toolkits and CUDA leave in their logs.
 
-Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module, of modprobe and of CUDA's runtime.
+Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module, of modprobe, of CUDA's runtime, of the API server and
+its Go client, of Node Feature Discovery (v0.19.0), and our own reasons.
 Private to the collection: it can change in any release.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import re
 
 _HINTS: tuple[tuple[str, str], ...] = (
+    (r"its image is for kernel", "choose the image for the kernel that runs (see the driver table), or build in place"),
+    (r"/run/nvidia/nvidia-driver\.pid: No such file", "mount the host's /run/nvidia at /run/nvidia in the driver container"),
     (r"Key was rejected by service|Required key not available|module verification failed",
      "Secure Boot refuses the unsigned module: use a signed (precompiled) driver image, enrol its key, or switch Secure Boot off"),
     (r"nouveau", "blacklist nouveau on the host and reboot the node"),
@@ -29,6 +32,9 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"system not yet initialized|error code 802|fabric ?manager",
      "NVSwitch is not initialised: see that the fabric manager of the driver's version runs on the node"),
     (r"MountVolume\.SetUp failed", "create what the message names (ConfigMap, Secret, path of that type), or correct the pod's volume"),
+    (r"failed to detect PCI devices", "mount the host's /sys at /host-sys in the NFD worker"),
+    (r"could not find the requested resource", "see that the CustomResourceDefinition of the kind that the log names is there, and serves its version"),
+    (r"error looking up service account", "create the service account that the message names, or correct the pod's serviceAccountName"),
     (r"violates PodSecurity", "give the namespace the Pod Security level that its pods need, or leave its label to the role"),
     (r"is forbidden: User|forbidden: User", "give the pod's service account the right that the log names"),
     (r"no space left on device", "free disk space on the node"),

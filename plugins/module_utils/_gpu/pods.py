@@ -153,6 +153,12 @@ def image_tag(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
+def image_kernel(image: str) -> str:
+    """The kernel of a precompiled driver, whose tag is BRANCH-KERNEL-OS; "" of an image that builds for any."""
+    branch, *rest = image_tag(image).split("-")
+    return "-".join(rest[:-1]) if branch.isdigit() else ""
+
+
 def _statuses(specs: t.Any, statuses: t.Any) -> tuple[ContainerFacts, ...]:
     """In the order of the spec, because the kubelet's statuses can be incomplete."""
     by_name = {str(item.get("name")): item for item in _dicts(statuses)}

@@ -92,7 +92,7 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
         rows.append({
             "node": name, "pool": gate.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
             "pod": verdict.pod.name if verdict.pod else "", "container": verdict.container, "log_tail": tail,
-            "next_step": hints.next_step(tail) or hints.next_step(told) or verdict.next_step,
+            "next_step": hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
         })
     return rows
 

@@ -120,6 +120,19 @@ def test_a_refusal_is_told_in_the_server_s_words(serve, tmp_path):
     assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
 
 
+@pytest.mark.parametrize(("method", "path", "words"), [
+    ("POST", "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/ns/nodefeatures", "(post nodefeatures.nfd.k8s-sigs.io)"),
+    ("GET", "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/ns/nodefeatures/n0", "(get nodefeatures.nfd.k8s-sigs.io n0)"),
+    ("GET", "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures", "(get nodefeatures.nfd.k8s-sigs.io)"),
+    ("GET", "/api/v1/namespaces/ns", "(get namespaces ns)"),
+])
+def test_a_kind_that_is_not_served_is_told_as_client_go_does(serve, tmp_path, method, path, words):
+    server = serve([answer("404 page not found", "404 Not Found")])
+    with pytest.raises(ApiError) as caught:
+        server.api(tmp_path).request(method, path)
+    assert (caught.value.code, caught.value.message) == (404, f"the server could not find the requested resource {words}")
+
+
 @pytest.mark.parametrize("cut", [b"", OK + b"Content-Length: 10\r\n\r\nabc", OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", b"SSH-2.0\r\n"])
 def test_a_connection_that_ends_early(serve, cut):
     with pytest.raises(BROKEN):

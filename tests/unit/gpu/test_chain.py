@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Wanted, judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_kernel, reduce_pod
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
 N = "training-0"
@@ -117,6 +117,23 @@ def test_driver_gate(case: str) -> None:
     assert text in found.reason
     if state != "passed":
         assert found.reason
+
+
+@pytest.mark.parametrize(("image", "kernel"), [
+    ("mirror:5000/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04", "6.8.0-111-generic"),
+    ("nvcr.io/nvidia/driver:580-5.14.0-503.11.1.el9_5.x86_64-rhel9.5@sha256:0", "5.14.0-503.11.1.el9_5.x86_64"),
+    ("nvcr.io/nvidia/driver:580.178.04-ubuntu24.04", ""), ("nvcr.io/nvidia/driver:580", ""), ("driver@sha256:0", ""),
+])
+def test_the_kernel_of_a_precompiled_image(image: str, kernel: str) -> None:
+    assert image_kernel(image) == kernel
+
+
+def test_a_precompiled_driver_that_fails_on_another_kernel_says_for_which_it_is() -> None:
+    pods = [s.driver(N, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(N, BUSY)]
+    found = verdict("driver", s.node(N, kernel="6.8.0-45-generic"), *pods)
+    assert found.reason.endswith("; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic")
+    assert "its image" not in verdict("driver", s.node(N), *pods).reason
+    assert "its image" not in verdict("driver", s.node(N, kernel="6.8.0-45-generic"), s.driver(N, LOADING), s.validator(N, BUSY)).reason
 
 
 @pytest.mark.parametrize(("restarts", "state", "text"), [(4, "waiting", "crashed once"), (5, "waiting", "crashed twice"), (6, "failed", "crashed 3 times")])
@@ -283,6 +300,11 @@ def test_mig_that_is_being_changed_is_waited_for() -> None:
     ("Failed to allocate device vector A (error code system not yet initialized)!", "fabric manager"),
     ('daemonsets.apps is forbidden: User "system:serviceaccount:x:y" cannot list', "service account"),
     ("modprobe: ERROR: could not insert 'nvidia': Exec format error", "another kernel"),
+    ("/usr/local/bin/nvidia-driver: line 747: /run/nvidia/nvidia-driver.pid: No such file or directory", "mount the host's /run/nvidia"),
+    ('"feature discovery failed" err="failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"', "mount the host's /sys"),
+    ("the server could not find the requested resource (post nodefeatures.nfd.k8s-sigs.io)", "CustomResourceDefinition"),
+    ('error looking up service account x/absent: serviceaccount "absent" not found', "create the service account"),
+    ("crashed 3 times; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic", "choose the image"),
     ("all is well", ""),
 ])
 def test_hints_from_logs(line: str, words: str) -> None:

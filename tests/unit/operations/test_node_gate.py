@@ -423,6 +423,12 @@ def test_the_log_decides_what_to_do_next(clock: Clock) -> None:
     assert "Secure Boot" in run(settings(), cluster).values["faults"][0]["next_step"]
 
 
+def test_what_is_known_of_the_cluster_goes_before_what_the_log_guesses(clock: Clock) -> None:
+    cluster = FakeCluster([training(0, kernel="6.8.0-45-generic")], broken("training-0"), on_idle=clock.advance)
+    cluster.logs = lambda *args, **kwargs: "E: Unable to locate package linux-modules-nvidia-580-6.8.0-45-generic"  # type: ignore[method-assign]
+    assert "choose the image for the kernel that runs" in run(settings(), cluster).values["faults"][0]["next_step"]
+
+
 def test_packed_state_is_the_same_state() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/mig-1g.10gb.count": "7", "pool": "training"}
     node = s.node("training-0", allocatable=8, labels=labels, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])

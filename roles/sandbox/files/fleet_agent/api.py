@@ -125,7 +125,7 @@ class Api:
                 if answer.status < 400:
                     return dict(json.loads(answer.data)) if answer.data else {}
                 if answer.status not in (429, 500, 502, 503, 504) or attempt == tries - 1:
-                    raise _refusal(answer.status, answer.data)
+                    raise _refusal(answer.status, answer.data, method, path)
             time.sleep(pause)
             pause = min(pause * 2, 3.0)
         raise Unreachable(target)
@@ -136,7 +136,7 @@ class Api:
         parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": "300", **(query or {})}
         with self._connections.stream(self._prefix + path + "?" + urllib.parse.urlencode(parameters), headers) as (status, parts):
             if status >= 400:
-                raise _refusal(status, b"".join(parts))
+                raise _refusal(status, b"".join(parts), "GET", path)
             rest = b""
             for part in parts:
                 lines = (rest + part).split(b"\n")
@@ -146,12 +146,22 @@ class Api:
                         yield json.loads(line)
 
 
-def _refusal(status: int, data: bytes) -> ApiError:
+def _refusal(status: int, data: bytes, method: str, path: str) -> ApiError:
     try:
         answer = json.loads(data)
         return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except ValueError:
-        return ApiError(status, "", data.decode(errors="replace")[:500])
+        message = _not_served(method, path) if status == 404 and path.startswith(("/api/", "/apis/")) else data.decode(errors="replace")[:500]
+        return ApiError(status, "", message)
+
+
+def _not_served(method: str, path: str) -> str:
+    """What client-go makes of the server's "404 page not found" (NewGenericServerResponse in apimachinery's pkg/api/errors)."""
+    _root, *parts = path.strip("/").split("/")
+    group, rest = ("", parts[1:]) if path.startswith("/api/") else (f".{parts[0]}", parts[2:])
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    return f"the server could not find the requested resource ({' '.join([method.lower(), rest[0] + group, *rest[1:2]])})"
 
 
 class Informer(threading.Thread):
