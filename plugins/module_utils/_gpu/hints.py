@@ -31,6 +31,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"API mismatch|version mismatch", "kernel module and libraries have different versions: remove the older driver from the host, and reboot the node"),
     (r"system not yet initialized|error code 802|fabric ?manager",
      "NVSwitch is not initialised: see that the fabric manager of the driver's version runs on the node"),
+    (r"it is not a shared (?:or slave )?mount", "make the mount shared, as systemd does with / (mount --make-rshared /), also at the next boot"),
     (r"MountVolume\.SetUp failed", "create what the message names (ConfigMap, Secret, path of that type), or correct the pod's volume"),
     (r"failed to detect PCI devices", "mount the host's /sys at /host-sys in the NFD worker"),
     (r"could not find the requested resource", "see that the CustomResourceDefinition of the kind that the log names is there, and serves its version"),

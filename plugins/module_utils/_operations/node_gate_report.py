@@ -36,7 +36,7 @@ def counts(verdicts: Verdicts) -> dict[str, int]:
 
 
 def progress_line(gate: str, verdicts: Verdicts, left: float) -> str:
-    """"driver: 12 of 16 passed, 3 waiting (driver: compiling or loading), 1 failed: training-3; at most 25 min more"."""
+    """"driver: 12 of 16 passed, 2 waiting: training-1, training-2 (driver: compiling or loading), 2 failed: training-3, training-5; at most 25 min more"."""
     return f"{summary(gate, verdicts)}; at most {_duration(left)} more" if counts(verdicts)[chain.WAITING] else summary(gate, verdicts)
 
 
@@ -47,7 +47,8 @@ def summary(gate: str, verdicts: Verdicts) -> str:
         reasons = collections.Counter(verdict.words for verdict in verdicts.values() if verdict.state == chain.WAITING)
         common = reasons.most_common(2)
         told = ", ".join(reason if len(reasons) == 1 else f"{count} {reason}" for reason, count in common)
-        parts.append(f"{numbers[chain.WAITING]} waiting ({told}{', …' if len(reasons) > len(common) else ''})")
+        lagging = some(name for name, verdict in verdicts.items() if verdict.state == chain.WAITING)
+        parts.append(f"{numbers[chain.WAITING]} waiting: {lagging} ({told}{', …' if len(reasons) > len(common) else ''})")
     for state in (chain.FAILED, chain.UNKNOWN):
         if numbers[state]:
             parts.append(f"{numbers[state]} {state}: {some(name for name, verdict in verdicts.items() if verdict.state == state)}")

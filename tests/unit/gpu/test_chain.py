@@ -305,6 +305,7 @@ def test_mig_that_is_being_changed_is_waited_for() -> None:
     ("the server could not find the requested resource (post nodefeatures.nfd.k8s-sigs.io)", "CustomResourceDefinition"),
     ('error looking up service account x/absent: serviceaccount "absent" not found', "create the service account"),
     ("crashed 3 times; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic", "choose the image"),
+    ('failed to generate spec: path "/run/nvidia" is mounted on "/" but it is not a shared mount', "make-rshared"),
     ("all is well", ""),
 ])
 def test_hints_from_logs(line: str, words: str) -> None:

@@ -62,7 +62,7 @@ def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
     result = run(settings(), cluster)
     assert result.values["nodes"]["passed"] == 2
     assert result.values["pools"][0]["settled"] == clock.now > 1000
-    assert result.progress[0].startswith("driver: 1 of 2 passed, 1 waiting (driver: compiling or loading); at most ")
+    assert result.progress[0].startswith("driver: 1 of 2 passed, 1 waiting: training-1 (driver: compiling or loading); at most ")
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
 
