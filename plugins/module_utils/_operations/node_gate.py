@@ -17,18 +17,18 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER, VALIDATOR
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_changes as changes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd as nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights as rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import switches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
 
 #: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
@@ -309,13 +309,13 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     states = {name: verdict.state for name, verdict in gate.verdicts.items()}
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
     result = Outcome()
-    quarantined, released = _mark(gate, plan, check_mode)
-    switched = _switch(gate, check_mode)
+    quarantined, released = changes.mark(gate, plan, check_mode=check_mode)
+    switched = changes.switch(gate, check_mode=check_mode)
     result.changed = bool(quarantined or released or switched)
     client = None if gate.broken is not None or check_mode else gate.client
     result.values = report.values(gate, plan, client) | {"quarantined": quarantined, "released": released, "switched": switched, "missing_rights": []}
     if check_mode:
-        _lacking_rights(gate, marks_due=result.changed).told_in(result)
+        rights.of_run(gate, marks_due=result.changed).told_in(result)
         lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
         result.warnings += [f"the cluster has no node {report.some(lacking)}, and a pool names it"] if lacking else []
     else:
@@ -329,47 +329,8 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     return result
 
 
-def _lacking_rights(gate: Gate, *, marks_due: bool) -> rights.Lacking:
-    """Of the run that this check stands for. Where no node is known yet, it will have some to wait for."""
-    settings = gate.settings
-    waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
-    marks_come = marks_due or (waits and (settings.quarantine or settings.gate == "driver"))
-    return rights.of_run(gate.client, settings.namespace, waits=waits, marks=marks_come, controllers=settings.gate == "features")
-
-
 def _left_behind(gate: Gate) -> list[str]:
     """What the gate waits for no longer, and no failure tells."""
     down = set(map(str, gate.down))
     found = [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0] if told not in down]
     return found + [f"{one}; its node {one.pod.node} is not Ready" for one in gate.controllers if one.pod is not None and str(one) not in down]
-
-
-def _switch(gate: Gate, check_mode: bool) -> list[str]:
-    """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
-    if gate.settings.gate != "driver" or gate.broken is not None:
-        return []
-    lacking = sorted(name for name in gate.verdicts if not gate.fleet.nodes[name].switched and _has_our_driver(gate, name, check_mode))
-    return [name for name in lacking if check_mode or switches.provide(gate.client, name)]
-
-
-def _has_our_driver(gate: Gate, name: str, check_mode: bool) -> bool:
-    """It works, or in check mode will, as far as is known: of a node that waits and has no driver its pool and its labels tell who brings it."""
-    node, state, pod = gate.fleet.nodes[name], gate.verdicts[name].state, gate.fleet.pods_of(name).get(DRIVER)
-    if state == chain.PASSED:
-        return pod is not None and bool(pod.driver_version)
-    if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
-        return False
-    return bool(pod.driver_version) if pod is not None else gate.provider(name) in ("", "hwaccel") and not node.host_driver
-
-
-def _mark(gate: Gate, plan: marks.Plan, check_mode: bool) -> tuple[list[str], list[str]]:
-    """Names of nodes whose marks changed, or would change."""
-    settings, nodes = gate.settings, gate.fleet.nodes
-    if not settings.quarantine or gate.broken is not None:
-        return [], []
-    if check_mode:
-        return [name for name in plan.quarantine if marks.gate_of(nodes[name]) != settings.gate], list(plan.release)
-    node = gate.client.resource("v1", "Node")
-    reasons = {name: f"{settings.gate}: {gate.verdicts[name].link}: {gate.verdicts[name].reason}" for name in plan.quarantine}
-    marked = [name for name in plan.quarantine if marks.quarantine(gate.client, node, name, settings.gate, reasons[name])]
-    return marked, [name for name in plan.release if marks.release(gate.client, node, name)]

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rights import Right
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
+
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
 #: verb, resource, subresource
 _Question = tuple[str, Resource, str]
@@ -54,14 +59,17 @@ class Lacking:
         return outcome
 
 
-def of_run(client: Client, namespace: str, *, waits: bool, marks: bool, controllers: bool) -> Lacking:
-    """namespace: of the pods. waits: there are nodes to wait for. marks: some may be marked, freed or labelled. controllers: Deployments are looked at.
+def of_run(gate: Gate, *, marks_due: bool) -> Lacking:
+    """Of the run that a check stands for. Where no node is known yet, it will have some to wait for. marks_due: nodes are to be marked, freed or labelled.
 
     A fleet that has passed, with nothing to mark, costs one request, and one more for Deployments.
     """
-    needed = (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ()))
-    everywhere = _missing(client, "", _LOOKING_AT_CONTROLLERS if controllers else ())
-    return Lacking((*_missing(client, namespace, needed), *everywhere), _missing(client, namespace, _TELLING if waits else ()))
+    settings = gate.settings
+    waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
+    marks = marks_due or (waits and (settings.quarantine or settings.gate == "driver"))
+    needed = _missing(gate.client, settings.namespace, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())))
+    everywhere = _missing(gate.client, "", _LOOKING_AT_CONTROLLERS if settings.gate == "features" else ())
+    return Lacking(needed + everywhere, _missing(gate.client, settings.namespace, _TELLING if waits else ()))
 
 
 def of_marking(client: Client) -> Lacking:

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a gate changes on nodes once it has judged them, or in check mode would change. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import switches
+
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
+
+
+def mark(gate: Gate, plan: marks.Plan, *, check_mode: bool) -> tuple[list[str], list[str]]:
+    """Names of nodes whose marks changed, or would change."""
+    settings, nodes = gate.settings, gate.fleet.nodes
+    if not settings.quarantine or gate.broken is not None:
+        return [], []
+    if check_mode:
+        return [name for name in plan.quarantine if marks.gate_of(nodes[name]) != settings.gate], list(plan.release)
+    node = gate.client.resource("v1", "Node")
+    reasons = {name: f"{settings.gate}: {gate.verdicts[name].link}: {gate.verdicts[name].reason}" for name in plan.quarantine}
+    marked = [name for name in plan.quarantine if marks.quarantine(gate.client, node, name, settings.gate, reasons[name])]
+    return marked, [name for name in plan.release if marks.release(gate.client, node, name)]
+
+
+def switch(gate: Gate, *, check_mode: bool) -> list[str]:
+    """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
+    if gate.settings.gate != "driver" or gate.broken is not None:
+        return []
+    lacking = sorted(name for name in gate.verdicts if not gate.fleet.nodes[name].switched and _has_our_driver(gate, name, check_mode))
+    return [name for name in lacking if check_mode or switches.provide(gate.client, name)]
+
+
+def _has_our_driver(gate: Gate, name: str, check_mode: bool) -> bool:
+    """It works, or in check mode will, as far as is known: of a node that waits and has no driver its pool and its labels tell who brings it."""
+    node, state, pod = gate.fleet.nodes[name], gate.verdicts[name].state, gate.fleet.pods_of(name).get(DRIVER)
+    if state == chain.PASSED:
+        return pod is not None and bool(pod.driver_version)
+    if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
+        return False
+    return bool(pod.driver_version) if pod is not None else gate.provider(name) in ("", "hwaccel") and not node.host_driver
