@@ -77,6 +77,17 @@ class Stage:
             changed=sum(int(found[0]) for found in recap),
         )
 
+    def await_rest(self, quiet: float = 10.0, limit: float = 900.0) -> None:
+        """Until nobody has written to a node for `quiet` seconds: controllers go on with new nodes for minutes, and a client would be measured beside them."""
+        end = time.monotonic() + limit
+        while True:
+            log = AuditLog(self.audit_log)
+            time.sleep(quiet)
+            if not any(request.is_write and request.resource == "nodes" for request in log.requests()):
+                return
+            if time.monotonic() >= end:
+                raise SystemExit(f"nodes are still written to after {limit:.0f} s")
+
     @staticmethod
     def is_counted(request: Any) -> bool:
         """What an Ansible run asked: not the control plane's own components, not the simulated nodes, not this benchmark."""
