@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import MUTATING, AuditLog, Request
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 COUNT = 4
@@ -51,23 +52,20 @@ def gate(client: Client, name: str = "driver", *, check_mode: bool = False, **op
     return run(Settings(name, **settings), client, check_mode=check_mode)
 
 
-def requests(audit_log: pathlib.Path, since: int, *verbs: str) -> list[str]:
-    """Requests by the administrator, which is who gates are here."""
-    found = []
-    for line in audit_log.read_bytes()[since:].splitlines():
-        event = json.loads(line)
-        if event["verb"] in verbs and event.get("userAgent", "").startswith("hwaccel"):
-            found.append(f"{event['verb']} {event['requestURI']}")
-    return found
+def requests(audit_log: pathlib.Path, since: int) -> list[Request]:
+    """What the gate and this test have asked for."""
+    log = AuditLog(audit_log)
+    log.offset = since
+    return log.ours()
 
 
 def writes(audit_log: pathlib.Path, since: int) -> list[str]:
-    return requests(audit_log, since, "create", "update", "patch", "delete")
+    return [str(request) for request in requests(audit_log, since) if request.is_write]
 
 
 def looks(audit_log: pathlib.Path, since: int) -> list[str]:
     """At the nodes; a gate that waits looks again and again, or watches them."""
-    return [request for request in requests(audit_log, since, "list", "watch") if "/nodes" in request]
+    return [f"{request.verb} {request.uri}" for request in requests(audit_log, since) if request.verb in ("list", "watch") and request.resource == "nodes"]
 
 
 def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any, client: Client) -> None:
@@ -106,7 +104,7 @@ def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Cl
     ]
     assert "the right to patch nodes is missing (cluster-wide)" in str(refused.failure)
     assert gate(client, check_mode=True, namespace="nowhere").failure is None
-    assert {entry.rpartition("/")[2] for entry in writes(sandbox.audit_log, size)} == {"selfsubjectaccessreviews"}
+    assert {request.resource for request in requests(sandbox.audit_log, size) if request.verb in MUTATING} == {"selfsubjectaccessreviews"}
 
 
 def test_a_driver_that_does_not_load_is_told_with_its_log_and_kept_apart(sandbox: t.Any, client: Client) -> None:
