@@ -40,6 +40,9 @@ _WORKLOADS = {
 
 Answer = concurrent.futures.Future[site.Run]
 
+#: Kinds that a mutation renames, with their API versions.
+_RENAMED = {"ConfigMap": "v1", "RuntimeClass": "node.k8s.io/v1"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Mutation:
@@ -116,6 +119,7 @@ class Bench:
         for earlier in mutation.before if mutation else ():
             self._clear(earlier.stage)
             self.play(earlier.stage, earlier)
+        self._take_away_renamed(mutation.patches if mutation else ())
         done = self.play(playbook, mutation)
         for earlier in mutation.before if mutation else ():
             mended = self.play(earlier.stage)
@@ -154,6 +158,15 @@ class Bench:
             return any(status.get("ready") for item in found for status in item["status"].get("containerStatuses") or [])
 
         until(passed, f"{self._node} to pass {stage}")
+
+    def _take_away_renamed(self, patches: c.Sequence[dict[str, t.Any]]) -> None:
+        """The one of the old name is pruned after all else was applied: by then pods may have found it."""
+        for item in patches:
+            kind, name = item["target"]["kind"], item["target"]["name"]
+            if isinstance(item["patch"], dict) and (item["patch"].get("metadata") or {}).get("name"):
+                resource = self.client.resource(_RENAMED[kind], kind)
+                with contextlib.suppress(NotFound):
+                    self.client.delete(resource, name, AGENTS if resource.namespaced else "")
 
     def _clear(self, stage: str) -> None:
         """The stage's workloads go, and with them their pods."""
