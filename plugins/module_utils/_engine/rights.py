@@ -15,6 +15,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 
 #: verb, resource, group, namespace
 Right = tuple[str, str, str, str]
+#: verb, resource, subresource
+Question = tuple[str, Resource, str]
 
 #: Applying an object that is not there needs both.
 _APPLY_VERBS = ("patch", "create")
@@ -38,7 +40,17 @@ def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right
 def record_rights(client: Client, resource: Resource, namespace: str, *, stored: bool) -> list[Right]:
     """What writing the record needs. A real run finds out by its first write; check mode, which has none, asks."""
     verbs = ("update",) if stored else ("create", "update")
-    return [(verb, resource.plural, resource.group, namespace) for verb in verbs if not client.allowed(verb, resource, namespace)]
+    return refused(client, [(verb, resource, "") for verb in verbs], namespace)
+
+
+def refused(client: Client, questions: c.Iterable[Question], namespace: str) -> list[Right]:
+    """What access reviews refuse, one request a question. namespace: "" asks for all of them."""
+    found = []
+    for verb, resource, subresource in questions:
+        where = namespace if resource.namespaced else ""
+        if not client.allowed(verb, resource, where, subresource=subresource):
+            found.append((verb, f"{resource.plural}/{subresource}" if subresource else resource.plural, resource.group, where))
+    return found
 
 
 def faults(rights: c.Sequence[Right]) -> list[Fault]:

@@ -8,12 +8,11 @@ Private to the collection: it can change in any release.
 
 from __future__ import annotations
 
-import collections.abc as c
 import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rights
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rights import Right
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rights import Question, Right
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
@@ -24,9 +23,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet impo
 if t.TYPE_CHECKING:
     from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
-#: verb, resource, subresource
-_Question = tuple[str, Resource, str]
-
 #: Kinds of every Kubernetes: not worth a discovery.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
@@ -34,13 +30,13 @@ _POD = Resource("", "v1", "Pod", "pods", True)
 _EVENT = Resource("", "v1", "Event", "events", True)
 
 #: A mark is written on condition of what was read just before.
-_MARKING: tuple[_Question, ...] = (("get", NODE, ""), ("patch", NODE, ""))
-_LOOKING: tuple[_Question, ...] = (("list", _DAEMON_SET, ""),)
+_MARKING: tuple[Question, ...] = (("get", NODE, ""), ("patch", NODE, ""))
+_LOOKING: tuple[Question, ...] = (("list", _DAEMON_SET, ""),)
 #: In all namespaces.
-_LOOKING_AT_CONTROLLERS: tuple[_Question, ...] = (("list", _DEPLOYMENT, ""),)
-_WAITING: tuple[_Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
+_LOOKING_AT_CONTROLLERS: tuple[Question, ...] = (("list", _DEPLOYMENT, ""),)
+_WAITING: tuple[Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
 #: Without these a run goes on, and its faults say less.
-_TELLING: tuple[_Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
+_TELLING: tuple[Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,20 +63,12 @@ def of_run(gate: Gate, *, marks_due: bool) -> Lacking:
     settings = gate.settings
     waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
     marks = marks_due or (waits and (settings.quarantine or settings.gate == "driver"))
-    needed = _missing(gate.client, settings.namespace, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())))
-    everywhere = _missing(gate.client, "", _LOOKING_AT_CONTROLLERS if settings.gate == "features" else ())
-    return Lacking(needed + everywhere, _missing(gate.client, settings.namespace, _TELLING if waits else ()))
+    needed = rights.refused(gate.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
+    everywhere = rights.refused(gate.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
+    telling = rights.refused(gate.client, _TELLING if waits else (), settings.namespace)
+    return Lacking((*needed, *everywhere), tuple(telling))
 
 
 def of_marking(client: Client) -> Lacking:
     """For what lifts marks without judging anything."""
-    return Lacking(_missing(client, "", _MARKING))
-
-
-def _missing(client: Client, namespace: str, questions: c.Iterable[_Question]) -> tuple[Right, ...]:
-    found: list[Right] = []
-    for verb, resource, subresource in questions:
-        where = namespace if resource.namespaced else ""
-        if not client.allowed(verb, resource, where, subresource=subresource):
-            found.append((verb, f"{resource.plural}/{subresource}" if subresource else resource.plural, resource.group, where))
-    return tuple(found)
+    return Lacking(tuple(rights.refused(client, _MARKING, "")))

@@ -36,12 +36,10 @@ _WORKLOADS = {
     "driver": ("nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"),
     "device_plugin": ("nvidia-device-plugin", "gpu-feature-discovery"),
 }
-
-
-Answer = concurrent.futures.Future[site.Run]
-
 #: Kinds that a mutation renames, with their API versions.
 _RENAMED = {"ConfigMap": "v1", "RuntimeClass": "node.k8s.io/v1"}
+
+Answer = concurrent.futures.Future[site.Run]
 
 
 @dataclasses.dataclass(frozen=True)
