@@ -36,13 +36,21 @@ class Cluster:
         assert {tuple(row["gates"]) for row in run.summary["one"]["pools"]} == {("features", "driver", "devices")}
         return run
 
+    def placed(self) -> list[tuple[str, str, str]]:
+        """Node, uid and version of each driver pod that has a node: while one DaemonSet takes a node from another, two may name the same node."""
+        found = self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-driver").items
+        return [(pod["spec"]["nodeName"], pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL]) for pod in found if "nodeName" in pod["spec"]]
+
+    def versions(self) -> list[tuple[str, str]]:
+        """Node and version of each driver pod that has a node, in order."""
+        return sorted((node, version) for node, _uid, version in self.placed())
+
     def drivers(self) -> dict[str, tuple[str, str]]:
         """Uid and version of the driver pod by node; one a node."""
-        found = self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-driver").items
-        placed = [pod for pod in found if "nodeName" in pod["spec"]]
-        nodes = [pod["spec"]["nodeName"] for pod in placed]
-        assert len(nodes) == len(set(nodes)), "two drivers on one node"
-        return {pod["spec"]["nodeName"]: (pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL]) for pod in placed}
+        placed = self.placed()
+        drivers = {node: (uid, version) for node, uid, version in placed}
+        assert len(placed) == len(drivers), f"two drivers on one node: {placed}"
+        return drivers
 
     def daemon_sets(self, version: str) -> list[str]:
         resource = self.client.resource("apps/v1", "DaemonSet")
@@ -85,8 +93,7 @@ def test_a_node_takes_it_by_its_label_and_a_new_kernel_by_itself(cluster: Cluste
     before = cluster.drivers()
     cluster.client.patch(cluster.client.resource("v1", "Node"), "gpu-0", "", {"metadata": {"labels": {LABEL: NEW}}})
     cluster.sandbox.set_fleet(FLEET | {"pools": [*FLEET["pools"], LATE]})
-    until(lambda: {name: version for name, (_uid, version) in cluster.drivers().items()} == {"gpu-0": NEW, "gpu-1": OLD, "gpu-2": OLD, "late-0": NEW},
-          "gpu-0 and late-0 to get the new version")
+    until(lambda: cluster.versions() == [("gpu-0", NEW), ("gpu-1", OLD), ("gpu-2", OLD), ("late-0", NEW)], "gpu-0 and late-0 to get the new version")
     cluster.site(hwaccel_pools=POOLS, driver_version=NEW)
     after = cluster.drivers()
     assert (after["gpu-1"], after["gpu-2"]) == (before["gpu-1"], before["gpu-2"])
@@ -96,7 +103,7 @@ def test_a_node_takes_it_by_its_label_and_a_new_kernel_by_itself(cluster: Cluste
 def test_the_old_version_goes_with_its_last_node(cluster: Cluster) -> None:
     assert cluster.daemon_sets(OLD)
     cluster.sandbox.set_fleet(FLEET | {"pools": [LATE]})
-    until(lambda: set(cluster.drivers()) == {"late-0"}, "the pods of nodes that have left to go")
+    until(lambda: cluster.versions() == [("late-0", NEW)], "the pods of nodes that have left to go")
     before = cluster.drivers()
     run = cluster.site(hwaccel_pools=POOLS, driver_version=NEW)
     assert f"driver {OLD} stays" not in run.stdout
