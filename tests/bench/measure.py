@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
@@ -94,9 +94,16 @@ class Stage:
         return not request.user.startswith("system:") and not request.user_agent.startswith((OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet"))
 
 
-def median(runs: int, once: Callable[[], Cost]) -> Cost:
-    """The middle of several runs for times and memory; the counts must be the same in each, or the largest is told."""
-    costs = [once() for dummy in range(runs)]
+def medians(rounds: int, contenders: Mapping[str, Callable[[], Cost]]) -> dict[str, Cost]:
+    """Each contender once a round; of its rounds the middle for times and memory, the largest for the counts."""
+    costs: dict[str, list[Cost]] = {name: [] for name in contenders}
+    for _round in range(rounds):
+        for name, once in contenders.items():
+            costs[name].append(once())
+    return {name: middle(of_one) for name, of_one in costs.items()}
+
+
+def middle(costs: Sequence[Cost]) -> Cost:
     return Cost(
         wall=statistics.median(cost.wall for cost in costs),
         cpu=statistics.median(cost.cpu for cost in costs),
