@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.resolve import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import expressions
 
 _POLICIES = ("fail", "recreate", "orphan")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -94,21 +95,7 @@ def _option_faults(params: c.Mapping[str, t.Any]) -> list[Fault]:
         if policy not in _POLICIES:
             faults.append(Fault(f"on_immutable of {kind} is {policy!r:.40}", "on_immutable", next_step=f"use one of {', '.join(_POLICIES)}"))
     for kind, expression in (params["ready_when"] or {}).items():
-        why = _expression_fault(expression)
+        why = expressions.fault_of(expression)
         if why:
             faults.append(Fault(f"ready_when of {kind} is not usable", "ready_when", why, "give a JMESPath expression"))
     return faults
-
-
-def _expression_fault(expression: t.Any) -> str:
-    if not isinstance(expression, str) or not expression:
-        return "it is no text"
-    try:
-        import jmespath
-    except ImportError:
-        return "the Python library jmespath is missing on the host that runs this module"
-    try:
-        jmespath.compile(expression)
-    except jmespath.exceptions.JMESPathError as error:
-        return " ".join(str(error).split())[:200]
-    return ""

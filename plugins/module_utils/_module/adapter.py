@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CL
 #: and can hold Secrets.
 _LONGEST_SHOWN = 400
 #: Never shown, however short: they hold other people's text (manifests, a whole kubeconfig).
-_NEVER_SHOWN = frozenset({"definition", "kubeconfig", "patches", "texts", "wait_resume"})
+_NEVER_SHOWN = frozenset({"definition", "kubeconfig", "patches", "texts", "wait_resume", "workloads"})
 
 
 @dataclasses.dataclass(frozen=True)

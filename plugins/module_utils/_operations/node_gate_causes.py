@@ -9,18 +9,15 @@ Private to the collection: it can change in any release.
 from __future__ import annotations
 
 import collections.abc as c
-import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import evidence
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
 _TAIL_LINES = 20
 _LONGEST_TAIL = 4000
-#: Credentials in a URL, as proxies and package mirrors have them in driver logs.
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
 
 
 def log_tail(client: Client, pod: PodFacts | None, container: str) -> str:
@@ -36,11 +33,11 @@ def log_tail(client: Client, pod: PodFacts | None, container: str) -> str:
             text = f"(no log: {error})"
         if text and text not in texts:
             texts.append(text)
-    return _URL_CREDENTIALS.sub("***", "\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]
+    return evidence.masked("\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]
 
 
 def event_of_pod(client: Client, pod: PodFacts) -> str:
-    return _latest(client.list(client.resource("v1", "Event"), pod.namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning").items)
+    return evidence.event_of(client, pod.namespace, pod.uid)
 
 
 def event_of_lagging_daemon_set(client: Client, namespace: str) -> str:
@@ -61,16 +58,4 @@ def event_of_replica_sets(client: Client, deployment: str, namespace: str = "") 
 
 def _latest_of(client: Client, namespace: str, kind: str, fits: c.Callable[[dict[str, t.Any]], bool]) -> str:
     found = client.list(client.resource("v1", "Event"), namespace, field_selector=f"involvedObject.kind={kind},type=Warning").items
-    return _latest([event for event in found if fits(event.get("involvedObject") or {})])
-
-
-def _latest(events: list[dict[str, t.Any]]) -> str:
-    def when(event: dict[str, t.Any]) -> str:
-        return str(event.get("lastTimestamp") or event.get("eventTime") or "")
-
-    if not events:
-        return ""
-    event = max(events, key=when)
-    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
-    message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
-    return f"{event.get('reason')}: {message[:400]}"
+    return evidence.newest([event for event in found if fits(event.get("involvedObject") or {})])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import expressions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, told, waiting
 
 Obj = c.Mapping[str, t.Any]
@@ -64,13 +65,9 @@ def endpoints_ready(slices: c.Iterable[Obj]) -> bool:
 
 def custom(obj: Obj, expression: str) -> Verdict:
     """A custom resource by JMESPath: ready where it yields something true."""
-    import jmespath
-    from jmespath.exceptions import JMESPathError
-
-    try:
-        result = jmespath.search(expression, obj)
-    except JMESPathError as error:
-        return waiting(f"{expression}: {' '.join(str(error).split())[:200]}")
+    result, fault = expressions.evaluate(expression, obj)
+    if fault:
+        return waiting(fault)
     if result is True or (result and result not in ("False", "false", "Unknown")):
         return READY
     return waiting(f"{expression} is {_short(result)}")

@@ -103,7 +103,8 @@ class Cluster:
             made = copy.deepcopy(obj)
             made["metadata"] |= {"uid": f"uid-{next(self._counter)}"}
             made["metadata"]["managedFields"] = [_entry(field_manager or "test", "Update", _leaves(obj))]
-            self._store("create", place, made)
+            if not dry_run:
+                self._store("create", place, made)
             return Answer(copy.deepcopy(made))
 
     def replace(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:

@@ -1,0 +1,41 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster tells of a cause: events and logs, made fit to be shown. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+#: A kind of every Kubernetes: not worth a discovery.
+_EVENT = Resource("", "v1", "Event", "events", True)
+#: Credentials in a URL, as proxies and package mirrors have them in logs.
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
+
+
+def masked(log: str) -> str:
+    return _URL_CREDENTIALS.sub("***", log)
+
+
+def event_of(client: Client, namespace: str, uid: str) -> str:
+    """The newest warning about an object, "" where there is none."""
+    return newest(client.list(_EVENT, namespace, field_selector=f"involvedObject.uid={uid},type=Warning").items)
+
+
+def newest(events: list[dict[str, t.Any]]) -> str:
+    """Reason and message of the last event in one line."""
+
+    def when(event: dict[str, t.Any]) -> str:
+        return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+    if not events:
+        return ""
+    event = max(events, key=when)
+    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
+    message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
+    return f"{event.get('reason')}: {message[:400]}"

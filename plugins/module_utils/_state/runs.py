@@ -1,0 +1,88 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far a Job that runs once has come. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import workloads
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import condition, told
+
+Obj = c.Mapping[str, t.Any]
+
+#: Without a pod; with one that has no node; with a node, its containers not started; started; ended well; ended badly.
+CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = "created", "pending", "starting", "running", "succeeded", "failed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """stage: one of the above. reason: what it waits for or why it failed. pod, node: "" where there is none. container: that whose log tells."""
+
+    stage: str
+    reason: str = ""
+    pod: str = ""
+    uid: str = ""
+    node: str = ""
+    container: str = ""
+    exit_code: int | None = None
+
+
+def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
+    """Of a Job and its pods; of several pods the newest tells. container: whose log and exit code are asked for, "" for the first."""
+    verdict = workloads.job(job)
+    if not pods:
+        return Progress(FAILED if verdict.failed else SUCCEEDED if verdict.ready else CREATED, verdict.reason or "it has no pod yet")
+    pod = max(pods, key=lambda one: (str(one["metadata"].get("creationTimestamp") or ""), one["metadata"]["name"]))
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    name = container or str((spec.get("containers") or [{}])[0].get("name") or "")
+    place = Progress(
+        CREATED, pod=pod["metadata"]["name"], uid=str(pod["metadata"].get("uid") or ""), node=str(spec.get("nodeName") or ""), container=name,
+        exit_code=_exit_code(status, name),
+    )
+    if verdict.ready:
+        return dataclasses.replace(place, stage=SUCCEEDED)
+    if verdict.failed:
+        return dataclasses.replace(place, stage=FAILED, reason=_failure(status) or verdict.reason)
+    if not place.node:
+        return dataclasses.replace(place, stage=PENDING, reason=told(condition(pod, "PodScheduled"), "no node has taken it yet"))
+    stage = RUNNING if _started(status) else STARTING
+    return dataclasses.replace(place, stage=stage, reason=workloads.pod(pod).reason)
+
+
+def owner(pod: Obj) -> str:
+    """Name of the Job that made a pod."""
+    owners = (pod.get("metadata") or {}).get("ownerReferences") or ()
+    return next((str(entry.get("name")) for entry in owners if entry.get("kind") == "Job"), "")
+
+
+def _containers(status: Obj) -> list[dict[str, t.Any]]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _started(status: Obj) -> bool:
+    return any({"running", "terminated"} & set(entry.get("state") or {}) for entry in status.get("containerStatuses") or ())
+
+
+def _exit_code(status: Obj, container: str) -> int | None:
+    for entry in _containers(status):
+        ended = (entry.get("state") or {}).get("terminated")
+        if entry.get("name") == container and ended:
+            return int(ended.get("exitCode") or 0)
+    return None
+
+
+def _failure(status: Obj) -> str:
+    """The container that failed first says more than "BackoffLimitExceeded"; before it what the kubelet says of the whole pod (evicted, not admitted)."""
+    if status.get("reason"):
+        return told(status, "")
+    for entry in _containers(status):
+        ended = (entry.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            reason = ended.get("reason") if ended.get("reason") not in (None, "Error") else ""
+            why = ": ".join(str(part) for part in (reason, ended.get("message")) if part)
+            return f"container {entry.get('name')} ended with exit code {ended['exitCode']}" + (f" ({why})" if why else "")
+    return ""
