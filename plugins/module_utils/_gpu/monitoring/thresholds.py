@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits of the alerts: the numbers that a user may want to change, each with where it is from. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+#: https://prometheus.io/docs/prometheus/latest/querying/basics/#time-durations
+DURATION = re.compile(r"(\d+(ms|s|m|h|d|w|y))+")
+_MEMORY = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/"
+_LIMITS = "NVIDIA/DCGM 72fa3fe, common/DcgmGPUHardwareLimits.h"
+_OURS = "chosen by this collection"
+
+
+@dataclasses.dataclass(frozen=True)
+class Threshold:
+    """default: a number, or a duration as Prometheus writes it. source: who says so."""
+
+    default: int | float | str
+    told: str
+    source: str
+
+
+THRESHOLDS: dict[str, Threshold] = {
+    "xid_hold": Threshold("15m", "How long an Xid is shown after it came. Longer than the exporter's window of 5 minutes.", _OURS),
+    "ecc_uncorrectable": Threshold(0, "So many uncorrectable memory errors within an hour are borne.", f"{_MEMORY}: each one ends the job that met it"),
+    "rows_remapped": Threshold(0, "So many rows remapped for uncorrectable errors within a day are borne.", f"{_MEMORY}: each one is a defect row"),
+    "temperature_margin": Threshold(3, "Degrees C below the temperature at which the GPU, or its memory, says that it slows down.", _OURS),
+    "power_capped_share": Threshold(0.9, "Share of the time in which the power limit holds the clocks down.", _OURS),
+    "nvlink_recoveries": Threshold(0, "So many recoveries of an NVLink within an hour are borne.", f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_ERROR 1 is one too many"),
+    "nvlink_crc_rate": Threshold(100, "CRC errors of NVLinks in a second.", f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_CRC_ERROR"),
+    "kernel_change_window": Threshold("1d", "How long a node is remembered to have had another kernel.", _OURS),
+}
+
+
+def values(told: c.Mapping[str, t.Any]) -> tuple[dict[str, int | float | str], list[Fault]]:
+    """Defaults with what was told laid over them, and what is wrong in it."""
+    found: dict[str, int | float | str] = {name: one.default for name, one in THRESHOLDS.items()}
+    faults = []
+    for name, value in told.items():
+        if name not in THRESHOLDS:
+            faults.append(Fault(f"threshold {name!r} is unknown", "monitoring_thresholds", "", f"choose one of {', '.join(THRESHOLDS)}"))
+        elif isinstance(THRESHOLDS[name].default, str):
+            if DURATION.fullmatch(str(value)):
+                found[name] = str(value)
+            else:
+                faults.append(Fault(f"threshold {name} is no duration", "monitoring_thresholds", repr(value), 'write it as Prometheus does, "30m"'))
+        else:
+            try:
+                found[name] = float(value) if "." in str(value) else int(value)
+            except (TypeError, ValueError):
+                faults.append(Fault(f"threshold {name} is no number", "monitoring_thresholds", repr(value), "give a number"))
+    return found, faults
