@@ -71,10 +71,11 @@ _Plain.add_representer(str, _text)
 def _builtin(value: t.Any) -> t.Any:
     """Ansible's own kinds of text and mapping as Python's."""
     if isinstance(value, dict):
-        return {str(key): _builtin(item) for key, item in value.items()}
+        return {_builtin(key): _builtin(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_builtin(item) for item in value]
-    return str(value) if isinstance(value, str) else value
+    # str() of core 2.16's marked text is marked text, which no YAML dumper knows.
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def rendered(objects: list[dict[str, t.Any]], patches: list[dict[str, t.Any]] | None = None) -> str:

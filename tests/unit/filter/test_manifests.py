@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import parse_manifests
 
 
@@ -23,3 +24,15 @@ def test_texts_of_every_core_are_read(kind: type[str]) -> None:
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a manifest is no"):
         parse_manifests([Templated(text)])
+
+
+class Unsafe(Templated):
+    """What core 2.16 makes of everything that an extra variable of AWX was part of."""
+
+    def __str__(self) -> str:
+        return self
+
+
+def test_texts_of_every_core_are_written() -> None:
+    body = {Unsafe("apiVersion"): Unsafe("v1"), "kind": "ConfigMap", "metadata": {"name": Unsafe("a"), "namespace": "b"}}
+    assert rendered([body]).splitlines() == ["---", "apiVersion: v1", "kind: ConfigMap", "metadata:", "  name: a", "  namespace: b"]

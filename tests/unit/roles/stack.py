@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import pathlib
 import re
 import typing as t
@@ -13,12 +14,20 @@ import typing as t
 import jinja2
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import parse_manifests
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 ROLES = ("feature_discovery", "driver", "device_plugin")
 #: Rendered at teardown only.
 APART = {"feature_discovery": ("prune.yml.j2",)}
+
+
+def _environment(**options: t.Any) -> jinja2.Environment:
+    """Jinja with the filters that Ansible would add for these templates."""
+    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, **options)
+    made.filters |= {"to_json": json.dumps, "hwaccel.gpu.as_list": as_list}
+    return made
 
 
 def load(path: pathlib.Path) -> t.Any:
@@ -28,7 +37,7 @@ def load(path: pathlib.Path) -> t.Any:
 @functools.cache
 def defaults(role: str) -> dict[str, t.Any]:
     """A role's defaults with those that are templates filled in; fleet-wide variables are unset."""
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    environment = _environment()
     values = load(TOP / "roles" / role / "defaults" / "main.yml")
     filled = {}
     for name, value in values.items():
@@ -38,7 +47,7 @@ def defaults(role: str) -> dict[str, t.Any]:
 
 def texts(role: str, *, apart: bool = False, **more: t.Any) -> list[str]:
     """The role's templates, values filled in, in the order of their names; apart: those for teardown only, else all others."""
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    environment = _environment(keep_trailing_newline=True)
     files = [path for path in sorted((TOP / "roles" / role / "templates").glob("*.j2")) if (path.name in APART.get(role, ())) == apart]
     return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files]
 
