@@ -35,7 +35,7 @@ tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what 
 	@$(PY) tests/tools/tree.py
 
 docs: tree ## Generate the role pages from the argument specs, and the page of rights from their tables
-	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)/docs/roles"
+	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)"
 	@$(IN) demo -- python tests/tools/rights_page.py --write "$(CURDIR)/docs/rights.md"
 
 dist: tree ## Build the collection's tarball into .build/dist

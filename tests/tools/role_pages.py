@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role pages of docs/roles, from meta/argument_specs.yml. `make docs` writes them; a test holds them up to date."""
+"""The role pages of docs/roles, and a README of each role, from meta/argument_specs.yml. `make docs` writes them; a test holds them up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 NOTE = "<!-- Generated from meta/argument_specs.yml by `make docs`: change it there. -->"
 
 
@@ -103,22 +102,38 @@ def index(roles: list[pathlib.Path]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def pages(top: pathlib.Path = TOP) -> dict[str, str]:
+def readme(role: pathlib.Path) -> str:
+    """galaxy-importer refuses a role without one."""
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    page_of_role = f"[docs/roles/{role.name}.md](../../docs/roles/{role.name}.md)"
+    lines = [NOTE, "", f"# Role `hwaccel.gpu.{role.name}`", "", f"{sentences(specs['main'].get('short_description'))}.", ""]
+    return "\n".join([*lines, f"Entry points and variables: {page_of_role}."]) + "\n"
+
+
+def pages(top: pathlib.Path) -> dict[str, str]:
+    """By their paths in the collection."""
     roles = sorted(path.parents[1] for path in top.glob("roles/*/meta/argument_specs.yml"))
-    return {"README.md": index(roles)} | {f"{role.name}.md": page(role) for role in roles}
+    made = {"docs/roles/README.md": index(roles)} | {f"docs/roles/{role.name}.md": page(role) for role in roles}
+    return made | {f"roles/{role.name}/README.md": readme(role) for role in roles}
+
+
+def present(top: pathlib.Path) -> dict[str, str]:
+    """Those that are there, as `pages` has them."""
+    found = [*top.glob("docs/roles/*.md"), *top.glob("roles/*/README.md")]
+    return {path.relative_to(top).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Generates the role pages")
-    parser.add_argument("--write", type=pathlib.Path, required=True, metavar="FOLDER")
-    folder = parser.parse_args().write
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = pages()
+    parser.add_argument("--write", type=pathlib.Path, required=True, metavar="CHECKOUT")
+    top = parser.parse_args().write
+    fresh = pages(top)
+    for stale in present(top).keys() - fresh.keys():
+        (top / stale).unlink()
     for name, text in fresh.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    for stale in set(folder.glob("*.md")) - {folder / name for name in fresh}:
-        stale.unlink()
-    print(f"{len(fresh)} pages in {folder}")
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text, encoding="utf-8")
+    print(f"{len(fresh)} pages in {top}")
     return 0
 
 
