@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    DOCUMENTATION = r"""
+    CONNECTION = r"""
 options:
   kubeconfig:
     description:
@@ -83,6 +83,10 @@ requirements:
   - urllib3 >= 2.0
   - PyYAML >= 6.0 (where a kubeconfig is read)
   - kubernetes >= 29.0 (only for kubeconfigs with an exec plugin or an authentication provider)
+"""
+
+    # Plugins that run on the controller take the options alone.
+    DOCUMENTATION = CONNECTION + r"""
 notes:
   - The module runs on the host of the task, which for a cluster is the controller (connection C(local)) or a bastion.
   - Connection options are set once for all modules with C(module_defaults) of the group C(hwaccel.gpu.cluster).

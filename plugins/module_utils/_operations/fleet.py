@@ -57,17 +57,11 @@ def summary(
     sums = {pool.name: _PoolSum(pool) for pool in assigner.pools}
     classes = ClassSum()
     found: list[dict[str, t.Any]] = []
-    for page in client.pages(NODE, label_selector=label_selector):
-        while page.items:
-            # Dropped one by one: a page of fat nodes is many times what is kept of it.
-            node = page.items.pop()
-            facts = reduce_node(node)
-            pool = assigner.pool_of(facts, (node.get("metadata") or {}).get("labels") or {})
-            sums.setdefault(pool.name, _PoolSum(pool)).add(facts)
-            classes.add(facts, pool.name, assumed=pool_rules.assumed(facts, pool))
-            if rows:
-                found.append(_row(facts, pool))
-    _check(assigner, whole=not label_selector, warn=warn)
+    for _node, facts, pool in nodes(client, assigner, label_selector=label_selector, warn=warn):
+        sums.setdefault(pool.name, _PoolSum(pool)).add(facts)
+        classes.add(facts, pool.name, assumed=pool_rules.assumed(facts, pool))
+        if rows:
+            found.append(row(facts, pool))
     result: dict[str, t.Any] = {
         "cluster_uid": cluster_uid(client),
         "platform": platform(client),
@@ -80,6 +74,19 @@ def summary(
     if rows:
         result["nodes"] = sorted(found, key=lambda row: row["name"])
     return result
+
+
+def nodes(
+    client: Client, assigner: pool_rules.Assigner, *, label_selector: str = "", warn: c.Callable[[str], None] = lambda text: None
+) -> c.Iterator[tuple[dict[str, t.Any], NodeFacts, Pool]]:
+    """Each Node with its facts and its pool, page by page. Raises ManyFaults after the last one where pools overlap."""
+    for page in client.pages(NODE, label_selector=label_selector):
+        while page.items:
+            # Dropped one by one: a page of fat nodes is many times what is kept of it.
+            node = page.items.pop()
+            facts = reduce_node(node)
+            yield node, facts, assigner.pool_of(facts, (node.get("metadata") or {}).get("labels") or {})
+    _check(assigner, whole=not label_selector, warn=warn)
 
 
 def cluster_uid(client: Client) -> str:
@@ -122,7 +129,8 @@ def _order(declared: c.Iterable[Pool], sums: c.Mapping[str, _PoolSum]) -> list[s
     return named + sorted(name for name in sums if name not in named)
 
 
-def _row(facts: NodeFacts, pool: Pool) -> dict[str, t.Any]:
+def row(facts: NodeFacts, pool: Pool) -> dict[str, t.Any]:
+    """One entry of the `nodes` that `node_info` returns."""
     return {
         "name": facts.name, "pool": pool.name, "ready": facts.ready, "not_ready": facts.not_ready, "unschedulable": facts.unschedulable,
         "quarantined": facts.quarantined, "kernel": facts.kernel, "os_id": facts.os_id, "os_version": facts.os_version, "os_image": facts.os_image,

@@ -114,11 +114,11 @@ def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
     A mark of no gate that there is has nobody else who would lift it, so it goes as well.
     """
     resource = client.resource("v1", "Node")
-    marked = sorted(node["metadata"]["name"] for page in client.pages(resource) for node in page.items if _marked_by(node) in (gate, ""))
+    marked = sorted(node["metadata"]["name"] for page in client.pages(resource) for node in page.items if marked_by(node) in (gate, ""))
     return [name for name in marked if check_mode or release(client, resource, name)]
 
 
-def _marked_by(node: dict[str, t.Any]) -> str | None:
+def marked_by(node: dict[str, t.Any]) -> str | None:
     """The gate that marked a node as it is stored, "" where the marks name none, None where there is no mark."""
     metadata = node["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
