@@ -230,6 +230,16 @@ existing:
       type: list
       elements: dict
       returned: success
+    dcgm_exporter:
+      description: Exporters of GPU metrics.
+      type: list
+      elements: dict
+      returned: success
+    prometheus_operator:
+      description: Kinds of the Prometheus Operator, where the cluster serves C(ServiceMonitor) and C(PrometheusRule).
+      type: list
+      elements: dict
+      returned: success
 driver_daemon_sets:
   description:
     - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.

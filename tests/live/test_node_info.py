@@ -70,7 +70,9 @@ def test_pools_and_classes(client: Client) -> None:
     assert (cpu["runtime"], cpu["runtime_version"], cpu["gpu_present"]) == ("cri-o", "1.32.1", False)
     assert [row["name"] for row in found["nodes"]] == ["cpu-0", "cpu-1", "edge-0", "edge-1", "training-0", "training-1", "training-2"]
     assert found["platform"]["distribution"] == "kubernetes" and found["platform"]["version"].startswith("v1.")
-    assert found["existing"] == {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": []}
+    assert found["existing"] == {
+        "nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
+    }
     assert found["cluster_uid"] == client.get(fleet.NAMESPACE, "kube-system")["metadata"]["uid"]
 
 
@@ -117,7 +119,7 @@ def test_what_others_deployed_is_found_and_what_is_ours_is_not(client: Client) -
             client.delete(sets, name, "default")
     assert {component: [(entry["kind"], entry["name"]) for entry in entries] for component, entries in found.items()} == {
         "nfd": [("DaemonSet", "nfd-w")], "device_plugin": [("DaemonSet", "plugin")], "driver": [("DaemonSet", "drv")], "cluster_policy": [],
-        "runtime_class": [],
+        "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
     }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods.
+"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods, what monitors them.
 
 Recognised by what an image is called, under any registry and tag, because names of objects are anybody's choice.
 Private to the collection: it can change in any release.
@@ -27,18 +27,22 @@ _NFD = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updat
 _PLUGIN = re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$")
 #: Programs that live in the device plugin's image and are none.
 _NOT_PLUGIN = re.compile(r"gpu-feature-discovery|config-manager|mps-control-daemon")
+_EXPORTER = re.compile(r"^dcgm-exporter$")
 _DRIVER = re.compile(r"^(nvidia-(gpu-)?driver|cos-nvidia-installer|nvidia-driver-installer|gpu-driver-installer|nvidia-gpu-driver-container)")
 
 
 def components(client: Client) -> dict[str, list[dict[str, str]]]:
-    """{nfd, device_plugin, driver, cluster_policy, runtime_class}: each a list of {kind, namespace, name, image}, ours left out."""
-    found: dict[str, list[dict[str, str]]] = {"nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": []}
+    """By component a list of {kind, namespace, name, image}, ours left out."""
+    found: dict[str, list[dict[str, str]]] = {
+        "nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
+    }
     for resource in _WORKLOADS:
         for page in client.pages(resource):
             for obj in page.items:
                 for component, image in _components_of(obj).items():
                     found[component].append(_entry(resource.kind, obj, image))
     found["cluster_policy"] = list(_cluster_policies(client))
+    found["prometheus_operator"] = list(_prometheus_operator(client))
     classes = [obj for page in client.pages(_RUNTIME_CLASSES) for obj in page.items]
     found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not sets_of(obj)]
     return {component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"])) for component, entries in found.items()}
@@ -72,6 +76,8 @@ def _component(container: dict[str, t.Any], owner: str) -> str:
         return "nfd"
     if _PLUGIN.search(base):
         return "" if _NOT_PLUGIN.search(words) else "device_plugin"
+    if _EXPORTER.search(base):
+        return "dcgm_exporter"
     # "driver" alone is what half of all storage drivers are called.
     if _DRIVER.search(base) or (base == "driver" and "nvidia" in f"{image} {owner} {words}".lower()):
         return "driver"
@@ -91,6 +97,16 @@ def _cluster_policies(client: Client) -> c.Iterator[dict[str, str]]:
     for page in client.pages(resource, metadata_only=True):
         for obj in page.items:
             yield _entry("ClusterPolicy", obj, "")
+
+
+def _prometheus_operator(client: Client) -> c.Iterator[dict[str, str]]:
+    """What says which Prometheus scrapes what is written in these kinds, whoever runs the operator and wherever."""
+    try:
+        kinds = [client.resource_by_group("monitoring.coreos.com", kind) for kind in ("PrometheusRule", "ServiceMonitor")]
+    except UnknownKind:
+        return
+    for resource in kinds:
+        yield {"kind": "CustomResourceDefinition", "namespace": "", "name": f"{resource.plural}.{resource.group}", "image": ""}
 
 
 def _entry(kind: str, obj: dict[str, t.Any], image: str) -> dict[str, str]:

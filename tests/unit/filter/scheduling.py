@@ -10,9 +10,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.filter.device_plugin_objects import device_plugin_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.driver_objects import driver_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.feature_discovery_objects import feature_discovery_objects
+from ansible_collections.hwaccel.gpu.plugins.filter.monitoring_objects import monitoring_objects
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
-FILTERS = {"feature_discovery": feature_discovery_objects, "driver": driver_objects, "device_plugin": device_plugin_objects}
+FILTERS = {
+    "feature_discovery": feature_discovery_objects, "driver": driver_objects, "device_plugin": device_plugin_objects, "monitoring": monitoring_objects,
+}
 TEXTS = {role: stack.texts(role) for role in stack.ROLES}
 TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"product": "H100", "count": 8}}
 INFERENCE = {"name": "inference", "selector": "pool=inference", "gpu": {"product": "L4", "count": 2}}

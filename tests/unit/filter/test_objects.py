@@ -16,6 +16,9 @@ from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import FILTERS, INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
+#: Monitoring has its configuration from data, and rules beside another's exporter as well (tests/unit/monitoring).
+INSTALLERS = [role for role in stack.ROLES if role != "monitoring"]
+
 # -- what every filter does
 
 
@@ -108,7 +111,7 @@ def test_what_is_given_stays_as_it_was(role: str) -> None:
     assert repr((fleet, settings)) == before
 
 
-@pytest.mark.parametrize("role", stack.ROLES)
+@pytest.mark.parametrize("role", INSTALLERS)
 def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
     def hashes(plan: dict[str, t.Any]) -> dict[str, str]:
         found = [(one["metadata"]["name"], one["spec"]["template"]["metadata"].get("annotations", {})) for one in daemon_sets(plan)]
@@ -157,7 +160,7 @@ def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash
 NFD_FOUND = {"nfd": [{"kind": "DaemonSet", "namespace": "nfd", "name": "nfd-worker", "image": "x"}]}
 
 
-@pytest.mark.parametrize("role", stack.ROLES)
+@pytest.mark.parametrize("role", INSTALLERS)
 def test_what_others_bring_needs_no_object_of_ours(role: str) -> None:
     plan = run(role, stack.fleet(stack.node_class()), provider="existing")
     assert (plan["provider"], plan["objects"], plan["namespaces"]) == ("existing", [], [])

@@ -133,6 +133,7 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
         (workload("nvidia-driver-daemonset", "mirror/driver:580"), "driver"),
         (workload("secrets-store", "mirror/driver:1.4"), ""),
         (workload("gke", "gke.gcr.io/cos-nvidia-installer:fixed"), "driver"),
+        (workload("metrics", "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"), "dcgm_exporter"),
         (workload("web", "nginx:1"), ""),
         (workload("ours", "mirror/node-feature-discovery:v1", manager="hwaccel.gpu/feature-discovery"), ""),
         ({"metadata": {}, "spec": None}, ""),
@@ -150,6 +151,13 @@ def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, mana
     runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
     cluster = Cluster(runtime_classes=[runtime_class])
     assert [row["name"] for row in fleet_existing.components(t.cast(t.Any, cluster))["runtime_class"]] == found
+
+
+@pytest.mark.parametrize(("kinds", "found"), [(("PrometheusRule",), 0), (("PrometheusRule", "ServiceMonitor"), 2), ((), 0)])
+def test_the_prometheus_operator_is_known_by_its_kinds(kinds: tuple[str, ...], found: int) -> None:
+    rows = fleet_existing.components(t.cast(t.Any, Cluster(kinds=kinds)))["prometheus_operator"]
+    assert len(rows) == found
+    assert all(row["name"].endswith(".monitoring.coreos.com") for row in rows)
 
 
 def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/driver") -> dict:

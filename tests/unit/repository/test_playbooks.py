@@ -18,7 +18,7 @@ import ansible_collections.hwaccel.gpu as collection
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOP = pathlib.Path(__file__).resolve().parents[3]
-PLAYBOOKS = ("preflight", "site", "feature_discovery", "driver", "device_plugin", "render", "teardown")
+PLAYBOOKS = ("preflight", "site", "feature_discovery", "driver", "device_plugin", "monitoring", "render", "teardown")
 NO_GROUP = {"workers": {"hosts": {"machine": {}}}}
 #: What somebody else brings needs no fleet, so that rendering it takes a second and no cluster.
 OTHERS = {f"{role}_provider": "existing" for role in ("feature_discovery", "driver", "device_plugin")}

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import parse_manifests
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-ROLES = ("feature_discovery", "driver", "device_plugin")
+ROLES = ("feature_discovery", "driver", "device_plugin", "monitoring")
 #: Rendered at teardown only.
 APART = {"feature_discovery": ("prune.yml.j2",)}
 

@@ -22,9 +22,12 @@ def test_who_writes_to_the_host_is_root(role: str) -> None:
 
 
 def test_nobody_else_is_root_without_a_reason() -> None:
-    """The gates of the device plugin read one file of the host's root."""
+    """The gates of the device plugin and of the exporter read one file of the host's root, and the exporter connects to the kubelet's socket."""
     found = {
         (name, one["name"]) for role in stack.ROLES for name, spec, one in containers(role)
         if stack.user_of(spec, one) == 0 and not one.get("securityContext", {}).get("privileged")
     }
-    assert found == {("nvidia-device-plugin", "cuda-proof"), ("gpu-feature-discovery", "cuda-proof")}
+    assert found == {
+        ("nvidia-device-plugin", "cuda-proof"), ("gpu-feature-discovery", "cuda-proof"), ("nvidia-dcgm-exporter", "driver-proof"),
+        ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter"),
+    }

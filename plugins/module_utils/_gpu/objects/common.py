@@ -16,6 +16,7 @@ import hashlib
 import json
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.waves import wave_of
 
@@ -135,6 +136,12 @@ def stamp(manifests: c.Iterable[Manifest]) -> None:
 def digest(value: t.Any, length: int = 16) -> str:
     """The same for the same data, whatever the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:length]
+
+
+def named(base: str, what: str) -> str:
+    """<base>-<what> as the name of an object; unlike ones stay apart."""
+    plain = object_name(what, 20)
+    return f"{base}-{plain}" if plain == what else f"{base}-{plain}-{digest(what, 5)}"
 
 
 def set_env(container: Manifest, values: c.Mapping[str, str]) -> None:

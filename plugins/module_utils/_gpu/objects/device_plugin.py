@@ -16,7 +16,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms, references
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, digest, finish, stamp, take
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, named, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
@@ -102,8 +102,5 @@ def _daemon_set(made: Manifest, config: str, terms: c.Sequence[placement.Term]) 
 
 
 def _named(base: str, config: str) -> str:
-    """nvidia-device-plugin for the default, nvidia-device-plugin-<name> for another; unlike names stay apart."""
-    if config == DEFAULT_CONFIG:
-        return base
-    plain = object_name(config, 20)
-    return f"{base}-{plain}" if plain == config else f"{base}-{plain}-{digest(config, 5)}"
+    """nvidia-device-plugin for the default, nvidia-device-plugin-<name> for another."""
+    return base if config == DEFAULT_CONFIG else named(base, config)
