@@ -17,8 +17,9 @@ name: monitoring_objects
 version_added: 0.1.0
 short_description: Objects that watch a fleet's GPUs
 description:
-  - Makes a DCGM exporter for each pool whose number of GPUs is declared and one for all others, what Prometheus has to know of them, and rules.
-  - Where another's exporter is there, only the rules.
+  - Makes a DCGM exporter for each pool whose number of GPUs is declared and one for all others, what Prometheus has to know of them,
+    rules and dashboards.
+  - Where another's exporter is there, only rules and dashboards.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 extends_documentation_fragment:
@@ -32,6 +33,12 @@ options:
       alerts:
         description: Changes by the name of an alert, each with C(severity), C(for) or C(enabled).
         type: dict
+      dashboard_labels:
+        description: Labels by which Grafana's sidecar finds dashboards.
+        type: dict
+      dashboards:
+        description: Whether there are dashboards.
+        type: bool
       profiling:
         description: Whether metrics of the profiling unit are exported.
         type: bool

@@ -29,7 +29,9 @@ def plan(existing: dict[str, t.Any] | None = None, **settings: t.Any) -> dict[st
 
 
 def kinds(made: dict[str, t.Any]) -> list[str]:
-    return sorted(one["kind"] for one in made["objects"] if one["kind"] not in ("Namespace", "ServiceAccount"))
+    """Dashboards left out, which are there in every case."""
+    found = [one for one in made["objects"] if "dashboard" not in one["metadata"]["name"]]
+    return sorted(one["kind"] for one in found if one["kind"] not in ("Namespace", "ServiceAccount"))
 
 
 def one(made: dict[str, t.Any], kind: str, name: str = "") -> dict[str, t.Any]:
@@ -141,7 +143,16 @@ def test_beside_another_exporter_there_are_rules_alone(component: str) -> None:
     assert not [rule for rule in one(made, "PrometheusRule")["spec"]["groups"][0]["rules"] if rule.get("record") == alerts.NODE_GPUS_EXPECTED]
     told = plan(FOUND, provider="hwaccel")["faults"]
     assert [fault["what"] for fault in told] == ["another DCGM exporter is in the cluster"]
-    assert plan(FOUND, rules=False)["objects"] == []
+    assert plan(FOUND, rules=False, dashboards=False)["objects"] == []
+
+
+def test_dashboards_are_found_by_their_label_and_lie_in_a_folder() -> None:
+    found = [one for one in plan()["objects"] if "dashboard" in one["metadata"]["name"]]
+    assert [one["metadata"]["name"].rpartition("-")[2] for one in found] == ["fleet", "job", "node"]
+    for one in found:
+        assert one["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert one["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
+        assert [yaml.safe_load(body)["uid"] for body in one["data"].values()] == [one["metadata"]["name"].replace("-dashboard", "")]
 
 
 def test_what_is_wrong_in_limits_and_alerts_stops_before_anything_is_touched() -> None:

@@ -1,7 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The monitoring role's objects: exporters, what Prometheus has to know of them, and rules. Private to the collection: it can change in any release."""
+"""The monitoring role's objects: exporters, what Prometheus has to know of them, rules and dashboards.
+
+Private to the collection: it can change in any release.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import counters, rules
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import counters, dashboards, rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.alerts import EXPORTER
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, named, stamp, take, text
@@ -20,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-COUNTERS, RULES, PLAIN = "nvidia-dcgm-exporter-counters", "hwaccel-gpu", "hwaccel-gpu-prometheus"
+COUNTERS, RULES, PLAIN, DASHBOARD = "nvidia-dcgm-exporter-counters", "hwaccel-gpu", "hwaccel-gpu-prometheus", "hwaccel-gpu-dashboard"
 OPERATOR, PLAIN_PROMETHEUS = "operator", "plain"
 #: A ClusterPolicy brings one of its own.
 _COMPONENT = Component("monitoring", "DCGM exporter", ("cluster_policy", "dcgm_exporter"), "each would watch the same GPUs, and rules would count them twice")
@@ -42,6 +45,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
     objects += _scraped(manifests, settings, prometheus) if objects else []
     objects += _rules(manifests, settings, fleet, made, provider, prometheus)
+    objects += _dashboards(manifests, settings) if settings.get("dashboards", True) else []
     stamp(objects)
     objects += namespaces.needed(objects, "monitoring", settings, facts, made)
     made.objects = finish(objects, Sources.of(settings), "monitoring")
@@ -126,6 +130,17 @@ def _rules(
     return [plain] if plain["data"] else []
 
 
-def _labelled(manifest: Manifest, settings: c.Mapping[str, t.Any]) -> Manifest:
-    manifest["metadata"].setdefault("labels", {}).update({str(key): str(value) for key, value in (settings.get("prometheus_labels") or {}).items()})
+def _dashboards(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any]) -> list[Manifest]:
+    found = []
+    for dashboard in dashboards.DASHBOARDS:
+        made = _labelled(take(manifests, "ConfigMap", DASHBOARD), settings, "dashboard_labels")
+        made["metadata"]["name"] = f"{DASHBOARD}-{dashboard.name}"
+        model = dashboards.model(dashboard, profiling=bool(settings.get("profiling")))
+        made["data"] = {f"hwaccel-gpu-{dashboard.name}.json": json.dumps(model, indent=2) + "\n"}
+        found.append(made)
+    return found
+
+
+def _labelled(manifest: Manifest, settings: c.Mapping[str, t.Any], setting: str = "prometheus_labels") -> Manifest:
+    manifest["metadata"].setdefault("labels", {}).update({str(key): str(value) for key, value in (settings.get(setting) or {}).items()})
     return manifest

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Panels ask for what is there, in PromQL that Prometheus reads."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashboards import DASHBOARDS, Dashboard, model
+from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_rules import KUBE_STATE_METRICS
+
+#: Recorded ones have colons. ALERTS are Prometheus's own.
+METRIC = re.compile(r"\b(?:\w+:hwaccel_\w+:\w+|DCGM_\w+|kube_\w+|ALERTS)\b")
+
+
+def queries(dashboard: Dashboard, *, profiling: bool) -> list[str]:
+    made = model(dashboard, profiling=profiling)
+    asked = [variable["query"]["query"] for variable in made["templating"]["list"] if variable["type"] == "query"]
+    return [*asked, *(target["expr"] for panel in made["panels"] for target in panel["targets"])]
+
+
+def available(*, profiling: bool) -> set[str]:
+    exported = {one.field for one in counters.asked(profiling=profiling) if one.kind != "label"}
+    return exported | KUBE_STATE_METRICS | set(rules.RECORDED) | {alerts.NODE_GPUS_EXPECTED, "ALERTS"}
+
+
+@pytest.mark.parametrize("profiling", [False, True])
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
+def test_every_metric_of_a_panel_is_there(dashboard: Dashboard, profiling: bool) -> None:
+    for query in queries(dashboard, profiling=profiling):
+        used = set(METRIC.findall(query))
+        assert used, query
+        assert used <= available(profiling=profiling), query
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
+def test_prometheus_reads_every_query(dashboard: Dashboard, promtool: t.Callable[..., str]) -> None:
+    # As Grafana fills in its variables.
+    texts = [re.sub(r"\$(node|namespace|pod)\b", ".+", query).replace("$__rate_interval", "5m") for query in queries(dashboard, profiling=True)]
+    texts = [re.sub(r"^label_values\((.+), \w+\)$", r"\1", text) for text in texts]
+    assert promtool("check", [{"name": "queries", "rules": [{"record": f"q{number}", "expr": text} for number, text in enumerate(texts)]}]) == ""
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
+def test_panels_lie_beside_each_other_on_the_grid(dashboard: Dashboard) -> None:
+    panels = model(dashboard, profiling=True)["panels"]
+    boxes = [panel["gridPos"] for panel in panels]
+    assert all(box["x"] + box["w"] <= 24 for box in boxes)
+    for one, other in itertools.combinations(boxes, 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or below
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
+def test_what_a_panel_groups_by_is_in_its_legend_and_the_source_is_chosen(dashboard: Dashboard) -> None:
+    made = model(dashboard, profiling=False)
+    assert made["templating"]["list"][0]["type"] == "datasource"
+    for panel in made["panels"]:
+        assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
+        assert panel["type"] == "stat" or all("{{" in target["legendFormat"] for target in panel["targets"])
