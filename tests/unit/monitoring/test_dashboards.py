@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Panels ask for what is there, in PromQL that Prometheus reads."""
+"""Panels ask for what is there, and Prometheus has an answer to each of their queries."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashboards import DASHBOARDS, Dashboard, model
+from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import pod_info
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_rules import KUBE_STATE_METRICS
 
 #: Recorded ones have colons. ALERTS are Prometheus's own.
@@ -39,12 +40,30 @@ def test_every_metric_of_a_panel_is_there(dashboard: Dashboard, profiling: bool)
         assert used <= available(profiling=profiling), query
 
 
+def filled_in(query: str) -> str:
+    """As Grafana does it, with all nodes, namespaces and pods chosen."""
+    text = re.sub(r"\$(node|namespace|pod)\b", ".+", query).replace("$__rate_interval", "5m")
+    return re.sub(r"^label_values\((.+), \w+\)$", r"\1", text)
+
+
+def exported(spelling: str) -> list[dict[str, str]]:
+    """One node as its exporter and kube-state-metrics tell of it: two GPUs, one of them with a job and an Xid."""
+    job = ', exported_namespace="red", exported_pod="train-0"'
+    made = [
+        {"series": f'{one.field}{{{spelling}="n1", gpu="{gpu}", UUID="GPU-{gpu}", xid="13", clock_event="power_cap"{job if gpu else ""}}}', "values": "1+1x30"}
+        for one in counters.asked(profiling=True) if one.kind != "label" for gpu in (0, 1)
+    ]
+    pod, values = pod_info("nvidia-dcgm-exporter-training-x", "nvidia-dcgm-exporter-training")
+    return [*made, {"series": pod, "values": values}]
+
+
+@pytest.mark.parametrize("spelling", ["hostname", "Hostname"])
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_prometheus_reads_every_query(dashboard: Dashboard, promtool: t.Callable[..., str]) -> None:
-    # As Grafana fills in its variables.
-    texts = [re.sub(r"\$(node|namespace|pod)\b", ".+", query).replace("$__rate_interval", "5m") for query in queries(dashboard, profiling=True)]
-    texts = [re.sub(r"^label_values\((.+), \w+\)$", r"\1", text) for text in texts]
-    assert promtool("check", [{"name": "queries", "rules": [{"record": f"q{number}", "expr": text} for number, text in enumerate(texts)]}]) == ""
+def test_every_panel_shows_what_an_exporter_tells(dashboard: Dashboard, spelling: str, promtool: t.Callable[..., str]) -> None:
+    groups, _faults = rules.groups({"nvidia-dcgm-exporter-training": ("training", 8)})
+    # Nothing is absent: each query has a result.
+    asked = [{"expr": f"absent({filled_in(query)})", "eval_time": "20m", "exp_samples": []} for query in queries(dashboard, profiling=True)]
+    assert promtool("test", groups, {"interval": "1m", "input_series": exported(spelling), "promql_expr_test": asked}) == ""
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
