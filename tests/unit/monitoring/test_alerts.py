@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, rules, thresholds
-from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES, Case, Series, gpu
+from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES, Case, Series, gpu, pod_info
 
 EXPORTERS = {"nvidia-dcgm-exporter-training": ("training", 8)}
 RUNBOOKS = "https://example.com/alerts.md"
@@ -39,6 +39,10 @@ def told(text: str, case: Case) -> str:
     return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: case.labels[found[1]], text).replace("{{ $value }}", case.value)
 
 
+def fired_by(rule: dict[str, t.Any], case: Case) -> dict[str, t.Any]:
+    return {"exp_labels": rule["labels"] | case.labels, "exp_annotations": {key: told(text, case) for key, text in rule["annotations"].items()}}
+
+
 def test_every_alert_is_tried() -> None:
     assert set(CASES) == set(alerts.ALERTS)
 
@@ -46,18 +50,27 @@ def test_every_alert_is_tried() -> None:
 @pytest.mark.parametrize("name", alerts.ALERTS)
 def test_an_alert_fires_on_its_fault_and_not_beside_it(name: str, promtool: t.Callable[..., str]) -> None:
     groups, case = made(), CASES[name]
-    rule = rule_of(groups, name)
-    fired = {"exp_labels": rule["labels"] | case.labels, "exp_annotations": {key: told(text, case) for key, text in rule["annotations"].items()}}
+    fired = fired_by(rule_of(groups, name), case)
     assert promtool("test", groups, looked_at(name, case, case.fires, [fired]), looked_at(name, case, case.silent, [])) == ""
 
 
 @pytest.mark.parametrize("name", ["GpuXidBusLost", "GpuRowRemapFailure", "GpuThermalSlowdown"])
 def test_the_older_spelling_of_the_node_is_understood(name: str, promtool: t.Callable[..., str]) -> None:
     groups, case = made(), CASES[name]
-    rule, older = rule_of(groups, name), tuple((metric.replace("hostname=", "Hostname="), numbers) for metric, numbers in case.fires)
-    fired = {"exp_labels": rule["labels"] | case.labels, "exp_annotations": {key: told(text, case) for key, text in rule["annotations"].items()}}
+    older = tuple((metric.replace("hostname=", "Hostname="), numbers) for metric, numbers in case.fires)
+    fired = fired_by(rule_of(groups, name), case)
     assert older != case.fires
     assert promtool("test", groups, looked_at(name, case, older, [fired])) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [("GpuExporterDown", "dcgm-exporter"), ("GpuPluginDown", "nvidia-device-plugin-daemonset"), ("GpuGateClosed", "nvidia-validator")],
+)
+def test_components_of_other_deployers_are_watched_too(name: str, owner: str, promtool: t.Callable[..., str]) -> None:
+    groups, case = made(), CASES[name]
+    fired = fired_by(rule_of(groups, name), case)
+    assert promtool("test", groups, looked_at(name, case, (pod_info(f"{owner}-x", owner),), [fired])) == ""
 
 
 def test_a_sticky_xid_is_silent_once_it_was_held(promtool: t.Callable[..., str]) -> None:

@@ -19,8 +19,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.querie
 #: critical: somebody should come now. warning: within the day. info: to be seen beside others.
 SEVERITIES = ("critical", "warning", "info")
 EXPORTER, PLUGIN, VALIDATOR = "nvidia-dcgm-exporter", "nvidia-device-plugin", "nvidia-validator"
-#: By another deployer as well: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator.
-EXPORTERS, PLUGINS, VALIDATORS = f"{EXPORTER}(-.+)?", f"{PLUGIN}(-.+)?", "nvidia-(operator-)?validator"
+#: By another deployer as well: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator, the exporter's
+#: chart calls it dcgm-exporter.
+EXPORTERS, PLUGINS, VALIDATORS = "(nvidia-)?dcgm-exporter(-.+)?", f"{PLUGIN}(-.+)?", "nvidia-(operator-)?validator"
 #: One series of each GPU that every exporter of DCGM's metrics has.
 _SEEN = "DCGM_FI_DEV_GPU_TEMP"
 NODE_GPUS_EXPECTED, NODE_GPUS_SEEN = "node:hwaccel_gpus_expected:count", "node:hwaccel_gpus_seen:count"
