@@ -58,5 +58,7 @@ INTEGRATED_LABEL = OURS + "integrated"
 QUARANTINE = OURS + "quarantine"
 #: Annotation: why and by which gate, for people.
 QUARANTINE_REASON = OURS + "quarantine-reason"
+#: Annotation: what a workload has proven of the node, as JSON.
+PROOF = OURS + "proof"
 #: Annotation by which kwok knows the nodes that it plays (kwok's documentation, "Manage Nodes with kwok").
 SIMULATED, SIMULATED_VALUE = "kwok.x-k8s.io/node", "fake"

@@ -88,6 +88,8 @@ class NodeFacts:
     switched: bool = False
     #: No machine stands behind it.
     simulated: bool = False
+    #: What the last validation has left on the node, as it is written there.
+    proof: str = ""
 
 
 def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> NodeFacts:
@@ -120,6 +122,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         gpu=_gpu(labels), allocatable=allocatable, taints=taints,
         quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints),
         switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES), simulated=annotations.get(names.SIMULATED) == names.SIMULATED_VALUE,
+        proof=str(annotations.get(names.PROOF) or ""),
     )
 
 

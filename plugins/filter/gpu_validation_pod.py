@@ -1,0 +1,64 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: the pod that validates a node."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.validation import plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
+
+DOCUMENTATION = r"""
+name: gpu_validation_pod
+version_added: 0.1.0
+short_description: The pod that validates a node
+description:
+  - Gives the pod C(gpu-validation) among the manifests the labels of this collection, and takes its image from the registry that the settings name.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: Manifests as YAML texts, one of which is the pod.
+    type: list
+    elements: str
+    required: true
+  settings:
+    description: The role's settings.
+    type: dict
+    required: true
+    suboptions:
+      image_registry:
+        description: Takes the place of the registry's host in the image reference.
+        type: str
+      image_pull_secrets:
+        description: Names of Secrets for the registry.
+        type: list
+        elements: str
+"""
+
+EXAMPLES = r"""
+- name: Make the pod
+  ansible.builtin.set_fact:
+    pod: "{{ [lookup('ansible.builtin.template', 'pod.yml.j2')] | hwaccel.gpu.gpu_validation_pod(settings={'image_registry': 'registry.example.com'}) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The pod, for O(hwaccel.gpu.node_validate#module:definition).
+  type: dict
+"""
+
+
+def gpu_validation_pod(manifests: list[str], settings: dict[str, t.Any]) -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    return planned("gpu_validation_pod", plan, manifests, settings)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"gpu_validation_pod": gpu_validation_pod}

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proofs that a pod has computed on a node: what they are valid for, how they are written down, and how a pod's log becomes one. Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
+
+#: What the CUDA sample vectorAdd ends with (NVIDIA/cuda-samples, Samples/0_Introduction/vectorAdd/vectorAdd.cu).
+COMPUTED = re.compile(r"^Test PASSED\s*$", re.MULTILINE)
+#: A line of `nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader`.
+_SMI = re.compile(r"^(?P<name>[^,\n]+), (?P<memory>\d+) MiB, (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)$", re.MULTILINE)
+#: nvidia-smi and GPU feature discovery take the memory from the same call; a declared number is often the data sheet's.
+_MEMORY_TOLERANCE = 0.1
+#: What GPU feature discovery appends to a product's name (NVIDIA/k8s-device-plugin, internal/lm/resource.go: shared replicas, MIG profile).
+_SUFFIX = re.compile(r"(-SHARED|-MIG-.*)$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """What a pod has seen of a GPU; memory in MiB, ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]")."""
+
+    name: str
+    memory_mib: int
+    driver: str
+    ecc: str
+    mig: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """subject: digest of what it is valid for; at: when, RFC 3339 in UTC; gpu and driver: what the pod has seen."""
+
+    subject: str = ""
+    at: str = ""
+    gpu: str = ""
+    driver: str = ""
+
+    def text(self) -> str:
+        return canonical(dataclasses.asdict(self))
+
+
+def parse(text: str) -> Proof:
+    """The annotation's value; one that cannot be read proves nothing."""
+    try:
+        data = json.loads(text or "{}")
+        return Proof(**{field.name: str(data.get(field.name) or "") for field in dataclasses.fields(Proof)})
+    except (ValueError, AttributeError):
+        return Proof()
+
+
+def subject(node: NodeFacts, image: str) -> str:
+    """Digest of boot, driver, plugin configuration, validating image and set of GPUs: where one changes, the proof is no longer valid."""
+    gpus = sorted(resources.observed(node).items())
+    return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus])
+
+
+def seen(log: str) -> list[Gpu]:
+    """The GPUs that the pod was given, as its log tells them."""
+    return [Gpu(match["name"], int(match["memory"]), match["driver"], match["ecc"].strip(), match["mig"].strip()) for match in _SMI.finditer(log)]
+
+
+def deviations(log: str, node: NodeFacts, pool: Pool) -> list[str]:
+    """What the log shows otherwise than the fleet says it is; nothing where the pod has computed on what was expected."""
+    found = [] if COMPUTED.search(log) else ["no kernel has computed: its log has no line 'Test PASSED'"]
+    gpus = seen(log)
+    if not gpus and not node.tegra:
+        # Integrated GPUs have no nvidia-smi before JetPack 6.
+        found.append("nvidia-smi has named no GPU in the pod")
+    for gpu in gpus:
+        found += _of_gpu(gpu, node, pool)
+    return list(dict.fromkeys(found))
+
+
+def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[str]:
+    found = []
+    product = pool.gpu.product if pool.gpu is not None and pool.gpu.product else node.gpu.product
+    if product and _plain(gpu.name) != _plain(_SUFFIX.sub("", product)):
+        found.append(f"the pod sees a {gpu.name}, {product} is expected")
+    if node.driver_version and gpu.driver != node.driver_version:
+        found.append(f"the pod sees driver {gpu.driver}, the node's label says {node.driver_version}")
+    memory = pool.gpu.memory_mib if pool.gpu is not None and pool.gpu.memory_mib else node.gpu.memory_mib
+    if memory and "-MIG-" not in node.gpu.product and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE:
+        found.append(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected")
+    return found
+
+
+def _plain(product: str) -> str:
+    return re.sub(r"[\s_-]+", " ", product).strip().casefold()

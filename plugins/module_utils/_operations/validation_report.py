@@ -1,0 +1,103 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a validation tells, in the shape of a gate's result. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import dataclasses
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed, some
+
+#: unproven: its GPUs are taken, or it is cordoned: no failure, and no proof either.
+PASSED, UNPROVEN, FAILED = "passed", "unproven", "failed"
+_ORDER = (FAILED, UNPROVEN)
+_TAIL_LINES = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What is known of a node at the end. link: the one of the chain that holds it, or the last where it passed."""
+
+    state: str
+    link: str
+    reason: str = ""
+    next_step: str = ""
+    pod: str = ""
+    log: str = ""
+    proof: Proof = dataclasses.field(default_factory=Proof)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """began: seconds since 1970."""
+
+    max_failed: str
+    sample: int
+    nodes: c.Mapping[str, NodeFacts]
+    pools: c.Mapping[str, Pool]
+    findings: c.Mapping[str, Finding]
+    began: float
+
+    def values(self) -> dict[str, t.Any]:
+        count = collections.Counter(found.state for found in self.findings.values())
+        return {
+            "gate": "validation", "nodes": {state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "failed_nodes": self._named(FAILED),
+            "faults": self._faults(), "pools": self._rows(),
+        }
+
+    def line(self) -> str:
+        """`validation: 14 of 16 passed, 1 unproven: gpu-2, 1 failed: gpu-3`"""
+        parts = [f"validation: {len(self._named(PASSED))} of {len(self.findings)} passed"]
+        parts += [f"{len(found)} {state}: {some(found)}" for state in (UNPROVEN, FAILED) if (found := self._named(state))]
+        return ", ".join(parts)
+
+    def failure(self) -> GateFailed | None:
+        failed = self._named(FAILED)
+        limit = marks.limit_of(self.max_failed, len(self.findings))
+        if len(failed) <= limit:
+            return None
+        head = Fault(f"validation: {len(failed)} of {len(self.findings)} nodes failed, {limit} may", "", "", "repair what is named below, and validate again")
+        told = [self.findings[name] for name in failed[: self.sample]]
+        return GateFailed([head, *(Fault(f"node {name}", found.link, found.reason, found.next_step) for name, found in zip(failed, told, strict=False))])
+
+    def _named(self, state: str) -> list[str]:
+        return sorted(name for name, found in self.findings.items() if found.state == state)
+
+    def _faults(self) -> list[dict[str, t.Any]]:
+        chosen = [(name, self.findings[name]) for state in _ORDER for name in self._named(state)][: self.sample]
+        return [
+            {
+                "node": name, "pool": self.pools[name].name if name in self.pools else "", "state": found.state, "link": found.link, "reason": found.reason,
+                "pod": found.pod, "log_tail": "\n".join(found.log.splitlines()[-_TAIL_LINES:]), "next_step": found.next_step,
+            }
+            for name, found in chosen
+        ]
+
+    def _rows(self) -> list[dict[str, t.Any]]:
+        by_pool: dict[str, list[NodeFacts]] = {}
+        for name, node in self.nodes.items():
+            by_pool.setdefault(self.pools[name].name, []).append(node)
+        return [self._row(pool, nodes) for pool, nodes in sorted(by_pool.items())]
+
+    def _row(self, pool: str, nodes: list[NodeFacts]) -> dict[str, t.Any]:
+        found = [self.findings[node.name] for node in nodes if node.name in self.findings]
+        count = collections.Counter(one.state for one in found)
+        expected = sum(resources.total(resources.expected(node, self.pools[node.name])) for node in nodes)
+        return {
+            "pool": pool, "nodes": len(nodes), "expected": expected, "seen": sum(resources.total(resources.observed(node)) for node in nodes),
+            **{state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "settled": time.time() if found else self.began,
+            "simulated": sum(node.simulated for node in nodes), "kernels": sorted({node.kernel for node in nodes if node.kernel}),
+            "drivers": sorted({one.proof.driver for one in found if one.proof.driver} or {node.driver_version for node in nodes if node.driver_version}),
+            "gpus": sorted({one.proof.gpu for one in found if one.proof.gpu}),
+        }

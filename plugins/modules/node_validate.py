@@ -1,0 +1,234 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_validate
+version_added: 0.1.0
+short_description: Let a pod compute on a GPU of every node, and keep the proof of it
+description:
+  - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which gets one GPU through the scheduler as a user's pod would.
+  - Its log must show that a kernel has computed (the line C(Test PASSED) of NVIDIA's sample C(vectorAdd)), and its GPU must be the one that the fleet
+    is said to have. Product, memory and driver are compared, from lines of C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,
+    mig.mode.current --format=csv,noheader). Integrated GPUs need no such line.
+  - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
+    the pod and GPUs are the same, and such a node runs no pod again unless O(always).
+  - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is told.
+  - A node that is not Ready, is quarantined or offers no GPU has failed without a pod. Which link of the chain is broken there the gates tell.
+  - No node is quarantined by this module.
+  - With O(state=absent) the proofs are taken off all nodes.
+  - In check mode it is told which nodes would run a pod. Each of these is shown to the server in a dry run.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  definition:
+    description:
+      - Manifest of the pod. The module adds the node to it, and one GPU of the node to its first container.
+      - Needed with O(state=present).
+    type: dict
+  state:
+    description: Whether nodes are validated, or their proofs forgotten.
+    type: str
+    default: present
+    choices: [present, absent]
+  pools:
+    description:
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says what is expected of their nodes.
+      - Nodes of a pool whose driver provider is V(none) are left out.
+    type: list
+    elements: dict
+    default: []
+  namespace:
+    description: Namespace of the pods, unless their manifest names one.
+    type: str
+    default: hwaccel-gpu
+  always:
+    description: Validate also nodes whose proof is valid.
+    type: bool
+    default: false
+  max_failed:
+    description: So many failed nodes are borne, as a number or as a percentage of the nodes judged.
+    type: str
+    default: "0"
+  exclude:
+    description: Names of nodes to leave out.
+    type: list
+    elements: str
+    default: []
+  parallel:
+    description: At most so many pods at the same time.
+    type: int
+    default: 20
+  schedule_timeout:
+    description: Seconds after which a pod that finds no free GPU is given up.
+    type: float
+    default: 30
+  start_timeout:
+    description: Seconds that a pod may take to start, its image pulled.
+    type: float
+    default: 300
+  timeout:
+    description: Seconds that a pod may run.
+    type: float
+    default: 300
+  sample:
+    description: At most so many nodes are told in RV(faults).
+    type: int
+    default: 20
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.waiting
+  - hwaccel.gpu.attributes
+  - hwaccel.gpu.attributes.cluster_group
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: partial
+    details: Without O(always), a fleet whose proofs are valid is left as it is.
+seealso:
+  - module: hwaccel.gpu.workload_run
+  - module: hwaccel.gpu.node_gate
+"""
+
+EXAMPLES = r"""
+- name: Let a pod compute on every GPU node that has no valid proof
+  hwaccel.gpu.node_validate:
+    kubeconfig: /etc/kubernetes/admin.conf
+    definition:
+      apiVersion: v1
+      kind: Pod
+      metadata:
+        name: gpu-validation
+      spec:
+        runtimeClassName: nvidia
+        containers:
+          - name: sample
+            image: nvcr.io/nvidia/gpu-operator:v26.7.0
+            command: [sh, -c]
+            args:
+              - nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader && vectorAdd
+
+- name: Forget all proofs
+  hwaccel.gpu.node_validate:
+    kubeconfig: /etc/kubernetes/admin.conf
+    state: absent
+"""
+
+RETURN = r"""
+gate:
+  description: V(validation), so that the result can be summed up with those of M(hwaccel.gpu.node_gate).
+  returned: when all pods have ended
+  type: str
+  sample: validation
+nodes:
+  description: How many nodes passed, are unproven, or failed.
+  returned: when all pods have ended
+  type: dict
+  sample: {"passed": 15, "unproven": 1, "failed": 0}
+failed_nodes:
+  description: Names of the nodes that failed.
+  returned: when all pods have ended
+  type: list
+  elements: str
+  sample: []
+validated:
+  description: Names of the nodes that ran a pod, or in check mode would.
+  returned: when all pods have ended
+  type: list
+  elements: str
+  sample: ["training-0", "training-1"]
+faults:
+  description: Nodes that failed and those that are unproven, at most O(sample), each with the link of the chain that holds it and the next step.
+  returned: when all pods have ended
+  type: list
+  elements: dict
+  sample:
+    - node: training-3
+      pool: training
+      state: unproven
+      link: schedulable
+      reason: busy, last proof of 2026-11-20T10:00:00Z
+      pod: ""
+      log_tail: ""
+      next_step: validate again when a GPU is free
+pools:
+  description: One row for each pool, as M(hwaccel.gpu.node_gate) has them, with the GPUs that the pods have seen (C(gpus)).
+  returned: when all pods have ended
+  type: list
+  elements: dict
+  sample:
+    - pool: training
+      nodes: 8
+      expected: 64
+      seen: 64
+      passed: 7
+      unproven: 1
+      failed: 0
+      gpus: [NVIDIA H100 80GB HBM3]
+      drivers: [580.178.04]
+      kernels: [6.8.0-111-generic]
+      simulated: 0
+      settled: 1780000000.0
+forgotten:
+  description: Names of the nodes whose proof was taken away.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["training-0"]
+missing_rights:
+  description: In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+  returned: when all pods have ended
+  type: list
+  elements: dict
+  sample: []
+"""
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "definition": {"type": "dict"},
+    "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
+    "pools": {"type": "list", "elements": "dict", "default": []},
+    "namespace": {"type": "str", "default": "hwaccel-gpu"},
+    "always": {"type": "bool", "default": False},
+    "max_failed": {"type": "str", "default": "0"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "parallel": {"type": "int", "default": 20},
+    "schedule_timeout": {"type": "float", "default": 30},
+    "start_timeout": {"type": "float", "default": 300},
+    "timeout": {"type": "float", "default": 300},
+    "sample": {"type": "int", "default": 20},
+}
+
+
+def operation(params: dict[str, t.Any], context: Context) -> Outcome:
+    if params["state"] == "absent":
+        forgotten = validation.forget(context.client(), check_mode=context.check_mode)
+        return Outcome(changed=bool(forgotten), values={"forgotten": forgotten})
+    options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
+    settings = validation.Settings(
+        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), params["always"], params["max_failed"], params["sample"], options,
+    )
+    clock = Clock(deadline=context.deadline)
+    return validation.run(settings, context.client(), clock, check_mode=context.check_mode, resume=context.resume)
+
+
+def main() -> None:
+    run_module(ARGUMENT_SPEC, operation, waits=True, required_if=[("state", "present", ("definition",))], supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that compute, through a real scheduler, Job controller and garbage collector: proofs, busy nodes, wrong declarations, killed runs.
+
+Runtime: one run of site, five of validate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.01,
+    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}, {"name": "cpu", "count": 1}],
+}
+POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
+NODES = ["gpu-0", "gpu-1", "gpu-2"]
+TAKEN = "gpu-1"
+
+
+class Cluster:
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
+
+    def run(self, name: str, *arguments: str, **variables: t.Any) -> site.Run:
+        hosts = {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_pools=POOLS, **variables)}
+        return site.playbook(name, hosts, *arguments)
+
+    def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
+        run = self.run("validate", *arguments, gpu_validation_schedule_timeout=4, **variables)
+        (result,) = run.results("node_validate")
+        return run, result
+
+    def proofs(self) -> dict[str, dict[str, t.Any]]:
+        nodes = self.client.list(self.client.resource("v1", "Node"), metadata_only=True).items
+        found = {node["metadata"]["name"]: (node["metadata"].get("annotations") or {}).get(names.PROOF) for node in nodes}
+        return {name: json.loads(text) for name, text in found.items() if text}
+
+    def jobs(self, label: str = RUN_LABEL) -> list[str]:
+        kinds = (("batch/v1", "Job"), ("v1", "Pod"))
+        found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=label, metadata_only=True).items]
+        return [item["metadata"]["name"] for item in found]
+
+
+@pytest.fixture(scope="module")
+def cluster(make_sandbox: t.Any) -> Cluster:
+    found = Cluster(make_sandbox(FLEET))
+    run = found.run("site", hwaccel_wait_timeout=90)
+    assert run.rc == 0, run.stdout[-6000:]
+    return found
+
+
+def test_check_mode_tells_who_would_run_and_makes_nothing(cluster: Cluster) -> None:
+    audit = AuditLog(cluster.sandbox.audit_log)
+    run, result = cluster.validate("--check")
+    assert run.rc == 0, run.stdout[-4000:]
+    assert result["validated"] == NODES
+    assert [str(request) for request in audit.our_writes()] == []
+    assert cluster.proofs() == {}
+
+
+def test_every_node_computes_and_is_proven(cluster: Cluster) -> None:
+    run, result = cluster.validate()
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["nodes"] == {"passed": 3, "unproven": 0, "failed": 0}
+    proofs = cluster.proofs()
+    assert sorted(proofs) == NODES
+    assert {proof["gpu"] for proof in proofs.values()} == {"NVIDIA H100 80GB HBM3"}
+    assert cluster.jobs() == []
+    assert "one: validation: 3 of 3 passed" in run.stdout
+    (line,) = [line for line in run.stdout.splitlines() if "training" in line and "simulated" in line]
+    assert line.split()[:2] == ["training", "3"] and "validation" in line
+
+
+def test_valid_proofs_need_no_pod(cluster: Cluster) -> None:
+    audit, before = AuditLog(cluster.sandbox.audit_log), cluster.proofs()
+    run, result = cluster.validate(gpu_validation_always=False)
+    assert run.rc == 0 and run.changed() == 0, run.stdout[-4000:]
+    assert result["validated"] == []
+    assert [str(request) for request in audit.our_writes()] == []
+    assert cluster.proofs() == before
+
+
+def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
+    before, pods = cluster.proofs(), cluster.client.resource("v1", "Pod")
+    container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": TAKEN}, "tolerations": [{"operator": "Exists"}]}
+    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
+    until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
+    run, result = cluster.validate()
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["nodes"] == {"passed": 2, "unproven": 1, "failed": 0}
+    (row,) = result["faults"]
+    assert row["node"] == TAKEN and row["reason"].startswith(f"busy, last proof of {before[TAKEN]['at']}")
+    assert "Insufficient nvidia.com/gpu" in row["reason"]
+    assert cluster.proofs()[TAKEN] == before[TAKEN]
+    assert cluster.jobs() == []
+    cluster.client.delete(pods, "job", "default")
+
+
+def test_another_gpu_than_declared_fails_the_run_and_takes_the_proof(cluster: Cluster) -> None:
+    wrong = [POOLS[0] | {"gpu": GPU | {"product": "NVIDIA-A100-SXM4-80GB"}}]
+    hosts = {"one": site.cluster(cluster.sandbox.kubeconfig, hwaccel_pools=wrong)}
+    run = site.playbook("validate", hosts)
+    assert run.rc == 2
+    assert "the pod sees a NVIDIA H100 80GB HBM3, NVIDIA-A100-SXM4-80GB is expected" in run.failures[0]
+    assert "validation 0/3" in run.stdout, "the table is shown all the same"
+    assert cluster.proofs() == {} and cluster.jobs() == []
+
+
+def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster) -> None:
+    """The whole process group, as a machine that loses power would end it."""
+    container = {"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "sleep 3000"]}
+    template = {"metadata": {"labels": {"app": "killed"}}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 1, "template": template}
+    workload = {"name": "endless", "definition": {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "endless", "namespace": AGENTS}, "spec": spec}}
+    given = json.dumps({"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
+    environment = os.environ | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    command = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local", "-m", "hwaccel.gpu.workload_run", "-a", given]
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        until(lambda: len(cluster.jobs("app=killed")) > 0, "the pod of the workload")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert cluster.jobs()
+    until(lambda: cluster.jobs() == [], "the cluster to take away what the killed run has made")
+
+
+def test_teardown_takes_the_proofs(cluster: Cluster) -> None:
+    cluster.validate()
+    assert cluster.proofs()
+    run = cluster.run("teardown")
+    assert run.rc == 0, run.stdout[-4000:]
+    assert cluster.proofs() == {}

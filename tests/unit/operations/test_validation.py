@@ -1,0 +1,234 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validation of nodes by pods, on a cluster in memory whose Jobs end at once as the test says."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, proofs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+
+Obj = dict[str, t.Any]
+
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU}])
+LOG = "NVIDIA H100 80GB HBM3, 81559 MiB, 580.178.04, Enabled, Disabled\n[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
+
+
+class Cluster(FakeCluster):
+    """logs: what a node's pod prints; full: nodes that have no free GPU."""
+
+    def __init__(self, *nodes: Obj) -> None:
+        super().__init__(list(nodes), [])
+        self.jobs: dict[str, Obj] = {}
+        self.ran: list[Obj] = []
+        self.printed: dict[str, str] = {}
+        self.full: set[str] = set()
+        self.at = 1000.0
+
+    def clock(self) -> Clock:
+        def sleep(seconds: float) -> None:
+            self.at += seconds
+
+        return Clock(now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+
+    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+        if not dry_run:
+            self.jobs[obj["metadata"]["name"]] = obj
+            self.ran.append(obj)
+        return Answer(obj)
+
+    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
+        if self.jobs.pop(name, None) is None:
+            raise NotFound(name)
+
+    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
+        if resource.kind == "Job":
+            return Page([job | {"status": self._status(job)} for job in self.jobs.values()], "1")
+        if resource.kind == "Pod" and "hwaccel.gpu/run" in str(options.get("label_selector")):
+            return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
+        return super().list(resource, namespace, **options)
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        return self.printed.get(node_of(self.jobs[pod.removesuffix("-x")]), LOG)
+
+    def _status(self, job: Obj) -> Obj:
+        return {} if node_of(job) in self.full else {"conditions": [{"type": "Complete", "status": "True"}]}
+
+    def _pod(self, name: str, job: Obj) -> Obj:
+        placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
+        no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu."}
+        status = {"phase": "Pending", "conditions": [no_room]} if node_of(job) in self.full else {"phase": "Succeeded"}
+        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
+        return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
+
+    def proof(self, node: str) -> dict[str, t.Any]:
+        return dict(json.loads(self.objects["Node"][node]["metadata"].get("annotations", {}).get(names.PROOF, "{}")))
+
+
+def node_of(job: Obj) -> str:
+    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return str(terms[0]["matchFields"][0]["values"][0])
+
+
+def node(name: str, allocatable: int = 8, **options: t.Any) -> Obj:
+    return s.node(name, labels=LABELS, allocatable=allocatable, **options)
+
+
+def cordoned(name: str) -> Obj:
+    return node(name) | {"spec": {"unschedulable": True}}
+
+
+def go(cluster: Cluster, *, check_mode: bool = False, definition: Obj | None = None, **options: t.Any) -> Outcome:
+    settings = validation.Settings(definition or POD, POOLS, options=RunOptions(namespace="n"), **options)
+    return validation.run(settings, cluster, cluster.clock(), check_mode=check_mode)
+
+
+def fault(outcome: Outcome) -> Obj:
+    (row,) = outcome.values["faults"]
+    return dict(row)
+
+
+def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    outcome = go(cluster)
+    assert outcome.failure is None and outcome.changed
+    assert outcome.values["nodes"] == {"passed": 2, "unproven": 0, "failed": 0}
+    assert outcome.values["pools"][0]["gpus"] == ["NVIDIA H100 80GB HBM3"]
+    assert (cluster.proof("a")["gpu"], cluster.proof("a")["driver"]) == ("NVIDIA H100 80GB HBM3", "580.178.04")
+    assert cluster.jobs == {}
+    container = cluster.ran[0]["spec"]["template"]["spec"]["containers"][0]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    written = len(cluster.writes)
+    again = go(cluster)
+    assert not again.changed and again.values["nodes"]["passed"] == 2
+    assert (len(cluster.ran), len(cluster.writes)) == (2, written)
+    assert go(cluster, always=True).values["validated"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image"])
+def test_a_proof_is_of_what_was_there_then(change: str) -> None:
+    cluster = Cluster(node("a"))
+    go(cluster)
+    now = cluster.objects["Node"]["a"]
+    definition = None
+    if change == "boot":
+        now["status"]["nodeInfo"]["bootID"] = "another"
+    elif change == "driver":
+        now["metadata"]["labels"][names.DRIVER_VERSION_LABEL] = "595.91.07"
+        cluster.printed["a"] = LOG.replace("580.178.04", "595.91.07")
+    elif change == "config":
+        now["metadata"]["labels"][names.PLUGIN_CONFIG_LABEL] = "shared"
+    elif change == "gpus":
+        now["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+    else:
+        definition = POD | {"spec": {"containers": [{"name": "cuda", "image": "sample:2"}]}}
+    before = cluster.proof("a")["subject"]
+    assert go(cluster, definition=definition).values["validated"] == ["a"]
+    assert cluster.proof("a")["subject"] != before
+    assert go(cluster, definition=definition).values["validated"] == []
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (LOG.replace("Test PASSED", "Result verification failed"), "no kernel has computed"),
+        (LOG.partition("\n")[2], "nvidia-smi has named no GPU"),
+        (LOG.replace("H100 80GB HBM3", "A100-SXM4-40GB"), "the pod sees a NVIDIA A100-SXM4-40GB, NVIDIA-H100-80GB-HBM3 is expected"),
+        (LOG.replace("580.178.04", "595.91.07"), "the pod sees driver 595.91.07, the node's label says 580.178.04"),
+        (LOG.replace("81559", "40960"), "the pod sees 40960 MiB of memory, 81559 MiB are expected"),
+    ],
+)
+def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> None:
+    cluster = Cluster(node("a"))
+    go(cluster)
+    assert cluster.proof("a")
+    cluster.printed["a"] = log
+    outcome = go(cluster, always=True)
+    assert told in fault(outcome)["reason"] and fault(outcome)["link"] == "cuda"
+    assert "validation: 1 of 1 nodes failed, 0 may" in str(outcome.failure) and told in str(outcome.failure)
+    assert cluster.proof("a") == {}, "a node that has failed is no longer proven"
+    assert go(cluster, always=True, max_failed="1").failure is None
+
+
+def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    go(cluster)
+    proof, cluster.full = cluster.proof("a"), {"a"}
+    outcome = go(cluster, always=True)
+    assert outcome.failure is None
+    assert outcome.values["nodes"] == {"passed": 1, "unproven": 1, "failed": 0}
+    assert fault(outcome)["reason"].startswith(f"busy, last proof of {proof['at']}: no node has taken it for 60 s")
+    assert cluster.proof("a") == proof
+    assert cluster.jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("odd", "state", "told"),
+    [
+        (node("a", ready=False), "failed", "the node is not Ready"),
+        (node("a", allocatable=0), "failed", "it offers no GPU to the scheduler"),
+        (node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}]), "failed", "it is quarantined at gate driver"),
+        (cordoned("a"), "unproven", "it is cordoned; never proven"),
+    ],
+)
+def test_a_node_that_cannot_run_a_pod_runs_none(odd: Obj, state: str, told: str) -> None:
+    cluster = Cluster(odd)
+    outcome = go(cluster)
+    assert (fault(outcome)["state"], fault(outcome)["reason"].partition(":")[0]) == (state, told)
+    assert cluster.ran == []
+    assert (outcome.failure is None) == (state == "unproven")
+
+
+def test_a_node_that_a_pool_names_must_be_there() -> None:
+    cluster = Cluster(node("a"))
+    pools = parse_pools([{"name": "training", "nodes": ["a", "b"], "gpu": GPU}])
+    outcome = validation.run(validation.Settings(POD, pools, options=RunOptions(namespace="n")), cluster, cluster.clock())
+    assert (fault(outcome)["node"], fault(outcome)["reason"]) == ("b", "the cluster has no such node")
+    assert outcome.values["nodes"] == {"passed": 1, "unproven": 0, "failed": 1}
+    assert go(cluster, exclude=frozenset({"a"})).values["nodes"]["passed"] == 0
+
+
+def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
+    cluster = Cluster(node("a"), node("b", ready=False))
+    outcome = go(cluster, check_mode=True)
+    assert outcome.values["validated"] == ["a"] and outcome.changed and outcome.failure is None
+    assert cluster.ran == [] and cluster.writes == []
+    cluster.denied = {("create", "jobs")}
+    assert "the right to create jobs.batch is missing" in str(go(cluster, check_mode=True).failure)
+
+
+def test_proofs_are_forgotten() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    go(cluster)
+    assert validation.forget(cluster, check_mode=True) == ["a", "b"]
+    assert cluster.proof("a")
+    assert validation.forget(cluster) == ["a", "b"]
+    assert validation.forget(cluster) == [] and cluster.proof("a") == {}
+
+
+def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
+    for text in ("", "no JSON", "[]", '{"subject": 7}'):
+        assert proofs.parse(text).at == ""
+    cluster = Cluster(node("a"))
+    cluster.objects["Node"]["a"]["metadata"]["annotations"] = {names.PROOF: "{"}
+    assert go(cluster).values["validated"] == ["a"]
+    facts = reduce_node(cluster.objects["Node"]["a"])
+    assert proofs.parse(facts.proof).subject == proofs.subject(facts, "sample:1")

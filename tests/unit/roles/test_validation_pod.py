@@ -1,0 +1,50 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pod of role gpu_validation: it has no more rights than a user's, and what it prints is what its judge reads."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import proofs
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+ROLE = "gpu_validation"
+
+
+def pod(**settings: t.Any) -> dict[str, t.Any]:
+    return gpu_validation_pod(stack.texts(ROLE), settings)
+
+
+def test_it_passes_the_restricted_profile_and_talks_to_no_api() -> None:
+    spec = pod()["spec"]
+    assert spec["securityContext"] == {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert spec["automountServiceAccountToken"] is False
+    assert not spec.get("volumes") and not spec.get("hostPID") and not spec.get("hostNetwork")
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def test_its_image_comes_from_where_images_come_from() -> None:
+    made = pod(image_registry="mirror.example.com/x", image_pull_secrets=["regcred"])
+    assert made["spec"]["containers"][0]["image"] == "mirror.example.com/x/nvidia/gpu-operator:v26.7.0"
+    assert made["spec"]["imagePullSecrets"] == [{"name": "regcred"}]
+    assert made["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "hwaccel.gpu"
+    assert pod()["spec"]["containers"][0]["image"] == "nvcr.io/nvidia/gpu-operator:v26.7.0"
+
+
+def test_it_asks_for_the_columns_that_are_read() -> None:
+    script = pod()["spec"]["containers"][0]["args"][0]
+    assert "--query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader\n" in script
+    (gpu,) = proofs.seen("NVIDIA A100-SXM4-40GB, 40960 MiB, 580.178.04, [N/A], Disabled\n")
+    assert gpu == proofs.Gpu("NVIDIA A100-SXM4-40GB", 40960, "580.178.04", "[N/A]", "Disabled")
+
+
+def test_a_role_without_the_pod_is_told() -> None:
+    with pytest.raises(AnsibleFilterError, match="gpu_validation_pod cannot read what it was given"):
+        gpu_validation_pod(["kind: Service\nmetadata: {name: x}\n"], {})
