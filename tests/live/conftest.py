@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the live tests: real control planes with simulated fleets.
 
-make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the test session ends, or by its close()
+make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the tests of the file end, or by its close()
 sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
 sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set of the test's own
 life                                one cluster from before site to after teardown, with what happens to nodes in between
@@ -12,6 +12,7 @@ life                                one cluster from before site to after teardo
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import signal
 import types
 import uuid
@@ -19,6 +20,7 @@ import uuid
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import components
 from ansible_collections.hwaccel.gpu.tests.live.support.life import Life, lived
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
@@ -37,17 +39,26 @@ def pytest_sessionstart() -> None:
 
 
 @pytest.fixture(scope="session")
-def make_sandbox() -> c.Iterator[MakeSandbox]:
-    sandboxes = Sandboxes(find_programs())
-    try:
-        yield sandboxes.make
-    finally:
-        sandboxes.close()
+def programs() -> components.Components:
+    return find_programs()
 
 
 @pytest.fixture(scope="session")
-def sandbox(make_sandbox: MakeSandbox) -> Sandbox:
-    return make_sandbox()
+def make_shared_sandbox(programs: components.Components) -> c.Iterator[MakeSandbox]:
+    with contextlib.closing(Sandboxes(programs)) as sandboxes:
+        yield sandboxes.make
+
+
+@pytest.fixture(scope="module")
+def make_sandbox(programs: components.Components) -> c.Iterator[MakeSandbox]:
+    """Not of the session: ten control planes that nobody asks anything any more cost a core."""
+    with contextlib.closing(Sandboxes(programs)) as sandboxes:
+        yield sandboxes.make
+
+
+@pytest.fixture(scope="session")
+def sandbox(make_shared_sandbox: MakeSandbox) -> Sandbox:
+    return make_shared_sandbox()
 
 
 @pytest.fixture(scope="module")
@@ -71,5 +82,5 @@ def name(sets: Sets) -> c.Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def life(make_sandbox: MakeSandbox) -> Life:
-    return lived(make_sandbox)
+def life(make_shared_sandbox: MakeSandbox) -> Life:
+    return lived(make_shared_sandbox)

@@ -118,7 +118,7 @@ class Sandbox:
 
 
 class Sandboxes:
-    """All sandboxes of a test session, in one temporary folder."""
+    """Sandboxes that go together, in one temporary folder."""
 
     def __init__(self, programs: components.Components) -> None:
         self.programs = programs
