@@ -48,4 +48,7 @@ attributes:
     support: full
     membership:
       - hwaccel.gpu.cluster
+notes:
+  - The module runs on the host of the task, which for a cluster is the controller (connection C(local)) or a bastion.
+  - Connection options are set once for all modules with C(module_defaults) of the group C(hwaccel.gpu.cluster).
 """

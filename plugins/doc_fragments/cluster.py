@@ -1,20 +1,20 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How to reach a cluster: the options that every module of the action group `cluster` has."""
+"""How to reach a cluster: the options of every module of the action group `cluster`, and of the inventory plugin."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    CONNECTION = r"""
+    DOCUMENTATION = r"""
 options:
   kubeconfig:
     description:
       - Path to a kubeconfig file, several paths separated by C(:), or the content of one as a dictionary or as YAML text.
       - Where no connection option is given, E(K8S_AUTH_KUBECONFIG), then E(KUBECONFIG), then C(~/.kube/config) is read,
-        and where none of them is there, the service account of the pod that the module runs in.
-      - Environment variables are those of the machine that the module runs on. An option always wins over its variable,
+        and where none of them is there, the service account of the pod that this runs in.
+      - Environment variables are those of the machine that this runs on. An option always wins over its variable,
         and an empty string is the same as no value, for each of these options.
     type: raw
   context:
@@ -83,12 +83,6 @@ requirements:
   - urllib3 >= 2.0
   - PyYAML >= 6.0 (where a kubeconfig is read)
   - kubernetes >= 29.0 (only for kubeconfigs with an exec plugin or an authentication provider)
-"""
-
-    # Plugins that run on the controller take the options alone.
-    DOCUMENTATION = CONNECTION + r"""
 notes:
-  - The module runs on the host of the task, which for a cluster is the controller (connection C(local)) or a bastion.
-  - Connection options are set once for all modules with C(module_defaults) of the group C(hwaccel.gpu.cluster).
   - No option that holds a secret appears in a result, a message, a log or the arguments of a process.
 """

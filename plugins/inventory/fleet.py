@@ -5,14 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import typing as t
-
-from ansible.errors import AnsibleParserError
-from ansible.module_utils.common.parameters import remove_values
-from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
-
 DOCUMENTATION = r"""
 name: fleet
 version_added: 0.1.0
@@ -75,7 +67,7 @@ options:
     type: str
     default: ""
 extends_documentation_fragment:
-  - hwaccel.gpu.cluster.connection
+  - hwaccel.gpu.cluster
   - constructed
   - inventory_cache
 notes:
@@ -83,7 +75,6 @@ notes:
   - Ansible goes on without the hosts of an inventory source that fails, unless C(any_unparsed_is_failed) in the section C([inventory]) of C(ansible.cfg)
     says otherwise.
   - With O(cache), another server or a change of this plugin's own options is read anew, and C(--flush-cache) reads anew in any case.
-  - No option that holds a secret appears in a message, in the cache or in a variable.
 seealso:
   - module: hwaccel.gpu.node_info
   - module: hwaccel.gpu.node_gate
@@ -127,6 +118,14 @@ cache_plugin: ansible.builtin.jsonfile
 cache_connection: ~/.cache/fleet
 cache_timeout: 600
 """
+
+import dataclasses
+import json
+import typing as t
+
+from ansible.errors import AnsibleParserError
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
