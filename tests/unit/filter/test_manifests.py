@@ -30,7 +30,7 @@ class Unsafe(Templated):
     """What core 2.16 makes of everything that an extra variable of AWX was part of."""
 
     def __str__(self) -> str:
-        return self
+        return type(self)(self[:])
 
 
 def test_texts_of_every_core_are_written() -> None:
