@@ -81,14 +81,19 @@ seealso:
 """
 
 EXAMPLES = r"""
-# production.fleet.hwaccel.yml: all nodes of the cluster of the environment's kubeconfig
+# production.fleet.hwaccel.yml. The first line is enough, with the kubeconfig of the environment.
 plugin: hwaccel.gpu.fleet
 
----
-# Reached over the network, by declared pools
-plugin: hwaccel.gpu.fleet
+# The cluster, by a kubeconfig
 kubeconfig: ~/.kube/production.yaml
 context: admin
+
+# or by a token
+# host: https://api.example.com:6443
+# api_key: "{{ lookup('ansible.builtin.file', '/run/secrets/fleet-token') }}"
+# ca_cert: /etc/ssl/fleet-ca.pem
+
+# Nodes are reached over the network, and grouped by declared pools
 host_address: InternalIP
 pools:
   - name: training
@@ -97,22 +102,19 @@ pools:
   - name: dgx
     nodes: [dgx-01, dgx-02]
 
----
-# Groups and variables of one's own, and a cache of ten minutes
-plugin: hwaccel.gpu.fleet
-host: https://api.example.com:6443
-api_key: "{{ lookup('ansible.builtin.file', '/run/secrets/fleet-token') }}"
-ca_cert: /etc/ssl/fleet-ca.pem
+# Groups and variables of one's own
 keyed_groups:
   - key: hwaccel_node.labels['topology.kubernetes.io/zone'] | default('')
     prefix: zone
   - key: hwaccel_node.driver_version
     prefix: driver
 groups:
-  wants_a_reboot: hwaccel_node.kernel == '6.8.0-111-generic'
+  old_kernel: hwaccel_node.kernel == '6.8.0-111-generic'
 compose:
   ansible_user: "'ubuntu'"
   gpus: (hwaccel_node.gpu or {}).count | default(0)
+
+# A cache of ten minutes
 cache: true
 cache_plugin: ansible.builtin.jsonfile
 cache_connection: ~/.cache/fleet
