@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import collections.abc as c
 import concurrent.futures
 import pathlib
@@ -15,10 +14,10 @@ import typing as t
 import uuid
 
 import pytest
-import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
+from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer, endpoint
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 
 Obj = dict[str, t.Any]
@@ -150,28 +149,17 @@ def test_a_user_without_rights_is_told_which_one_is_missing(sandbox: t.Any, name
 
 
 def test_a_token_works_and_a_wrong_one_does_not(sandbox: t.Any, client: Client, namespace: str, tmp_path: pathlib.Path) -> None:
-    accounts = client.resource("v1", "ServiceAccount")
-    client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": namespace}}, accounts)
-    token = _token(client, namespace)
-    cluster = yaml.safe_load(pathlib.Path(sandbox.kubeconfig).read_text())["clusters"][0]["cluster"]
+    token = bearer(client, namespace, "robot")
+    host, authority = endpoint(sandbox.kubeconfig)
     ca = tmp_path / "ca.crt"
-    ca.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
-    options = {"host": cluster["server"], "ca_cert": str(ca)}
+    ca.write_bytes(authority)
+    options = {"host": host, "ca_cert": str(ca)}
     robot = connect(options | {"api_key": token})
     with pytest.raises(e.Forbidden, match=f"system:serviceaccount:{namespace}:robot"):
         robot.list(robot.resource("v1", "Secret"), namespace)
     with pytest.raises(e.Unauthorized, match="has not expired") as caught:
         connect(options | {"api_key": token[:-8] + "planted0"}).resource("v1", "Secret")
     assert "planted0" not in str(caught.value)
-
-
-def _token(client: Client, namespace: str) -> str:
-    accounts = client.resource("v1", "ServiceAccount")
-    path = accounts.path(namespace, "robot", "token")
-    from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request
-
-    body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}'
-    return str(client._transport.call(Request("POST", path, "asking for a token", body=body, content_type="application/json")).body["status"]["token"])
 
 
 def test_the_audit_log_knows_us(sandbox: t.Any, namespace: str) -> None:

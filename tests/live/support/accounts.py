@@ -1,0 +1,40 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ServiceAccounts for programs outside the cluster, and their tokens."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import typing as t
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request
+
+
+def endpoint(kubeconfig: str) -> tuple[str, bytes]:
+    """URL of the API server, and its certificate authority as PEM."""
+    cluster: dict[str, t.Any] = yaml.safe_load(pathlib.Path(kubeconfig).read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+    return cluster["server"], base64.b64decode(cluster["certificate-authority-data"])
+
+
+def bearer(client: Client, namespace: str, name: str, seconds: int = 600) -> str:
+    """A new ServiceAccount's token, by the API server's TokenRequest."""
+    accounts = client.resource("v1", "ServiceAccount")
+    client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}, accounts)
+    body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": %d}}' % seconds
+    request = Request("POST", accounts.path(namespace, name, "token"), "asking for a token", body=body, content_type="application/json")
+    return str(client._transport.call(request).body["status"]["token"])
+
+
+def let_administer(client: Client, namespace: str, name: str) -> None:
+    """Bind the account to cluster-admin."""
+    group = "rbac.authorization.k8s.io"
+    client.create({
+        "apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{namespace}-{name}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }, client.resource(f"{group}/v1", "ClusterRoleBinding"))
