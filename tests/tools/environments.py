@@ -59,6 +59,7 @@ class Profile:
 PROFILES = {
     "demo": Profile("requirements-demo.txt", about="ansible-core and what the collection imports"),
     "dev": Profile("requirements-dev.txt", about="linters, types, molecule, changelog"),
+    "release": Profile("requirements-release.txt", about="what Galaxy runs on a tarball, and ansible-builder"),
     "core-2.16": Profile("requirements-test.txt", ("ansible-core~=2.16.0",), (11, 12), "tests on the oldest supported core"),
     "core-2.19": Profile("requirements-test.txt", ("ansible-core~=2.19.0",), (11, 13), "tests on the newest core for Python 3.11"),
     "core-newest": Profile("requirements-test.txt", ("ansible-core>=2.21",), (12, 14), "tests on the newest core"),

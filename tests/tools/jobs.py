@@ -45,6 +45,12 @@ def mypy(package: str) -> tuple[str, ...]:
     return ("mypy", "--cache-dir", f"../../../mypy-{package.rpartition('.')[2]}", "-p", package)
 
 
+# Reads the definition and what it names, and writes what an image is built from.
+EXECUTION_ENVIRONMENT = (
+    "ansible-builder", "create", "--file", "examples/awx-project/execution-environment.yml", "--context", "../../../execution-environment",
+)
+
+
 LINT = (
     Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
     Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins.module_utils"), environment=(("MYPYPATH", "{build}"),)),
@@ -53,6 +59,8 @@ LINT = (
     Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),
     Job("changelog", "dev", ("antsibull-changelog", "lint")),
     Job("tarball", "dev", ("python", "tests/tools/tarball.py")),
+    Job("galaxy-importer", "release", ("python", "tests/tools/importer.py")),
+    Job("execution environment", "release", EXECUTION_ENVIRONMENT),
     *(Job(f"sanity {core}", core, ("python", "tests/tools/sanity.py"), limit=1800) for core in CORES),
 )
 
@@ -61,7 +69,7 @@ UNIT = tuple(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) f
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
-WHOLE_RUNS = tuple(f"tests/live/test_{name}.py" for name in ("clusters", "coexistence", "dead_node", "gates", "mutations", "running_drivers"))
+WHOLE_RUNS = tuple(f"tests/live/test_{name}.py" for name in ("awx", "clusters", "coexistence", "dead_node", "gates", "mutations", "running_drivers"))
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 

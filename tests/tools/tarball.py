@@ -26,9 +26,9 @@ def ansible(*command: str, collections: str | None = None) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout
 
 
-def build(folder: str) -> pathlib.Path:
-    """The tarball of the collection in the working directory."""
-    ansible("ansible-galaxy", "collection", "build", "--output-path", folder)
+def build(folder: str, collection: str | os.PathLike[str] = ".") -> pathlib.Path:
+    """The tarball of a collection, that in the working directory."""
+    ansible("ansible-galaxy", "collection", "build", "--output-path", folder, str(collection))
     (tarball,) = pathlib.Path(folder).glob("*.tar.gz")
     return tarball
 

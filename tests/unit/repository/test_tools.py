@@ -203,6 +203,28 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
         assert {job.profile for job in suite} <= set(load("environments").PROFILES), name
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Loading role driver\nImporter processing completed successfully\n", []),
+        ("WARNING: No changelog found.\nImporter processing completed successfully\n", ["WARNING: No changelog found."]),
+        ("ERROR: The import failed: No role readme.\n", ["ERROR: The import failed: No role readme."]),
+        ("Importing with galaxy-importer 0.4.44\n", ["galaxy-importer has not come to its end"]),
+    ],
+)
+def test_what_galaxy_importer_warns_of_is_a_fault(load, output: str, expected: list[str]) -> None:
+    assert load("importer").faults(output) == expected
+
+
+def test_a_collection_is_imported_as_it_is_published(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "galaxy.yml").write_text('name: gpu\nrepository: ""\n')
+    monkeypatch.chdir(tmp_path / "here")
+    copy = load("importer").published(tmp_path)
+    assert (copy / "galaxy.yml").read_text() == "name: gpu\nrepository: https://example.com/hwaccel/gpu\n"
+    assert pathlib.Path("galaxy.yml").read_text().endswith('repository: ""\n')
+
+
 def test_who_is_told_to_stop_ends_what_it_has_started(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """Control planes of live tests would run on for ever."""
     check, jobs = load("check"), load("jobs")

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds the collection's tarball and has galaxy-importer take it, as Galaxy and Automation Hub do. A warning is a failure.
+
+ansible-lint and ansible-test are left to jobs of their own: galaxy-importer ends ansible-lint after three minutes whatever the machine does, and
+runs ansible-test in a container.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import tarball
+
+#: Galaxy refuses a collection without one; ours is set by who publishes it.
+REPOSITORY = "https://example.com/hwaccel/gpu"
+SETTINGS = {
+    "run_ansible_lint": "False", "run_ansible_test": "False", "run_ansible_doc": "True", "run_flake8": "False", "check_changelog": "True",
+    "check_required_tags": "True",
+}
+TROUBLE = re.compile(r"^(WARNING|ERROR|CRITICAL): .*", re.MULTILINE)
+DONE = "Importer processing completed successfully"
+
+
+def published(folder: pathlib.Path) -> pathlib.Path:
+    """A copy of the collection in the working directory, as it is when somebody publishes it."""
+    copy = folder / "gpu"
+    shutil.copytree(".", copy, ignore=shutil.ignore_patterns("__pycache__", ".build", ".git"))
+    text, changed = re.subn(r'^repository: ""$', f"repository: {REPOSITORY}", (copy / "galaxy.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert changed <= 1
+    (copy / "galaxy.yml").write_text(text, encoding="utf-8")
+    return copy
+
+
+def faults(output: str) -> list[str]:
+    """What stands against an import, of galaxy-importer's output."""
+    found = [match.group(0) for match in TROUBLE.finditer(output)]
+    return found or ([] if DONE in output else ["galaxy-importer has not come to its end"])
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = published(pathlib.Path(scratch))
+        built = tarball.build(scratch, copy)
+        environment = os.environ | {f"GALAXY_IMPORTER_{name.upper()}": value for name, value in SETTINGS.items()}
+        # It looks for the collection beside its own copy, and must not find the checkout.
+        environment = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH")}
+        command = [sys.executable, "-m", "galaxy_importer.main", str(built)]
+        done = subprocess.run(command, cwd=scratch, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    print(done.stdout)
+    found = faults(done.stdout)
+    print("\n".join(found) or f"{built.name}: galaxy-importer takes it")
+    return 1 if found or done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
