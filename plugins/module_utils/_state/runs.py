@@ -35,7 +35,7 @@ def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
     """Of a Job and its pods; of several pods the newest tells. container: whose log and exit code are asked for, "" for the first."""
     verdict = workloads.job(job)
     if not pods:
-        return Progress(FAILED if verdict.failed else SUCCEEDED if verdict.ready else CREATED, verdict.reason or "it has no pod yet")
+        return Progress(FAILED, verdict.reason) if verdict.failed else Progress(SUCCEEDED if verdict.ready else CREATED, "it has no pod yet")
     pod = max(pods, key=lambda one: (str(one["metadata"].get("creationTimestamp") or ""), one["metadata"]["name"]))
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     name = container or str((spec.get("containers") or [{}])[0].get("name") or "")
