@@ -1,0 +1,122 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stage monitoring on a real control plane: exporters on GPU nodes, again without a write, with and without the Prometheus Operator, away again."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.life import plain
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences
+
+AGENTS = "hwaccel-gpu"
+GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+MACHINE = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
+FLEET = {"time_scale": 0.02, "pools": [
+    {"name": "training", "count": 2, "labels": {"pool": "training"}, **MACHINE}, {"name": "more", "count": 1, **MACHINE}, {"name": "general", "count": 1},
+]}
+#: Kinds as the operator's CRDs name them; what is in them is its business.
+KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
+
+
+def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
+        },
+    }
+
+
+def exporters(client: Client) -> dict[str, str]:
+    """DaemonSet of the ready exporter by node."""
+    found = client.list(client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-dcgm-exporter").items
+    ready = [one for one in found if any(row["type"] == "Ready" and row["status"] == "True" for row in one["status"].get("conditions", ()))]
+    return {one["spec"]["nodeName"]: one["metadata"]["ownerReferences"][0]["name"] for one in ready}
+
+
+def served(client: Client, kind: str) -> bool:
+    client.forget_discovery()
+    try:
+        client.resource_by_group("monitoring.coreos.com", kind)
+    except UnknownKind:
+        return False
+    return True
+
+
+def ours(client: Client, kind: str) -> list[str]:
+    items = client.list(client.resource_by_group("monitoring.coreos.com", kind)).items
+    return [item["metadata"]["name"] for item in items]
+
+
+def left(world: dict[str, t.Any]) -> list[str]:
+    """What differs from the empty cluster but the operator's kinds, which are not ours."""
+    return [line for line in differences(world["empty"], plain(world["client"])) if "monitoring.coreos.com" not in line]
+
+
+@pytest.fixture(scope="module")
+def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
+    """A cluster after site, monitored without an operator, then with one, and what it was before."""
+    sandbox = make_sandbox(FLEET)
+    client = connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
+    pools = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
+    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240)}
+    empty = plain(client)
+    brought = site.playbook("site", clusters)
+    assert brought.rc == 0, brought.stdout[-6000:]
+    audit = AuditLog(sandbox.audit_log)
+    planned = site.playbook("monitoring", clusters, "--check", "--diff")
+    written = [str(request) for request in audit.our_writes()]
+    done = site.playbook("monitoring", clusters)
+    return {"client": client, "clusters": clusters, "empty": empty, "audit": audit, "planned": planned, "written": written, "done": done}
+
+
+def test_check_mode_writes_nothing_and_the_run_succeeds(world: dict[str, t.Any]) -> None:
+    assert (world["planned"].rc, world["done"].rc) == (0, 0), world["planned"].stdout[-4000:] + world["done"].stdout[-6000:]
+    assert world["written"] == []
+    assert world["planned"].changed() == world["done"].changed() > 0
+
+
+def test_each_gpu_node_has_the_exporter_of_its_pool(world: dict[str, t.Any]) -> None:
+    assert exporters(world["client"]) == {
+        "more-0": "nvidia-dcgm-exporter", "training-0": "nvidia-dcgm-exporter-training", "training-1": "nvidia-dcgm-exporter-training",
+    }
+
+
+def test_a_second_run_changes_and_writes_nothing(world: dict[str, t.Any]) -> None:
+    world["audit"].mark()
+    again = site.playbook("monitoring", world["clusters"])
+    assert (again.rc, again.changed()) == (0, 0), again.stdout[-4000:]
+    assert [str(request) for request in world["audit"].our_writes()] == []
+
+
+def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:
+    client: Client = world["client"]
+    for plural, kind in KINDS.items():
+        made = kind_of(plural, kind)
+        client.create(made, client.resource(made["apiVersion"], made["kind"]))
+    until(lambda: all(served(client, kind) for kind in KINDS.values()), "the kinds to be served")
+    run = site.playbook("monitoring", world["clusters"])
+    assert run.rc == 0, run.stdout[-6000:]
+    assert (ours(client, "ServiceMonitor"), ours(client, "PrometheusRule")) == (["nvidia-dcgm-exporter"], ["hwaccel-gpu"])
+    maps = [item["metadata"]["name"] for item in client.list(client.resource("v1", "ConfigMap"), AGENTS).items]
+    assert "hwaccel-gpu-prometheus" not in maps
+    gone = site.playbook("teardown", world["clusters"])
+    assert gone.rc == 0, gone.stdout[-6000:]
+    # What feature discovery has brought is no kind any more.
+    client.forget_discovery()
+    assert [ours(client, kind) for kind in KINDS.values()] == [[], []]
+    until(lambda: not left(world), "controllers to clean up", 30, lambda: left(world))
