@@ -12,14 +12,17 @@ A warning is a failure (design, "tests"): `playbook` raises where Ansible printe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import typing as t
 
 import yaml
@@ -87,16 +90,42 @@ def playbook(
     return run
 
 
+def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 300) -> bool:
+    """Starts a playbook, and once `when` says so ends its whole process group at once, as a machine that loses power would.
+
+    False where it had ended before.
+    """
+    with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as scratch:
+        folder = pathlib.Path(scratch)
+        command = _command(folder, name, {"gpu_clusters": {"hosts": clusters}}, ())
+        null, end = subprocess.DEVNULL, time.monotonic() + timeout
+        process = subprocess.Popen(command, env=_environment(folder, folder / "record.json"), cwd=folder, stdin=null, stdout=null, stderr=null,
+                                   start_new_session=True)
+        try:
+            while process.poll() is None and not when():
+                assert time.monotonic() < end, f"{name} did not come so far in {timeout:.0f} s"
+                time.sleep(0.05)
+            return process.poll() is None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str]) -> list[str]:
+    inventory = folder / "inventory.yml"
+    (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
+    inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
+    return [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
+
+
 def _run(
     folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str], environment: dict[str, str], timeout: float
 ) -> Run:
-    inventory, record = folder / "inventory.yml", folder / "record.json"
-    (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
-    inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
+    record = folder / "record.json"
     done = subprocess.run(
-        command, env=_environment(folder, record) | environment, cwd=folder, timeout=timeout, check=False, text=True, errors="replace",
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        _command(folder, name, groups, arguments), env=_environment(folder, record) | environment, cwd=folder, timeout=timeout, check=False, text=True,
+        errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )
     recorded = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {"tasks": [], "recap": {}, "custom": {}}
     summary = recorded["custom"].get("_run", {}).get("hwaccel_summary", {})
