@@ -115,6 +115,14 @@ def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
     cluster.client.delete(pods, "job", "default")
 
 
+def test_answers_of_a_survey_arrive_as_texts_and_empty(cluster: Cluster) -> None:
+    answers = json.dumps({"gpu_validation_max_failed": "", "gpu_validation_always": "false", "hwaccel_excluded_nodes": "gpu-0\ngpu-2"})
+    run = cluster.run("validate", "-e", answers)
+    (result,) = run.results("node_validate")
+    assert run.rc == 0, run.stdout[-4000:]
+    assert result["nodes"] == {"passed": 1, "unproven": 0, "failed": 0}
+
+
 def test_another_gpu_than_declared_fails_the_run_and_takes_the_proof(cluster: Cluster) -> None:
     wrong = [POOLS[0] | {"gpu": GPU | {"product": "NVIDIA-A100-SXM4-80GB"}}]
     hosts = {"one": site.cluster(cluster.sandbox.kubeconfig, hwaccel_pools=wrong)}
