@@ -18,20 +18,13 @@ from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, snapshot
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, ours
 
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
     "pools": [{"name": "gpu", "count": 2, "kernel": "6.8.0-134-generic", "gpu": GPU}, {"name": "cpu", "count": 1}],
 }
 SEED = 20261122
-OWNER = "app.kubernetes.io/managed-by"
-#: When GPU feature discovery wrote its labels, which is another time in each run.
-TIMES = ("nvidia.com/gfd.timestamp",)
-#: Made by controllers, with names of their own.
-MADE_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "EndpointSlice.", "PodTemplate.")
-#: They name their members by uid; that they fit, the run without a change shows.
-RECORDS = " hwaccel-gpu-records/"
 
 
 class Cluster:
@@ -45,25 +38,13 @@ class Cluster:
         assert run.rc == 0, run.stdout[-6000:]
         return run
 
-    def world(self) -> dict[str, dict[str, t.Any]]:
-        """Nodes, and all that is ours."""
-        self.client.forget_discovery()
-        found = {}
-        for key, obj in snapshot(self.client).items():
-            labels = (obj.get("metadata") or {}).get("labels") or {}
-            if key.startswith("Node. "):
-                found[key] = obj | {"metadata": obj["metadata"] | {"labels": {name: value for name, value in labels.items() if name not in TIMES}}}
-            elif OWNER in labels and RECORDS not in key and not key.startswith(MADE_BY_CONTROLLERS):
-                found[key] = obj
-        return found
-
 
 @pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_killed_run_is_finished_by_the_next(make_sandbox: t.Any, kills: int) -> None:
     cluster = Cluster(make_sandbox(FLEET))
     audit = AuditLog(cluster.audit_log)
     cluster.site()
-    writes, undisturbed = len(audit.our_writes()), cluster.world()
+    writes, undisturbed = len(audit.our_writes()), ours(cluster.client)
     assert min(writes, len(undisturbed)) > 20, "there is something to interrupt, and to compare"
     moments = random.Random(SEED)
     for kill in range(kills):
@@ -71,8 +52,8 @@ def test_a_killed_run_is_finished_by_the_next(make_sandbox: t.Any, kills: int) -
         assert gone.rc == 0, gone.stdout[-4000:]
         done, last = AuditLog(cluster.audit_log), moments.randint(1, writes - 5)
         assert site.killed("site", cluster.hosts, lambda done=done, last=last: len(done.our_writes()) >= last), f"{writes} writes are no longer made"
-        print(f"kill {kill + 1} of {kills}: after write {last} of {writes}, {len(cluster.world())} of {len(undisturbed)} objects were there")
+        print(f"kill {kill + 1} of {kills}: after write {last} of {writes}, {len(ours(cluster.client))} of {len(undisturbed)} objects were there")
         cluster.site()
-        unlike = differences(undisturbed, cluster.world())
+        unlike = differences(undisturbed, ours(cluster.client))
         assert unlike == [], "\n".join(unlike)
         assert cluster.site().changed() == 0

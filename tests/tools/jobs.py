@@ -75,10 +75,10 @@ SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/fi
 
 LIVE = (
     CONTROL_PLANE,
-    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow"), ("control plane",), limit=2700, sandbox=True),
+    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow"), ("control plane",), limit=3600, sandbox=True),
     Job(
         "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *(f"--ignore={path}" for path in WHOLE_RUNS)), ("control plane",),
-        limit=2700, sandbox=True,
+        limit=3600, sandbox=True,
     ),
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),

@@ -18,6 +18,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
 #: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
 LIFECYCLE_TAINTS = "node.kubernetes.io/"
+#: Of our workloads, made by Kubernetes' controllers with names of their own.
+MADE_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "EndpointSlice.", "PodTemplate.")
+OWNER = "app.kubernetes.io/managed-by"
+#: Records name their members by uid, which is another in each life of an object.
+RECORDS = " hwaccel-gpu-records/"
+#: Labels that say when they were written.
+TIMES = ("nvidia.com/gfd.timestamp",)
 SERVER_FIELDS = ("resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink")
 
 
@@ -47,6 +54,19 @@ def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
             name = obj["metadata"]["name"]
             world[f"{resource.kind}.{resource.group} {obj['metadata'].get('namespace', '')}/{name}"] = _plain(obj)
     return world
+
+
+def ours(client: Client) -> dict[str, dict[str, t.Any]]:
+    """Nodes, and all that this collection has made, as two runs that ended alike have them alike."""
+    client.forget_discovery()
+    found = {}
+    for key, obj in snapshot(client).items():
+        labels = (obj.get("metadata") or {}).get("labels") or {}
+        if key.startswith("Node. "):
+            found[key] = obj | {"metadata": obj["metadata"] | {"labels": {name: value for name, value in labels.items() if name not in TIMES}}}
+        elif OWNER in labels and RECORDS not in key and not key.startswith(MADE_BY_CONTROLLERS):
+            found[key] = obj
+    return found
 
 
 def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, t.Any]]) -> list[str]:
