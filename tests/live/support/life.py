@@ -98,6 +98,9 @@ def _of_users(client: Client) -> None:
     labels = {"nvidia.com/site": "x", "nvidia.com/gpu.deploy.dcgm": "false"}
     client.patch(node, "gpu-0", "", {"metadata": {"labels": labels, "annotations": {"example.com/note": "mine"}}}, field_manager="people")
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}, client.resource("v1", "Namespace"))
+    # Kubernetes fills it a moment later, which would look as if site had left something behind.
+    filled = [(client.resource("v1", "ServiceAccount"), "default"), (client.resource("v1", "ConfigMap"), "kube-root-ca.crt")]
+    until(lambda: all(name in [item["metadata"]["name"] for item in client.list(kind, "jobs").items] for kind, name in filled), "the namespace to be filled")
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     client.create(runtime, client.resource("node.k8s.io/v1", "RuntimeClass"))
 
