@@ -10,12 +10,13 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.runs import Progress
 
 SUCCEEDED, FAILED, UNSCHEDULABLE, TIMEOUT = "succeeded", "failed", "unschedulable", "timeout"
 STATES = (SUCCEEDED, FAILED, UNSCHEDULABLE, TIMEOUT)
-_SHOWN_LINES, _NAMED = 5, 3
+_SHOWN_LINES = 5
 
 
 class RunFailed(HwaccelError):
@@ -38,11 +39,6 @@ def progress_line(done: c.Mapping[str, dict[str, t.Any]], stages: c.Mapping[str,
         reason = stages[names[0]].reason if names and stage != runs.RUNNING else ""
         parts += [f"{len(names)} {stage}: {some(names)}{f' ({reason[:120]})' if reason else ''}"] if names else []
     return ", ".join(parts)
-
-
-def some(names: c.Iterable[str]) -> str:
-    listed = sorted(names)
-    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
 
 
 def values(rows: list[dict[str, t.Any]], missing_rights: list[dict[str, str]]) -> dict[str, t.Any]:

@@ -12,6 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 
 #: Where nodes outside every declared pool belong: with GPUs, and without.
 DEFAULT, CPU = "default", "cpu"
@@ -99,13 +100,14 @@ class Assigner:
         """complete: every node of the cluster was seen, so that a name not met is unknown."""
         found = [
             Fault(
-                f"pools {' and '.join(pools)} overlap", "pools", f"both hold {_some(nodes)}", "make their selectors or names exclude each other",
+                f"pools {' and '.join(pools)} overlap", "pools", f"both hold {some(nodes, _NAMED)}", "make their selectors or names exclude each other",
             )
             for pools, nodes in sorted(self._overlaps.items())
         ]
         unknown = sorted(self._named - self._met)
         if complete and unknown:
-            found.append(Fault(f"the cluster has no node {_some(unknown)}", "pools", "a pool names it", "correct the pool's nodes, or let the node join first"))
+            what = f"the cluster has no node {some(unknown, _NAMED)}"
+            found.append(Fault(what, "pools", "a pool names it", "correct the pool's nodes, or let the node join first"))
         return found
 
 
@@ -182,8 +184,3 @@ def _whole(value: t.Any, where: str, faults: list[Fault]) -> int:
 def _unknown_keys(entry: dict[t.Any, t.Any], known: set[str], where: str, faults: list[Fault]) -> None:
     if extra := sorted(str(key) for key in entry if key not in known):
         faults.append(Fault(f"unknown: {', '.join(extra)}", where, "", f"a pool knows {', '.join(sorted(known))} here"))
-
-
-def _some(names: c.Sequence[str]) -> str:
-    rest = len(names) - _NAMED
-    return ", ".join(sorted(names)[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")

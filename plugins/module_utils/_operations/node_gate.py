@@ -23,6 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_changes as changes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd as nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report as report
@@ -317,7 +318,7 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     if check_mode:
         rights.of_run(gate, marks_due=result.changed).told_in(result)
         lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
-        result.warnings += [f"the cluster has no node {report.some(lacking)}, and a pool names it"] if lacking else []
+        result.warnings += [f"the cluster has no node {some(lacking)}, and a pool names it"] if lacking else []
     else:
         result.warnings += _left_behind(gate)
     if not gate.verdicts:

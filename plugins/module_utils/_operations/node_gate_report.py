@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
@@ -25,7 +26,6 @@ if t.TYPE_CHECKING:
     from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
 STATES = (chain.PASSED, chain.WAITING, chain.FAILED, chain.UNKNOWN)
-_NAMED = 3
 
 Verdicts = c.Mapping[str, Verdict]
 
@@ -59,11 +59,6 @@ def last_line(gate: str, verdicts: Verdicts, plan: Plan) -> str:
     failed = counts(verdicts)[chain.FAILED]
     borne = "" if not failed else f" ({plan.limit} may fail)"
     return summary(gate, verdicts) + borne
-
-
-def some(names: c.Iterable[str]) -> str:
-    listed = sorted(names)
-    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
 
 
 def values(gate: Gate, plan: Plan, client: Client | None) -> dict[str, t.Any]:

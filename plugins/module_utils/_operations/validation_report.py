@@ -16,8 +16,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed, some
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
 
 #: unproven: its GPUs are taken, or it is cordoned: no failure, and no proof either.
 PASSED, UNPROVEN, FAILED = "passed", "unproven", "failed"
