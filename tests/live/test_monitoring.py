@@ -41,11 +41,16 @@ def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
     }
 
 
+def ready(client: Client, app: str) -> dict[str, dict[str, t.Any]]:
+    """Metadata of the ready pod by node."""
+    found = client.list(client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}").items
+    passed = [one for one in found if any(row["type"] == "Ready" and row["status"] == "True" for row in one["status"].get("conditions", ()))]
+    return {one["spec"]["nodeName"]: one["metadata"] for one in passed}
+
+
 def exporters(client: Client) -> dict[str, str]:
     """DaemonSet of the ready exporter by node."""
-    found = client.list(client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-dcgm-exporter").items
-    ready = [one for one in found if any(row["type"] == "Ready" and row["status"] == "True" for row in one["status"].get("conditions", ()))]
-    return {one["spec"]["nodeName"]: one["metadata"]["ownerReferences"][0]["name"] for one in ready}
+    return {node: metadata["ownerReferences"][0]["name"] for node, metadata in ready(client, "nvidia-dcgm-exporter").items()}
 
 
 def served(client: Client, kind: str) -> bool:
@@ -101,6 +106,16 @@ def test_a_second_run_changes_and_writes_nothing(world: dict[str, t.Any]) -> Non
     again = site.playbook("monitoring", world["clusters"])
     assert (again.rc, again.changed()) == (0, 0), again.stdout[-4000:]
     assert [str(request) for request in world["audit"].our_writes()] == []
+
+
+def test_an_exporter_leaves_before_the_driver_is_loaded_anew_and_comes_back(world: dict[str, t.Any]) -> None:
+    client: Client = world["client"]
+    apps = ("nvidia-driver", "nvidia-dcgm-exporter")
+    before = {app: ready(client, app) for app in apps}
+    client.delete(client.resource("v1", "Pod"), before["nvidia-driver"]["more-0"]["name"], AGENTS)
+    until(lambda: all(ready(client, app).get("more-0", before[app]["more-0"])["uid"] != before[app]["more-0"]["uid"] for app in apps),
+          "another driver and another exporter on more-0")
+    assert ready(client, apps[1])["training-0"]["uid"] == before[apps[1]]["training-0"]["uid"]
 
 
 def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:

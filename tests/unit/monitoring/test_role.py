@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.thresholds import THRESHOLDS
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, daemon_sets, node, run, takes
@@ -55,6 +56,12 @@ def takers(made: dict[str, t.Any], labels: dict[str, str]) -> list[str]:
 def test_a_node_has_the_exporter_of_its_pool(labels: dict[str, str], name: list[str]) -> None:
     free = {"name": "free", "selector": "pool=free", "gpu": {"count": 4}, "driver": {"provider": "none"}}
     assert takers(plan(pools=[TRAINING, INFERENCE, free]), labels) == name
+
+
+def test_the_driver_manager_makes_an_exporter_leave_and_waits_for_it() -> None:
+    """Its node has the switch by which that is done, and its pods the label that is waited for (k8s-driver-manager bd62ca7d, waitForPodsToTerminate)."""
+    assert SWITCH in names.CLIENT_SWITCHES
+    assert {found["spec"]["template"]["metadata"]["labels"]["app"] for found in daemon_sets(plan(pools=[TRAINING]))} == {"nvidia-dcgm-exporter"}
 
 
 def test_exporters_of_pools_have_pods_of_their_own() -> None:

@@ -65,7 +65,8 @@ def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> Non
     cluster = FakeCluster([node(0, {DEPLOY + "container-toolkit": ""}, {DEPLOY + "device-plugin": "false"})], [])
     assert not reduce_node(cluster.objects["Node"]["training-0"]).switched
     assert switches.provide(cluster, "training-0")
-    given = {DEPLOY + "container-toolkit": "true", DEPLOY + "gpu-feature-discovery": "true", DEPLOY + "operator-validator": "true"}
+    lacking = ("container-toolkit", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
+    given = {DEPLOY + component: "true" for component in lacking}
     made = cluster.objects["Node"]["training-0"]
     assert made["metadata"]["labels"].items() >= (given | {DEPLOY + "device-plugin": "false"}).items()
     assert reduce_node(made).switched
