@@ -77,16 +77,29 @@ class _Active:
     stage_since: float
 
 
+#: Rows of workloads, as the result has them.
+Rows = list[dict[str, t.Any]]
+
+
+def _as_they_are(rows: Rows) -> Rows:
+    return rows
+
+
 class Run:
     """The workloads of one task, from slice to slice."""
 
-    def __init__(self, client: Client, workloads: c.Sequence[Workload], options: RunOptions, clock: Clock, resume: dict[str, t.Any]) -> None:
-        self.client, self.options, self.clock = client, options, clock
+    def __init__(
+        self, client: Client, workloads: c.Sequence[Workload], options: RunOptions, clock: Clock, resume: dict[str, t.Any],
+        ended: c.Callable[[Rows], Rows] = _as_they_are,
+    ) -> None:
+        self.client, self.options, self.clock, self.hand_over = client, options, clock, ended
         self.workloads = {workload.name: workload for workload in workloads}
         self.id: str = resume.get("id") or secrets.token_hex(5)
         self.line: str = resume.get("line", "")
         self.active = {name: _Active(**fields) for name, fields in resume.get("active", {}).items()}
         self.done: dict[str, dict[str, t.Any]] = dict(resume.get("done", {}))
+        #: Where Jobs of this run were made.
+        self.namespaces: set[str] = set(resume.get("namespaces", ()))
         self.ended: float = resume.get("ended", 0.0)
         self.lines: list[str] = []
 
@@ -94,26 +107,27 @@ class Run:
     def waiting(self) -> list[str]:
         return [name for name in self.workloads if name not in self.active and name not in self.done]
 
+    @property
+    def longest(self) -> float:
+        """Seconds that a workload may take in all."""
+        return self.options.longest
+
     def pack(self) -> dict[str, t.Any]:
         active = {name: dataclasses.asdict(one) for name, one in self.active.items()}
-        return {"id": self.id, "line": self.line, "active": active, "done": self.done, "ended": self.ended}
+        return {"id": self.id, "line": self.line, "active": active, "done": self.done, "namespaces": sorted(self.namespaces), "ended": self.ended}
 
-    def jobs(self) -> dict[str, dict[str, t.Any]]:
-        """By workload. Raises HwaccelError for a definition that cannot be run."""
-        options = self.options
-        return {
-            name: job_of(name, workload.definition, self.id, options.namespace, options.longest) for name, workload in self.workloads.items()
-        }
+    def job(self, name: str) -> dict[str, t.Any]:
+        """Raises HwaccelError for a definition that cannot be run."""
+        return job_of(name, self.workloads[name].definition, self.id, self.options.namespace, self.longest)
 
     def go_on(self) -> bool:
         """Until all have ended and are gone; False where the slice is over before."""
-        jobs = self.jobs()
         pause = _FIRST_PAUSE
         while True:
-            self._start(jobs)
+            self._start()
             stages = self._look()
             self._tell(stages)
-            if not self.active and not self.waiting and self._gone(jobs):
+            if not self.active and not self.waiting and self._gone():
                 return True
             if self.clock.slice_over(pause):
                 return False
@@ -126,16 +140,19 @@ class Run:
             with contextlib.suppress(HwaccelError):
                 self._delete(one)
 
-    def _start(self, jobs: c.Mapping[str, dict[str, t.Any]]) -> None:
+    def _start(self) -> None:
         for name in self.waiting[: max(0, self.options.parallel - len(self.active))]:
-            metadata = jobs[name]["metadata"]
+            job = self.job(name)
+            metadata = job["metadata"]
             # Before the request: a Job whose creation was not answered is taken away like any other.
             self.active[name] = _Active(metadata["name"], metadata["namespace"], runs.PENDING, self.clock.now())
-            self.client.create(jobs[name], _JOB, field_manager="hwaccel.gpu/workload_run")
+            self.namespaces.add(metadata["namespace"])
+            self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run")
 
     def _look(self) -> dict[str, Progress]:
-        """Settles what has ended; the progress of the others."""
+        """Settles what has ended, and hands it over; the progress of the others."""
         found: dict[str, Progress] = {}
+        known = set(self.done)
         jobs, pods = self._read()
         for name, one in list(self.active.items()):
             place = (one.namespace, one.job)
@@ -149,6 +166,8 @@ class Run:
                 self._settle(name, late[0], dataclasses.replace(seen, reason=late[1]), self._log(one, seen))
             else:
                 found[name] = seen
+        if ended := [row for name, row in self.done.items() if name not in known]:
+            self.done.update({row["name"]: row for row in self.hand_over(ended)})
         return found
 
     def _read(self) -> tuple[dict[tuple[str, str], dict[str, t.Any]], dict[tuple[str, str], list[dict[str, t.Any]]]]:
@@ -214,14 +233,13 @@ class Run:
         with contextlib.suppress(NotFound):
             self.client.delete(_JOB, one.job, one.namespace)
 
-    def _gone(self, jobs: c.Mapping[str, dict[str, t.Any]]) -> bool:
+    def _gone(self) -> bool:
         """Whether the pods have left; one whose node does not answer is not waited for for ever."""
         self.ended = self.ended or self.clock.now()
         if self.clock.now() - self.ended > _GONE_WITHIN:
             return True
         selector = f"{RUN_LABEL}={self.id}"
-        namespaces = sorted({job["metadata"]["namespace"] for job in jobs.values()})
-        return not any(self.client.list(_POD, namespace, label_selector=selector, metadata_only=True).items for namespace in namespaces)
+        return not any(self.client.list(_POD, namespace, label_selector=selector, metadata_only=True).items for namespace in sorted(self.namespaces))
 
     def _tell(self, stages: c.Mapping[str, Progress]) -> None:
         line = report.progress_line(self.done, stages, len(self.workloads))
@@ -232,21 +250,29 @@ class Run:
 
 def run(
     client: Client, workloads: c.Sequence[Workload], options: RunOptions, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    ended: c.Callable[[Rows], Rows] = _as_they_are,
 ) -> Outcome:
-    """Runs all and takes them away. resume: the `pending` of the slice before. Raises HwaccelError where nothing could be run."""
+    """Runs all and takes them away. resume: the `pending` of the slice before. Raises HwaccelError where nothing could be run.
+
+    ended: gets the rows of those that have ended at one look, at once; what it returns is kept in their place, from slice to slice.
+    """
     if not resume:
         validate(workloads)
-    one = Run(client, workloads, options, clock, resume or {})
+    one = Run(client, workloads, options, clock, resume or {}, ended)
     if check_mode:
-        return _check(one)
+        return check(one)
+    outcome = go(one)
+    return outcome if outcome.pending is not None else _report(one)
+
+
+def go(one: Run) -> Outcome:
+    """One slice of it. Pending, or without values: what the workloads came to is in the run."""
     try:
         over = one.go_on()
     except BaseException:
         one.abandon()
         raise
-    if not over:
-        return Outcome(changed=True, pending=one.pack(), progress=one.lines)
-    return _report(one)
+    return Outcome(changed=bool(one.workloads), pending=None if over else one.pack(), progress=one.lines)
 
 
 def validate(workloads: c.Sequence[Workload]) -> None:
@@ -268,16 +294,16 @@ def validate(workloads: c.Sequence[Workload]) -> None:
         raise ManyFaults(faults)
 
 
-def _check(one: Run) -> Outcome:
+def check(one: Run) -> Outcome:
     """Every Job is shown to the server; nothing is made of it."""
-    jobs = one.jobs()
-    namespaces = sorted({job["metadata"]["namespace"] for job in jobs.values()})
+    jobs = [one.job(name) for name in one.workloads]
+    namespaces = sorted({job["metadata"]["namespace"] for job in jobs})
     missing = [right for namespace in namespaces for right in rights.refused(one.client, _RIGHTS, namespace)]
     outcome = Outcome(changed=bool(jobs), values=report.values([], rights.as_dicts(missing)))
     if missing:
         outcome.changed, outcome.failure = False, ManyFaults(rights.faults(missing))
         return outcome
-    for job in jobs.values():
+    for job in jobs:
         outcome.warnings += [text for text in one.client.create(job, _JOB, dry_run=True).warnings if text not in outcome.warnings]
     return outcome
 

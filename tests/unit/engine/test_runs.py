@@ -9,11 +9,12 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload, run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, NotFound, Unreachable
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement import Checks
@@ -185,6 +186,37 @@ def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> No
         outcome = go(cluster, *workloads, slice_of=2, resume=outcome.pending)
     assert [row["state"] for row in outcome.values["workloads"]] == ["succeeded", "failed"]
     assert sum(write.startswith("create") for write in cluster.writes) == 2
+
+
+def test_a_job_is_made_once_and_not_anew_in_each_slice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def noted(workload: str, *arguments: t.Any) -> Obj:
+        made.append(workload)
+        return job_of(workload, *arguments)
+
+    monkeypatch.setattr(runs, "job_of", noted)
+    outcome = go(cluster, pod("well"), pod("badly"), slice_of=2, parallel=1)
+    assert made == ["well", "badly", "well"], "all are looked at before the first is made"
+    while outcome.pending is not None:
+        outcome = go(cluster, pod("well"), pod("badly"), slice_of=2, parallel=1, resume=outcome.pending)
+    assert made == ["well", "badly", "well", "badly"]
+
+
+def test_what_has_ended_is_handed_over_at_once_and_kept_as_it_comes_back(cluster: Jobs) -> None:
+    told: list[list[str]] = []
+
+    def ended(rows: list[Obj]) -> list[Obj]:
+        told.append([row["name"] for row in rows])
+        return [{"name": row["name"], "state": row["state"], "kept": True} for row in rows]
+
+    workloads = [pod("well"), pod("badly")]
+    first = run(cluster, workloads, RunOptions(namespace="n"), cluster.clock(4), ended=ended)
+    assert told == [["badly"]]
+    assert first.pending is not None and first.pending["done"] == {"badly": {"name": "badly", "state": "failed", "kept": True}}
+    last = run(cluster, workloads, RunOptions(namespace="n", parallel=1, fail_on=frozenset()), cluster.clock(), resume=first.pending, ended=ended)
+    assert told == [["badly"], ["well"]]
+    assert [row["kept"] for row in last.values["workloads"]] == [True, True]
 
 
 def test_where_the_server_is_lost_what_runs_is_taken_away_as_far_as_it_goes(cluster: Jobs) -> None:
