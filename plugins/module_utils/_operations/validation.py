@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import collections.abc as c
-import copy
 import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names, proofs, resources
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -24,8 +23,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation_report as report
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import FAILED, PASSED, UNPROVEN, Finding
+
+#: Proofs that are written at the same time.
+_THREADS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,28 +49,80 @@ class Settings:
         return str(containers[0].get("image") or "")
 
 
-@dataclasses.dataclass(frozen=True)
-class Fleet:
-    """The GPU nodes that are to be judged, with their pools."""
+class Validation:
+    """One run over all its slices. Nodes are read in the first; the last has them back for the report, those between do not look at them."""
 
-    nodes: dict[str, NodeFacts]
-    pools: dict[str, Pool]
+    def __init__(self, settings: Settings, client: Client, clock: Clock, resume: dict[str, t.Any]) -> None:
+        self.settings, self.client, self.clock = settings, client, clock
+        self.began: float = resume.get("began") or clock.now()
+        #: What was found out by asking the cluster; the rest the nodes' facts tell again.
+        self.findings = {name: report.finding_of(row) for name, row in resume.get("findings", {}).items()}
+        #: The resource that its pod asks for, by the name of each node that runs one.
+        self.wanted: dict[str, str] = resume.get("wanted", {})
+        self._run: dict[str, t.Any] | None = resume.get("run")
+        self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "")
+        self._packed: str = resume.get("fleet", "")
+        self._assigner = Assigner(settings.pools)
 
+    def choose(self) -> None:
+        """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap."""
+        self._fleet.read_nodes(self.client)
+        for name in self._targets():
+            node = self._fleet.nodes[name]
+            if _before(node, self.settings) is None:
+                offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
+                self.wanted[name] = next(offered, resources.WHOLE)
 
-def read(client: Client, settings: Settings) -> Fleet:
-    """Every GPU node that is not excluded, and those that pools name and nobody has. Raises ManyFaults where the declared pools overlap."""
-    found, met = Fleet({}, {}), set()
-    for _node, facts, pool in fleet.nodes(client, Assigner(settings.pools)):
-        met.add(facts.name)
-        if is_candidate(facts, pool):
-            found.nodes[facts.name], found.pools[facts.name] = facts, pool
-    for pool in settings.pools:
-        for name in pool.nodes - met:
-            found.nodes[name], found.pools[name] = NodeFacts(name), pool
-    for name, pool in list(found.pools.items()):
-        if name in settings.exclude or pool.driver.provider == "none":
-            del found.nodes[name], found.pools[name]
-    return found
+    def go_on(self, *, check_mode: bool) -> Outcome:
+        """Runs the pods, and writes down what they prove as soon as they have ended."""
+        if not self.wanted:
+            return Outcome()
+        workloads = [_workload(name, resource, self.settings) for name, resource in self.wanted.items()]
+        options = dataclasses.replace(self.settings.options, fail_on=frozenset())
+        return runs.run(self.client, workloads, options, self.clock, check_mode=check_mode, resume=self._run, ended=self._ended)
+
+    def pack(self, run: dict[str, t.Any]) -> dict[str, t.Any]:
+        """For the next slice. run: what `go_on` has left to do."""
+        findings = {name: dataclasses.asdict(found) for name, found in self.findings.items()}
+        return {"began": self.began, "wanted": self.wanted, "fleet": self._packed or self._fleet.pack(), "findings": findings, "run": run}
+
+    def report(self) -> report.Report:
+        if self._packed:
+            self._fleet.unpack(self._packed)
+        nodes = {name: self._fleet.nodes[name] for name in self._targets()}
+        known = {name: found for name, node in nodes.items() if name not in self.wanted and (found := _before(node, self.settings)) is not None}
+        pools = {name: self._fleet.pool(name) for name in nodes}
+        return report.Report(self.settings.max_failed, self.settings.sample, nodes, pools, known | self.findings, self.began)
+
+    def _targets(self) -> list[str]:
+        """Every GPU node that is not excluded, and those that pools name and nobody has."""
+        settings, pool_of = self.settings, self._fleet.pool
+        return sorted(
+            name for name, node in self._fleet.nodes.items()
+            if name not in settings.exclude and is_candidate(node, pool_of(name)) and pool_of(name).driver.provider != "none"
+        )
+
+    def _ended(self, rows: runs.Rows) -> runs.Rows:
+        """Judges several nodes at once; what their pods have said is no longer needed afterwards."""
+        found = parallel.map_or_raise(self._judge, rows, _THREADS)
+        self.findings.update({row["name"]: one for row, one in zip(rows, found, strict=True)})
+        return [{"name": row["name"], "state": row["state"]} for row in rows]
+
+    def _judge(self, row: c.Mapping[str, t.Any]) -> Finding:
+        """By the node as it is now. A proof is written down, and that of a node which has failed is no longer one."""
+        found = Finding(UNPROVEN, chain.HARDWARE, "the node has left the cluster meanwhile", "let it join again, or take it from the pool's nodes")
+
+        def judged(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
+            nonlocal found
+            facts = reduce_node(node)
+            found = _found(row, facts, self._assigner.pool_of(facts, node["metadata"].get("labels") or {}))
+            if found.state == UNPROVEN:
+                return None
+            subject = proofs.subject(facts, self.settings.image)
+            return _annotated(node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
+
+        marks.rewrite(self.client, fleet.NODE, row["name"], judged)
+        return found
 
 
 def run(
@@ -76,23 +130,13 @@ def run(
 ) -> Outcome:
     """resume: the `pending` of the slice before. In check mode it is told which nodes would run a pod, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
-    resume = resume or {}
-    began = resume.get("began") or clock.now()
-    targets = read(client, settings)
-    findings = {name: found for name, node in targets.nodes.items() if (found := _before(node, settings)) is not None}
-    # What an earlier slice has begun goes on, whatever has become of the node since.
-    wanted = resume.get("wanted") or sorted(set(targets.nodes) - set(findings))
-    workloads = [_workload(name, targets.nodes.get(name), settings) for name in wanted]
-    options = dataclasses.replace(settings.options, fail_on=frozenset())
-    outcome = runs.run(client, workloads, options, clock, check_mode=check_mode, resume=resume.get("run")) if wanted else Outcome()
+    one = Validation(settings, client, clock, resume or {})
+    if not resume:
+        one.choose()
+    outcome = one.go_on(check_mode=check_mode)
     if outcome.pending is not None:
-        return Outcome(changed=True, pending={"wanted": wanted, "began": began, "run": outcome.pending}, progress=outcome.progress)
-    if not check_mode:
-        for row in outcome.values.get("workloads", ()):
-            name = row["name"]
-            findings[name] = _found(row, targets.nodes.get(name) or NodeFacts(name), targets.pools.get(name) or Pool("default", declared=False))
-            _keep(client, targets.nodes.get(name), findings[name], settings)
-    return _outcome(outcome, report.Report(settings.max_failed, settings.sample, targets.nodes, targets.pools, findings, began), wanted, check_mode)
+        return Outcome(changed=True, pending=one.pack(outcome.pending), progress=outcome.progress)
+    return _outcome(outcome, one.report(), list(one.wanted), check_mode)
 
 
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
@@ -103,7 +147,7 @@ def forget(client: Client, *, check_mode: bool = False) -> list[str]:
     )
     if not check_mode:
         for name in proven:
-            _annotate(client, name, None)
+            marks.rewrite(client, fleet.NODE, name, lambda node: _annotated(node, None))
     return proven
 
 
@@ -129,17 +173,17 @@ def _last(proof: Proof) -> str:
     return f"last proof of {proof.at}" if proof.at else "never proven"
 
 
-def _workload(name: str, node: NodeFacts | None, settings: Settings) -> Workload:
-    pod = copy.deepcopy(dict(settings.definition))
-    spec = pod.setdefault("spec", {})
+def _workload(name: str, resource: str, settings: Settings) -> Workload:
+    """Nothing of the definition is copied that does not change: each slice makes these again, for a whole fleet."""
+    definition = settings.definition
+    spec = definition.get("spec") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    spec["affinity"] = (spec.get("affinity") or {}) | affinity
-    resource = next((key for key, count in sorted(resources.observed(node).items()) if count), resources.WHOLE) if node is not None else resources.WHOLE
-    for container in spec.get("containers", [])[:1]:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        container["resources"] = (container.get("resources") or {}) | {"limits": limits | {resource: 1}}
-    return Workload(name, pod)
+    containers = list(spec.get("containers") or [])
+    for container in containers[:1]:
+        given = container.get("resources") or {}
+        containers[0] = {**container, "resources": given | {"limits": (given.get("limits") or {}) | {resource: 1}}}
+    return Workload(name, {**definition, "spec": spec | {"affinity": (spec.get("affinity") or {}) | affinity, "containers": containers}})
 
 
 def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
@@ -149,30 +193,21 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
     if row["state"] == runs.UNSCHEDULABLE:
         return Finding(FAILED, chain.SCHEDULABLE, row["reason"], "let the pod tolerate the node's taints, or take the taint away", row["pod"])
     if row["state"] != runs.SUCCEEDED:
-        return Finding(FAILED, chain.CUDA, row["reason"], "see the pod's log, and the validator's on this node", row["pod"], log)
+        return Finding(FAILED, chain.CUDA, row["reason"], "see the pod's log, and the validator's on this node", row["pod"], report.tail(log))
     if wrong := proofs.deviations(log, node, pool):
-        return Finding(FAILED, chain.CUDA, "; ".join(wrong), "correct the pool's declaration, or see what is wrong on the node", row["pod"], log)
+        return Finding(FAILED, chain.CUDA, "; ".join(wrong), "correct the pool's declaration, or see what is wrong on the node", row["pod"], report.tail(log))
     gpu = next(iter(proofs.seen(log)), None)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     proof = Proof("", at, gpu.name if gpu else "", gpu.driver if gpu else "")
-    return Finding(PASSED, chain.SCHEDULABLE, f"proven {at}", pod=row["pod"], log=log, proof=proof)
+    return Finding(PASSED, chain.SCHEDULABLE, f"proven {at}", pod=row["pod"], proof=proof)
 
 
-def _keep(client: Client, node: NodeFacts | None, found: Finding, settings: Settings) -> None:
-    """A proof is written down, and that of a node which has failed is no longer one."""
-    if node is None or found.state == UNPROVEN or (found.state == FAILED and not node.proof):
-        return
-    subject = proofs.subject(node, settings.image)
-    _annotate(client, node.name, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
-
-
-def _annotate(client: Client, name: str, text: str | None) -> None:
-    def annotated(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
-        if (node["metadata"].get("annotations") or {}).get(names.PROOF) == text:
-            return None
-        return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {names.PROOF: text}}}
-
-    marks.rewrite(client, fleet.NODE, name, annotated)
+def _annotated(node: dict[str, t.Any], text: str | None) -> dict[str, t.Any] | None:
+    """The patch that leaves this proof, or none, on a node; None where it is so already."""
+    metadata = node["metadata"]
+    if (metadata.get("annotations") or {}).get(names.PROOF) == text:
+        return None
+    return {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {names.PROOF: text}}}
 
 
 def _outcome(ran: Outcome, found: report.Report, wanted: list[str], check_mode: bool) -> Outcome:

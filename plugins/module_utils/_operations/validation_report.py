@@ -35,8 +35,17 @@ class Finding:
     reason: str = ""
     next_step: str = ""
     pod: str = ""
-    log: str = ""
+    log_tail: str = ""
     proof: Proof = dataclasses.field(default_factory=Proof)
+
+
+def tail(log: str) -> str:
+    return "\n".join(log.splitlines()[-_TAIL_LINES:])
+
+
+def finding_of(row: c.Mapping[str, t.Any]) -> Finding:
+    """From what `dataclasses.asdict` has made of one."""
+    return Finding(**{**row, "proof": Proof(**row["proof"])})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Report:
         return [
             {
                 "node": name, "pool": self.pools[name].name if name in self.pools else "", "state": found.state, "link": found.link, "reason": found.reason,
-                "pod": found.pod, "log_tail": "\n".join(found.log.splitlines()[-_TAIL_LINES:]), "next_step": found.next_step,
+                "pod": found.pod, "log_tail": found.log_tail, "next_step": found.next_step,
             }
             for name, found in chosen
         ]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import typing as t
 
 import pytest
@@ -33,7 +34,7 @@ LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
 class Cluster(FakeCluster):
-    """logs: what a node's pod prints; full: nodes that have no free GPU."""
+    """printed: what a node's pod prints; full: nodes that have no free GPU; takes: seconds that each pod runs. read: kinds of the lists that were asked for."""
 
     def __init__(self, *nodes: Obj) -> None:
         super().__init__(list(nodes), [])
@@ -41,17 +42,23 @@ class Cluster(FakeCluster):
         self.ran: list[Obj] = []
         self.printed: dict[str, str] = {}
         self.full: set[str] = set()
+        self.takes = 0.0
+        self.read: list[str] = []
         self.at = 1000.0
 
-    def clock(self) -> Clock:
+    def clock(self, slice_of: float | None = None) -> Clock:
         def sleep(seconds: float) -> None:
             self.at += seconds
 
-        return Clock(now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+
+    def pages(self, resource: Resource, *arguments: t.Any, **options: t.Any) -> t.Iterator[Page]:
+        self.read.append(resource.kind)
+        return super().pages(resource, *arguments, **options)
 
     def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
         if not dry_run:
-            self.jobs[obj["metadata"]["name"]] = obj
+            self.jobs[obj["metadata"]["name"]] = obj | {"began": self.at}
             self.ran.append(obj)
         return Answer(obj)
 
@@ -70,12 +77,18 @@ class Cluster(FakeCluster):
         return self.printed.get(node_of(self.jobs[pod.removesuffix("-x")]), LOG)
 
     def _status(self, job: Obj) -> Obj:
-        return {} if node_of(job) in self.full else {"conditions": [{"type": "Complete", "status": "True"}]}
+        return {"conditions": [{"type": "Complete", "status": "True"}]} if self._phase(job) == "Succeeded" else {}
+
+    def _phase(self, job: Obj) -> str:
+        if node_of(job) in self.full:
+            return "Pending"
+        return "Succeeded" if self.at - job["began"] >= self.takes else "Running"
 
     def _pod(self, name: str, job: Obj) -> Obj:
         placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
         no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu."}
-        status = {"phase": "Pending", "conditions": [no_room]} if node_of(job) in self.full else {"phase": "Succeeded"}
+        phase = self._phase(job)
+        status = {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]} if placed else {"phase": phase, "conditions": [no_room]}
         metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
         return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
 
@@ -99,6 +112,16 @@ def cordoned(name: str) -> Obj:
 def go(cluster: Cluster, *, check_mode: bool = False, definition: Obj | None = None, **options: t.Any) -> Outcome:
     settings = validation.Settings(definition or POD, POOLS, options=RunOptions(namespace="n"), **options)
     return validation.run(settings, cluster, cluster.clock(), check_mode=check_mode)
+
+
+def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
+    """Ten seconds each, as the action plugin plays them, what is handed over through JSON; after `most` the run is killed."""
+    settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=1), **options)
+    played, resume = [], {}
+    while len(played) < most and (not played or played[-1].pending is not None):
+        played.append(validation.run(settings, cluster, cluster.clock(10), resume=resume))
+        resume = json.loads(json.dumps(played[-1].pending))
+    return played
 
 
 def fault(outcome: Outcome) -> Obj:
@@ -166,6 +189,69 @@ def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> N
     assert "validation: 1 of 1 nodes failed, 0 may" in str(outcome.failure) and told in str(outcome.failure)
     assert cluster.proof("a") == {}, "a node that has failed is no longer proven"
     assert go(cluster, always=True, max_failed="1").failure is None
+
+
+def test_the_fleet_is_read_in_the_first_slice_only() -> None:
+    cluster = Cluster(node("a"), node("b"), node("c"), node("d", ready=False))
+    cluster.takes = 15.0
+    *between, last = slices(cluster)
+    assert len(between) >= 4
+    assert cluster.read == ["Node"]
+    assert last.values["nodes"] == {"passed": 3, "unproven": 0, "failed": 1}
+    assert (last.values["pools"][0]["seen"], last.values["pools"][0]["nodes"]) == (32, 4)
+    assert [fault["node"] for fault in last.values["faults"]] == ["d"]
+
+
+def test_between_slices_goes_what_is_still_needed() -> None:
+    """Of a node that has ended its finding, and not its log; of those that wait, who they are."""
+    cluster = Cluster(node("a"), node("b"), node("c", ready=False))
+    cluster.takes = 15.0
+    first, second, *_rest = (outcome.pending for outcome in slices(cluster))
+    assert first is not None and second is not None
+    assert set(first) == {"began", "wanted", "fleet", "findings", "run"}
+    assert first["wanted"] == {"a": "nvidia.com/gpu", "b": "nvidia.com/gpu"}
+    assert first["findings"] == {} and set(first["run"]["active"]) == {"a"}
+    assert second["findings"]["a"]["state"] == "passed"
+    assert second["run"]["done"] == {"a": {"name": "a", "state": "succeeded"}}
+    assert second["fleet"] == first["fleet"]
+    assert "Test PASSED" not in json.dumps(second)
+
+
+def test_a_killed_run_has_kept_what_was_proven() -> None:
+    cluster = Cluster(node("a"), node("b"), node("c"))
+    cluster.takes = 15.0
+    slices(cluster, 2)
+    assert (cluster.proof("a")["gpu"], cluster.proof("b"), cluster.proof("c")) == ("NVIDIA H100 80GB HBM3", {}, {})
+    last = slices(cluster)[-1]
+    assert last.values["validated"] == ["b", "c"] and last.values["nodes"]["passed"] == 3
+
+
+def test_several_proofs_are_written_at_once() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    both = threading.Barrier(2, timeout=20)
+    cluster.before_patch = lambda name: both.wait() and None
+    assert go(cluster).values["nodes"]["passed"] == 2
+
+
+def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
+    cluster = Cluster(node("a"))
+    cluster.takes = 15.0
+    (first,) = slices(cluster, 1)
+    cluster.objects["Node"]["a"]["status"]["nodeInfo"]["bootID"] = "another"
+    settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n"))
+    validation.run(settings, cluster, cluster.clock(), resume=first.pending)
+    assert cluster.proof("a")["subject"] == proofs.subject(reduce_node(cluster.objects["Node"]["a"]), "sample:1")
+
+
+def test_a_node_that_leaves_meanwhile_is_told() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    cluster.takes = 15.0
+    (first,) = slices(cluster, 1)
+    cluster.remove("Node", "a")
+    settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n"))
+    outcome = validation.run(settings, cluster, cluster.clock(), resume=first.pending)
+    assert (fault(outcome)["node"], fault(outcome)["state"], fault(outcome)["reason"]) == ("a", "unproven", "the node has left the cluster meanwhile")
+    assert [name for name, _patch in cluster.writes] == ["b"]
 
 
 def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> None:
