@@ -17,7 +17,10 @@ description:
   - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
     the pod and GPUs are the same, and such a node runs no pod again unless O(always).
   - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is told.
-  - A node that is not Ready, is quarantined or offers no GPU has failed without a pod. Which link of the chain is broken there the gates tell.
+  - A node that is not Ready, or does not offer the GPUs that are expected of it, has failed without a pod. As M(hwaccel.gpu.node_gate) judges it, the first
+    link of the chain (hardware seen, driver, toolkit, cuda, plugin, schedulable) that is broken there is told, with its cause and the next step. Whoever
+    has deployed the pods of the chain, they are found by the DaemonSets of all namespaces. This takes the right to list these, their pods and their logs.
+  - A node that is quarantined and offers its GPUs has failed as well.
   - No node is quarantined by this module.
   - With O(state=absent) the proofs are taken off all nodes.
   - In check mode it is told which nodes would run a pod. Each of these is shown to the server in a dry run.
@@ -41,6 +44,10 @@ options:
     type: list
     elements: dict
     default: []
+  plugin_configs:
+    description: Configurations of the device plugin by name, as M(hwaccel.gpu.node_gate) takes them. They change what is expected of a node.
+    type: dict
+    default: {}
   namespace:
     description: Namespace of the pods, unless their manifest names one.
     type: str
@@ -194,6 +201,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
@@ -202,6 +210,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "definition": {"type": "dict"},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
+    "plugin_configs": {"type": "dict", "default": {}},
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
     "always": {"type": "bool", "default": False},
     "max_failed": {"type": "str", "default": "0"},
@@ -220,7 +229,9 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         return Outcome(changed=bool(forgotten), values={"forgotten": forgotten})
     options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
     settings = validation.Settings(
-        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), params["always"], params["max_failed"], params["sample"], options,
+        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]),
+        {name: parse_plugin_config(config) for name, config in params["plugin_configs"].items()},
+        params["always"], params["max_failed"], params["sample"], options,
     )
     clock = Clock(deadline=context.deadline)
     return validation.run(settings, context.client(), clock, check_mode=context.check_mode, resume=context.resume)

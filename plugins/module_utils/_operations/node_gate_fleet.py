@@ -81,7 +81,7 @@ class Fleet:
     def read(self, client: Client) -> None:
         """Everything once, page by page. Raises ManyFaults where the declared pools overlap."""
         self.read_nodes(client)
-        self._read_pods(client, client.resource("v1", "Pod"))
+        self.read_pods(client, [self._namespace])
 
     def read_nodes(self, client: Client) -> None:
         """Without the pods. Raises ManyFaults where the declared pools overlap."""
@@ -89,6 +89,19 @@ class Fleet:
         faults = self._assigner.faults(complete=False)
         if faults:
             raise ManyFaults(faults)
+
+    def read_pods(self, client: Client, namespaces: c.Iterable[str]) -> None:
+        """All at once, so that a list which breaks off leaves what was known. Only where it is one namespace can a watch follow."""
+        resource = client.resource("v1", "Pod")
+        found: list[PodFacts] = []
+        for namespace in namespaces:
+            for page in client.pages(resource, namespace):
+                found += [pod for pod in map(self._pod, page.items) if pod.role != parts.OTHER]
+            self._versions["pods"] = page.resource_version
+        self._changed.update(self._pods)
+        self._pods = {}
+        for pod in found:
+            self._keep_pod(pod)
 
     def watch(self, client: Client, seconds: float, done: c.Callable[[], bool]) -> None:
         """Events of the one kind for most of the time, then of the other for the rest; ends early when `done` says so after an event.
@@ -126,7 +139,7 @@ class Fleet:
             if what == "nodes":
                 self._read_nodes(client, resource)
             else:
-                self._read_pods(client, resource)
+                self.read_pods(client, [namespace])
         return False
 
     def _take(self, what: str, event: Event) -> None:
@@ -157,17 +170,6 @@ class Fleet:
             self._versions["nodes"] = page.resource_version
         for name in (self._named | set(self.nodes)) - seen:
             self._drop_node(name)
-
-    def _read_pods(self, client: Client, resource: Resource) -> None:
-        """All at once, so that a list which breaks off leaves what was known."""
-        found: list[PodFacts] = []
-        for page in client.pages(resource, self._namespace):
-            found += [pod for pod in map(self._pod, page.items) if pod.role != parts.OTHER]
-        self._changed.update(self._pods)
-        self._pods = {}
-        for pod in found:
-            self._keep_pod(pod)
-        self._versions["pods"] = page.resource_version
 
     def _keep_node(self, node: dict[str, t.Any]) -> str:
         facts = reduce_node(node, self._renamed)

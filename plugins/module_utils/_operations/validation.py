@@ -10,22 +10,26 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, runs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, rights, runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names, proofs, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_chain import Chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import FAILED, PASSED, UNPROVEN, Finding
 
+#: A proof is written on condition of what was read just before.
+_PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))
 #: Proofs that are written at the same time.
 _THREADS = 8
 
@@ -37,6 +41,7 @@ class Settings:
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
     exclude: frozenset[str] = frozenset()
+    plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
     always: bool = False
     max_failed: str = "0"
     sample: int = 20
@@ -47,6 +52,16 @@ class Settings:
         """What the pod runs, for a proof to name."""
         containers = (self.definition.get("spec") or {}).get("containers") or [{}]
         return str(containers[0].get("image") or "")
+
+    @property
+    def renamed(self) -> list[str]:
+        """Names of resources that plugin configurations give."""
+        return sorted({sharing.renamed for config in self.plugin_configs.values() for sharing in config.sharing})
+
+    @property
+    def gate(self) -> node_gate.Settings:
+        """Of the last gate of the chain, whose judgement precedes that of a pod."""
+        return node_gate.Settings("devices", self.pools, self.options.namespace, exclude=self.exclude, sample=self.sample, plugin_configs=self.plugin_configs)
 
 
 class Validation:
@@ -60,16 +75,20 @@ class Validation:
         #: The resource that its pod asks for, by the name of each node that runs one.
         self.wanted: dict[str, str] = resume.get("wanted", {})
         self._run: dict[str, t.Any] | None = resume.get("run")
-        self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "")
+        self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "", settings.renamed)
         self._packed: str = resume.get("fleet", "")
         self._assigner = Assigner(settings.pools)
 
     def choose(self) -> None:
         """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap."""
         self._fleet.read_nodes(self.client)
-        for name in self._targets():
+        targets, links = self._targets(), Chain(self.client, self._fleet, self.settings.gate)
+        suspect = [name for name in targets if self._fleet.nodes[name].quarantined or not links.offers(name)]
+        for name, row in links.broken(suspect).items():
+            self.findings[name] = Finding(FAILED, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
+        for name in targets:
             node = self._fleet.nodes[name]
-            if _before(node, self.settings) is None:
+            if name not in self.findings and _before(node, self.settings) is None:
                 offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
                 self.wanted[name] = next(offered, resources.WHOLE)
 
@@ -114,7 +133,7 @@ class Validation:
 
         def judged(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
             nonlocal found
-            facts = reduce_node(node)
+            facts = reduce_node(node, self.settings.renamed)
             found = _found(row, facts, self._assigner.pool_of(facts, node["metadata"].get("labels") or {}))
             if found.state == UNPROVEN:
                 return None
@@ -136,7 +155,9 @@ def run(
     outcome = one.go_on(check_mode=check_mode)
     if outcome.pending is not None:
         return Outcome(changed=True, pending=one.pack(outcome.pending), progress=outcome.progress)
-    return _outcome(outcome, one.report(), list(one.wanted), check_mode)
+    if check_mode:
+        return _check(outcome, one.report(), list(one.wanted), client)
+    return _outcome(outcome, one.report(), list(one.wanted))
 
 
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
@@ -152,16 +173,10 @@ def forget(client: Client, *, check_mode: bool = False) -> list[str]:
 
 
 def _before(node: NodeFacts, settings: Settings) -> Finding | None:
-    """What is known without a pod; None where one has to run."""
-    if not node.uid:
-        return Finding(FAILED, chain.HARDWARE, "the cluster has no such node", "let the node join, or take it from the pool's nodes")
-    if not node.ready:
-        return Finding(FAILED, chain.HARDWARE, f"the node is not Ready: {node.not_ready}", "repair the kubelet of this node")
+    """What is known of a node that offers its GPUs; None where a pod has to tell."""
     if node.quarantined:
         why = f"it is quarantined at gate {marks.gate_of(node) or 'unknown'}"
         return Finding(FAILED, chain.SCHEDULABLE, why, f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended")
-    if not resources.total(resources.observed(node)):
-        return Finding(FAILED, chain.PLUGIN, "it offers no GPU to the scheduler", "run hwaccel.gpu.site, whose gates tell which link of the chain is broken")
     kept = proofs.parse(node.proof)
     valid = kept.subject == proofs.subject(node, settings.image)
     if node.unschedulable:
@@ -210,14 +225,20 @@ def _annotated(node: dict[str, t.Any], text: str | None) -> dict[str, t.Any] | N
     return {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {names.PROOF: text}}}
 
 
-def _outcome(ran: Outcome, found: report.Report, wanted: list[str], check_mode: bool) -> Outcome:
-    values = found.values() | {"validated": wanted, "missing_rights": ran.values.get("missing_rights", [])}
-    outcome = Outcome(changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
-    if check_mode:
-        return outcome
-    outcome.progress.append(found.line())
-    failure: HwaccelError | None = found.failure()
-    outcome.failure = failure
+def _outcome(ran: Outcome, found: report.Report, wanted: list[str]) -> Outcome:
+    values = found.values() | {"validated": wanted, "missing_rights": []}
+    outcome = Outcome(changed=ran.changed, values=values, progress=[*ran.progress, found.line()], failure=found.failure())
     if not found.nodes:
         outcome.warnings.append("no node to validate: none shows a GPU, and no declared pool with GPUs has one")
+    return outcome
+
+
+def _check(ran: Outcome, found: report.Report, wanted: list[str], client: Client) -> Outcome:
+    """Which nodes would run a pod, and whether the run might run them and write down what they prove."""
+    lacking = rights.refused(client, _PROVING, "") if wanted else []
+    missing = ran.values.get("missing_rights", []) + rights.as_dicts(lacking)
+    outcome = Outcome(changed=ran.changed, values=found.values() | {"validated": wanted, "missing_rights": missing}, warnings=ran.warnings)
+    if missing:
+        outcome.changed = False
+        outcome.failure = ManyFaults([*(ran.failure.faults if ran.failure is not None else ()), *rights.faults(lacking)])
     return outcome

@@ -11,7 +11,7 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -78,8 +78,7 @@ class Report:
         if len(failed) <= limit:
             return None
         head = Fault(f"validation: {len(failed)} of {len(self.findings)} nodes failed, {limit} may", "", "", "repair what is named below, and validate again")
-        told = [self.findings[name] for name in failed[: self.sample]]
-        return GateFailed([head, *(Fault(f"node {name}", found.link, found.reason, found.next_step) for name, found in zip(failed, told, strict=False))])
+        return GateFailed([head, *(_fault(name, self.findings[name]) for name in failed[: self.sample])])
 
     def _named(self, state: str) -> list[str]:
         return sorted(name for name, found in self.findings.items() if found.state == state)
@@ -111,3 +110,8 @@ class Report:
             "drivers": sorted({one.proof.driver for one in found if one.proof.driver} or {node.driver_version for node in nodes if node.driver_version}),
             "gpus": sorted({one.proof.gpu for one in found if one.proof.gpu}),
         }
+
+
+def _fault(node: str, found: Finding) -> Fault:
+    line = hints.telling(found.log_tail)
+    return Fault(f"node {node}", found.link, found.reason + (f"; its log: {line}" if line else ""), found.next_step)

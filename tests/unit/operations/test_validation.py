@@ -11,107 +11,13 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
-from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-
-Obj = dict[str, t.Any]
-
-GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
-POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU}])
-LOG = "NVIDIA H100 80GB HBM3, 81559 MiB, 580.178.04, Enabled, Disabled\n[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
-LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
-
-
-class Cluster(FakeCluster):
-    """printed: what a node's pod prints; full: nodes that have no free GPU; takes: seconds that each pod runs. read: kinds of the lists that were asked for."""
-
-    def __init__(self, *nodes: Obj) -> None:
-        super().__init__(list(nodes), [])
-        self.jobs: dict[str, Obj] = {}
-        self.ran: list[Obj] = []
-        self.printed: dict[str, str] = {}
-        self.full: set[str] = set()
-        self.takes = 0.0
-        self.read: list[str] = []
-        self.at = 1000.0
-
-    def clock(self, slice_of: float | None = None) -> Clock:
-        def sleep(seconds: float) -> None:
-            self.at += seconds
-
-        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
-
-    def pages(self, resource: Resource, *arguments: t.Any, **options: t.Any) -> t.Iterator[Page]:
-        self.read.append(resource.kind)
-        return super().pages(resource, *arguments, **options)
-
-    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
-        if not dry_run:
-            self.jobs[obj["metadata"]["name"]] = obj | {"began": self.at}
-            self.ran.append(obj)
-        return Answer(obj)
-
-    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
-        if self.jobs.pop(name, None) is None:
-            raise NotFound(name)
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if resource.kind == "Job":
-            return Page([job | {"status": self._status(job)} for job in self.jobs.values()], "1")
-        if resource.kind == "Pod" and "hwaccel.gpu/run" in str(options.get("label_selector")):
-            return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
-        return super().list(resource, namespace, **options)
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        return self.printed.get(node_of(self.jobs[pod.removesuffix("-x")]), LOG)
-
-    def _status(self, job: Obj) -> Obj:
-        return {"conditions": [{"type": "Complete", "status": "True"}]} if self._phase(job) == "Succeeded" else {}
-
-    def _phase(self, job: Obj) -> str:
-        if node_of(job) in self.full:
-            return "Pending"
-        return "Succeeded" if self.at - job["began"] >= self.takes else "Running"
-
-    def _pod(self, name: str, job: Obj) -> Obj:
-        placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
-        no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu."}
-        phase = self._phase(job)
-        status = {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]} if placed else {"phase": phase, "conditions": [no_room]}
-        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
-        return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
-
-    def proof(self, node: str) -> dict[str, t.Any]:
-        return dict(json.loads(self.objects["Node"][node]["metadata"].get("annotations", {}).get(names.PROOF, "{}")))
-
-
-def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return str(terms[0]["matchFields"][0]["values"][0])
-
-
-def node(name: str, allocatable: int = 8, **options: t.Any) -> Obj:
-    return s.node(name, labels=LABELS, allocatable=allocatable, **options)
-
-
-def cordoned(name: str) -> Obj:
-    return node(name) | {"spec": {"unschedulable": True}}
-
-
-def go(cluster: Cluster, *, check_mode: bool = False, definition: Obj | None = None, **options: t.Any) -> Outcome:
-    settings = validation.Settings(definition or POD, POOLS, options=RunOptions(namespace="n"), **options)
-    return validation.run(settings, cluster, cluster.clock(), check_mode=check_mode)
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import GPU, LOG, POD, POOLS, Cluster, Obj, cordoned, fault, go, node
 
 
 def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
@@ -122,11 +28,6 @@ def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
         played.append(validation.run(settings, cluster, cluster.clock(10), resume=resume))
         resume = json.loads(json.dumps(played[-1].pending))
     return played
-
-
-def fault(outcome: Outcome) -> Obj:
-    (row,) = outcome.values["faults"]
-    return dict(row)
 
 
 def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
@@ -148,7 +49,7 @@ def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
 
 @pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image"])
 def test_a_proof_is_of_what_was_there_then(change: str) -> None:
-    cluster = Cluster(node("a"))
+    cluster, pools = Cluster(node("a")), POOLS
     go(cluster)
     now = cluster.objects["Node"]["a"]
     definition = None
@@ -161,12 +62,13 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
         now["metadata"]["labels"][names.PLUGIN_CONFIG_LABEL] = "shared"
     elif change == "gpus":
         now["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+        pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"count": 7}}])
     else:
         definition = POD | {"spec": {"containers": [{"name": "cuda", "image": "sample:2"}]}}
     before = cluster.proof("a")["subject"]
-    assert go(cluster, definition=definition).values["validated"] == ["a"]
+    assert go(cluster, definition=definition, pools=pools).values["validated"] == ["a"]
     assert cluster.proof("a")["subject"] != before
-    assert go(cluster, definition=definition).values["validated"] == []
+    assert go(cluster, definition=definition, pools=pools).values["validated"] == []
 
 
 @pytest.mark.parametrize(
@@ -210,7 +112,7 @@ def test_between_slices_goes_what_is_still_needed() -> None:
     assert first is not None and second is not None
     assert set(first) == {"began", "wanted", "fleet", "findings", "run"}
     assert first["wanted"] == {"a": "nvidia.com/gpu", "b": "nvidia.com/gpu"}
-    assert first["findings"] == {} and set(first["run"]["active"]) == {"a"}
+    assert set(first["findings"]) == {"c"} and set(first["run"]["active"]) == {"a"}
     assert second["findings"]["a"]["state"] == "passed"
     assert second["run"]["done"] == {"a": {"name": "a", "state": "succeeded"}}
     assert second["fleet"] == first["fleet"]
@@ -270,7 +172,6 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
     ("odd", "state", "told"),
     [
         (node("a", ready=False), "failed", "the node is not Ready"),
-        (node("a", allocatable=0), "failed", "it offers no GPU to the scheduler"),
         (node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}]), "failed", "it is quarantined at gate driver"),
         (cordoned("a"), "unproven", "it is cordoned; never proven"),
     ],
@@ -299,6 +200,10 @@ def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
     assert cluster.ran == [] and cluster.writes == []
     cluster.denied = {("create", "jobs")}
     assert "the right to create jobs.batch is missing" in str(go(cluster, check_mode=True).failure)
+    cluster.denied |= {("patch", "nodes")}
+    outcome = go(cluster, check_mode=True)
+    assert "create jobs.batch" in str(outcome.failure) and "patch nodes" in str(outcome.failure) and not outcome.changed
+    assert {right["resource"] for right in outcome.values["missing_rights"]} == {"jobs", "nodes"}
 
 
 def test_proofs_are_forgotten() -> None:

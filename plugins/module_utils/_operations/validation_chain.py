@@ -1,0 +1,90 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The first broken link of nodes that do not offer the GPUs that they should, as the gates judge it, on one look.
+
+Pods are only read where a node lacks something, and of whoever has deployed them. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import dataclasses
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate, Settings
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet
+
+_DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+_NOTHING_DEPLOYED = "run hwaccel.gpu.site: this cluster has no device plugin that is deployed as a DaemonSet"
+
+#: A node and why it offers too little: the keys of a gate's fault.
+Row = dict[str, t.Any]
+
+
+class Chain:
+    """settings: those of the gate devices, for its pools, their expected resources and how many nodes are told with their logs."""
+
+    def __init__(self, client: Client, fleet: Fleet, settings: Settings) -> None:
+        self.client, self.fleet, self.settings = client, fleet, settings
+        self._devices = Gate(settings, client, fleet, time.time())
+
+    def offers(self, name: str) -> bool:
+        """Whether the node is there, is Ready and offers what is expected of it. Its pods are not looked at."""
+        return self._of_node(name).state == chain.PASSED
+
+    def broken(self, names: c.Collection[str]) -> dict[str, Row]:
+        """By node the first link that does not hold, why, and the next step. A node whose links all hold is not named."""
+        # Of these the pods say nothing.
+        found = {name: _row(self._of_node(name)) for name in names if not self.fleet.nodes[name].uid or not self.fleet.nodes[name].ready}
+        left = sorted(set(names) - set(found))
+        if not left:
+            return found
+        deployed = self._deployed()
+        self.fleet.read_pods(self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces}))
+        for gate in chain.GATES:
+            if role := deployed.get(ROLE_OF_GATE[gate]):
+                found |= self._held(gate, min(role), [name for name in left if name not in found], deployed)
+        for name in left:
+            verdict = self._of_node(name)
+            if name not in found and verdict.state != chain.PASSED:
+                found[name] = _row(verdict) | ({} if parts.PLUGIN in deployed else {"next_step": _NOTHING_DEPLOYED})
+        return found
+
+    def _of_node(self, name: str) -> Verdict:
+        return chain.judge("devices", self.fleet.nodes[name], {}, self._devices.wanted(name))
+
+    def _held(self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]) -> dict[str, Row]:
+        """Of nodes that do not pass a gate. Nobody waits here: what may still come is not there."""
+        # Where no DaemonSet brings a driver, the hosts do.
+        providers = {} if parts.DRIVER in deployed else dict.fromkeys((self.fleet.pool_names[node] for node in nodes), "host")
+        gate = Gate(dataclasses.replace(self.settings, gate=name, namespace=namespace, driver_providers=providers), self.client, self.fleet, time.time())
+        for node in nodes:
+            pods, wanted = self.fleet.pods_of(node), gate.wanted(node)
+            verdict = chain.judge(name, self.fleet.nodes[node], pods, dataclasses.replace(wanted, excused=chain.excused(pods, wanted)))
+            if verdict.state != chain.PASSED:
+                gate.verdicts[node] = dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else chain.FAILED)
+        told = {row["node"]: row for row in node_gate_report.faults(gate, self.client)}
+        return {node: told.get(node) or _row(verdict) for node, verdict in gate.verdicts.items()}
+
+    def _deployed(self) -> dict[str, set[str]]:
+        """Namespaces by the part whose DaemonSets are there, ours and those of others."""
+        found: dict[str, set[str]] = collections.defaultdict(set)
+        for page in self.client.pages(_DAEMON_SET):
+            for item in page.items:
+                found[parts.role_of(item["spec"]["template"])].add(item["metadata"]["namespace"])
+        found.pop(parts.OTHER, None)
+        return dict(found)
+
+
+def _row(verdict: Verdict) -> Row:
+    pod = verdict.pod.name if verdict.pod is not None else ""
+    return {"link": verdict.link, "reason": verdict.reason, "next_step": verdict.next_step, "pod": pod, "log_tail": ""}

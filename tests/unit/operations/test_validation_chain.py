@@ -1,0 +1,95 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What validation tells of nodes that lack GPUs: the first broken link, as the gates judge it, whoever has deployed what."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import Cluster, Obj, deployed, fault, go, node
+
+LACKING = node("a", allocatable=0)
+QUARANTINED = node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}])
+
+
+def stack(name: str, **parts: Obj) -> list[Obj]:
+    """A healthy chain on a node, and what takes the place of one of its pods."""
+    made = {"worker": s.worker(name), "driver": s.driver(name), "toolkit": s.toolkit(name), "validator": s.validator(name), "plugin": s.plugin(name)}
+    return list((made | parts).values())
+
+
+CRASHED = stack("a", driver=s.driver("a", s.crash_loop("nvidia-driver-ctr", 3)), validator=s.validator("a", s.running(ready=False)))
+
+
+@pytest.mark.parametrize("namespace", ["hwaccel-gpu", "gpu-operator"])
+def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(namespace: str) -> None:
+    cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED, namespace=namespace))
+    outcome = go(cluster)
+    told = fault(outcome)
+    assert (told["node"], told["state"], told["link"]) == ("a", "failed", "driver")
+    assert "nvidia-driver-ctr" in told["reason"] and "crashed" in told["reason"]
+    assert "could not load" in told["log_tail"] and told["next_step"] == "read its log"
+    assert "node a" in str(outcome.failure) and "driver" in str(outcome.failure)
+    assert outcome.values["validated"] == ["b"]
+    assert cluster.read == ["Node", "DaemonSet", f"Pod {namespace}"]
+
+
+def test_where_nothing_lacks_no_pod_is_read() -> None:
+    cluster = Cluster(node("a"), pods=deployed(*stack("a")))
+    assert go(cluster).failure is None
+    assert cluster.read == ["Node"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "pods", "link", "told"),
+    [
+        (node("a", 0, nfd=False), stack("a", worker=s.worker("a", s.crash_loop("nfd-worker", 5))), "hardware seen", "nfd-worker"),
+        (LACKING, stack("a", toolkit=s.toolkit("a", s.waiting("ErrImagePull", "manifest unknown")), validator=s.validator("a", toolkit=s.running(ready=False))),
+         "toolkit", "the image cannot be pulled"),
+        (LACKING, stack("a", validator=s.validator("a", cuda=s.crash_loop("cuda-validation", 5))), "cuda", "cuda-validation"),
+        (LACKING, stack("a", plugin=s.plugin("a", s.crash_loop("nvidia-device-plugin", 5))), "plugin", "nvidia-device-plugin"),
+        (node("a", 7), stack("a"), "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+        (QUARANTINED, CRASHED, "driver", "nvidia-driver-ctr"),
+        (QUARANTINED, stack("a"), "schedulable", "it is quarantined at gate driver"),
+    ],
+)
+def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, told: str) -> None:
+    outcome = go(Cluster(odd, pods=deployed(*pods)))
+    assert (fault(outcome)["link"], fault(outcome)["state"]) == (link, "failed")
+    assert told in fault(outcome)["reason"]
+    assert outcome.values["validated"] == []
+
+
+def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:
+    pods = [s.validator("a", s.crash_loop("driver-validation", 4)), s.plugin("a")]
+    assert "driver-validation" in fault(go(Cluster(LACKING, pods=deployed(*pods))))["reason"]
+
+
+def test_where_nothing_is_deployed_site_is_the_next_step() -> None:
+    told = fault(go(Cluster(LACKING)))
+    assert (told["link"], told["next_step"].partition(":")[0]) == ("plugin", "run hwaccel.gpu.site")
+
+
+def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
+    pods = [pod for name in "abc" for pod in deployed(s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(name, s.running(ready=False)))]
+    cluster = Cluster(*(node(name, 0) for name in "abc"), pods=pods)
+    outcome = go(cluster, sample=1)
+    assert outcome.values["failed_nodes"] == ["a", "b", "c"]
+    assert len({pod for pod, _container, _previous in cluster.logged}) == 1
+    assert [row["link"] for row in outcome.values["faults"]] == ["driver"]
+
+
+def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() -> None:
+    config: dict[str, t.Any] = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2, "rename": "example.com/half"}]}}}
+    odd = node("a")
+    odd["status"]["allocatable"] = {"example.com/half": "16"}
+    cluster = Cluster(odd)
+    assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
+    assert cluster.ran[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"example.com/half": 1}}
+    assert go(cluster).values["nodes"]["failed"] == 1
