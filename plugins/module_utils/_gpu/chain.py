@@ -28,6 +28,8 @@ GRACE = 120.0
 SETTLE = 20.0
 #: A server with eight GPUs and a terabyte of memory takes about ten minutes from its reboot to a kubelet that reports.
 REBOOT = 900.0
+#: So many times a node has ceased to be Ready before one gate's eyes: no reboot any more, and no restart of the runtime by the toolkit.
+FLAPS = 3
 
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
 
@@ -72,6 +74,8 @@ class Wanted:
     existing: bool = False
     #: Crashes of the validator's steps, by step, that are excused: what `excused` has found.
     excused: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    #: How often the node has ceased to be Ready since the gate began.
+    absences: int = 0
 
 
 def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -79,6 +83,9 @@ def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     if not node.uid:
         next_step = "let the node join, or take it from the pool's nodes"
         return Verdict(WAITING, HARDWARE, "the cluster has no such node", next_step, brief="not in the cluster")
+    if wanted.absences >= FLAPS:
+        reason = f"the node has ceased to be Ready {wanted.absences} times since this gate began"
+        return Verdict(FAILED, HARDWARE, reason, "see its kubelet's and its container runtime's log, and its way to the API server")
     if gate == "features":
         return features(node, pods, wanted)
     if not node.ready:

@@ -180,6 +180,7 @@ class Gate:
         return Wanted(
             gpu_declared=pool.gpu is not None, expected=resources.expected(node, pool, config),
             host_driver=self.provider(name) in ("host", "existing") or bool(node.host_driver), existing=self.provider(name) == "existing",
+            absences=self.fleet.absences[name],
         )
 
     def provider(self, name: str) -> str:

@@ -44,6 +44,8 @@ class Fleet:
         self.pool_names: dict[str, str] = {}
         #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
         self.fresh: set[str] = set()
+        #: How often each node has ceased to be Ready while this run watched.
+        self.absences: collections.Counter[str] = collections.Counter()
         self._pods: dict[str, dict[str, PodFacts]] = {}
         self._changed: set[str] = set()
         self._versions: dict[str, str] = {}
@@ -174,6 +176,9 @@ class Fleet:
     def _keep_node(self, node: dict[str, t.Any]) -> str:
         facts = reduce_node(node, self._renamed)
         self._changed.add(facts.name)
+        before = self.nodes.get(facts.name)
+        if before is not None and before.ready and not facts.ready:
+            self.absences[facts.name] += 1
         self.nodes[facts.name] = facts
         self.pool_names[facts.name] = self._assigner.pool_of(facts, node["metadata"].get("labels") or {}).name
         return facts.name
@@ -204,15 +209,15 @@ class Fleet:
     def pack(self) -> str:
         """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
         state = [
-            _VERSION, self._versions, sorted(self.fresh), self.pool_names,
+            _VERSION, self._versions, sorted(self.fresh), self.absences, self.pool_names,
             [_node_row(node) for node in self.nodes.values()], [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
         ]
         return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)).decode()
 
     def unpack(self, text: str) -> None:
         """The state that `pack` wrote; everything counts as changed."""
-        _version, self._versions, fresh, self.pool_names, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
-        self.fresh = set(fresh)
+        _version, self._versions, fresh, absences, self.pool_names, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
+        self.fresh, self.absences = set(fresh), collections.Counter(absences)
         for row in nodes:
             node = _node(row)
             self.nodes[node.name] = node

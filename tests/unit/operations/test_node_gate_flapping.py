@@ -1,0 +1,45 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that comes and goes while a gate watches: some absences are a reboot or a restarted runtime, many are a failure."""
+
+from __future__ import annotations
+
+import functools
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, healthy, settings
+
+COMES_AND_GOES, LOADS = "training-0", "training-1"
+
+
+def flapping(clock: Clock, absences: int) -> FakeCluster:
+    """Ready at the end. Another node's driver loads all the time, so that the gate has something to wait for."""
+    loading = [s.driver(LOADS, s.running(ready=False, started=False)), s.validator(LOADS, s.running(ready=False))]
+    states = [functools.partial(FakeCluster.put, obj=s.node(COMES_AND_GOES, ready=ready)) for _number in range(absences) for ready in (False, True)]
+    return FakeCluster([s.node(COMES_AND_GOES), s.node(LOADS)], [*healthy(COMES_AND_GOES), *loading], states, clock.advance)
+
+
+@pytest.mark.parametrize(("absences", "failed"), [(chain.FLAPS - 1, [LOADS]), (chain.FLAPS, [COMES_AND_GOES, LOADS])])
+def test_a_node_that_comes_and_goes_has_failed(clock: Clock, absences: int, failed: list[str]) -> None:
+    values = run(settings(wait_timeout=120), flapping(clock, absences)).values
+    assert values["failed_nodes"] == failed
+    told = {row["node"]: row for row in values["faults"]}
+    assert absences < chain.FLAPS or "has ceased to be Ready 3 times" in told[COMES_AND_GOES]["reason"]
+
+
+def test_absences_count_over_slices(clock: Clock) -> None:
+    cluster, resume = flapping(clock, chain.FLAPS), t.cast("dict[str, t.Any]", {})
+    for _slice in range(100):
+        result = run(settings(wait_timeout=120), cluster, deadline=clock.monotonic() + 1, resume=resume)
+        if result.pending is None:
+            break
+        resume = json.loads(json.dumps(result.pending))
+    assert result.values["failed_nodes"] == [COMES_AND_GOES, LOADS]
