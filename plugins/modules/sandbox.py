@@ -90,7 +90,19 @@ options:
         description: Which fault.
         type: str
         required: true
-        choices: [driver_load_failure, image_pull_failure, plugin_fewer_gpus]
+        choices:
+          - driver_load_failure
+          - fabric_manager_down
+          - gpu_ecc_error
+          - gpu_off_bus
+          - gpu_unsupported
+          - image_pull_failure
+          - kubelet_gone
+          - node_flapping
+          - node_not_ready
+          - out_of_memory
+          - plugin_fewer_gpus
+          - slow_node
       node:
         description: The node that has it. Either this or O(faults[].pool).
         type: str
@@ -99,6 +111,16 @@ options:
         type: str
       image:
         description: For V(image_pull_failure), the basename of the image's repository, any where it is not given.
+        type: str
+      container:
+        description: For V(out_of_memory), the container's name.
+        type: str
+      xid:
+        description: For V(gpu_ecc_error), what the driver reports, V(48) where it is not given.
+        type: str
+        choices: ["48", "94", "95"]
+      factor:
+        description: For V(slow_node), how many times as long work takes, V(10) where it is not given.
         type: str
   reboot:
     description: Nodes to reboot, each time the task runs.
@@ -237,7 +259,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.sandbox import run, settings_of
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file import FAULTS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file import FAULTS, XIDS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS
 
 _RELEASE = {
@@ -250,6 +272,9 @@ _FAULT = {
     "node": {"type": "str"},
     "pool": {"type": "str"},
     "image": {"type": "str"},
+    "container": {"type": "str"},
+    "xid": {"type": "str", "choices": list(XIDS)},
+    "factor": {"type": "str"},
 }
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "state": {"type": "str", "choices": ["started", "stopped", "absent"], "default": "started"},

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What to do next, from lines that drivers, toolkits and CUDA leave in their logs.
 
-Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module, of modprobe, of CUDA's runtime, of the API server and
-its Go client, of Node Feature Discovery (v0.19.0), and our own reasons.
+Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module (open-gpu-kernel-modules df1c9a3), of modprobe, of CUDA's
+runtime, of nvidia-smi, of the device plugin (k8s-device-plugin 1b826ac, internal/rm/health.go), of the kubelet, of the API server and its Go client, of
+Node Feature Discovery (v0.19.0), and our own reasons. Xids: NVIDIA's catalogue.
 Private to the collection: it can change in any release.
 """
 
@@ -24,8 +25,17 @@ _HINTS: tuple[tuple[str, str], ...] = (
      "the node does not reach the package repositories: set proxy and repositories (driver_build), or use a precompiled image"),
     (r"is in use|Could not unload NVIDIA driver kernel modules|rmmod: ERROR",
      "the old module is in use: stop what uses GPUs on the node (jobs, monitoring, a display), or reboot it"),
-    (r"RmInitAdapter failed|rm_init_adapter failed|fallen off the bus|Xid.*: (?:79|119|120)\b|could not insert 'nvidia': No such device",
+    (r"installed in this system is not supported by",
+     "the driver does not know this GPU: give its pool a version that does (see the driver table)"),
+    (r"RmInitAdapter failed|rm_init_adapter failed|fallen off the bus|GPU is lost|Unable to determine the device handle|"
+     r"Xid(?:.*: |=)(?:79|119|120)\b|could not insert 'nvidia': No such device",
      "the GPU does not answer the driver: power-cycle the machine; if it stays, replace the GPU or see its firmware"),
+    (r"Xid(?:.*: |=)(?:48|94|95)\b|uncorrectable ECC error",
+     "the GPU's memory has an error that cannot be corrected: end the jobs on the node and reboot it, which resets the GPU and takes the bad rows out of "
+     "use; if it comes again, replace the GPU"),
+    (r"Xid=\d+ on Device",
+     "the driver has reported a critical error of a GPU: look its Xid up in NVIDIA's catalogue; the plugin offers the GPU again after a reboot"),
+    (r"\bOOMKilled\b", "give the container more memory: raise its limit, or free memory on the node"),
     (r"Exec format error|Invalid module format|disagrees about version of symbol|version magic",
      "the module is for another kernel: choose the image for the kernel that runs (see the driver table), or build in place"),
     (r"API mismatch|version mismatch", "kernel module and libraries have different versions: remove the older driver from the host, and reboot the node"),

@@ -16,9 +16,22 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 #: Faults that can be asked for, with the options that each takes. The fleet agent knows the same names.
 FAULTS: dict[str, frozenset[str]] = {
     "driver_load_failure": frozenset(),
+    "gpu_unsupported": frozenset(),
+    "fabric_manager_down": frozenset(),
     "plugin_fewer_gpus": frozenset(),
+    "gpu_off_bus": frozenset(),
+    "gpu_ecc_error": frozenset({"xid"}),
     "image_pull_failure": frozenset({"image"}),
+    "out_of_memory": frozenset({"container"}),
+    "node_not_ready": frozenset(),
+    "node_flapping": frozenset(),
+    "kubelet_gone": frozenset(),
+    "slow_node": frozenset({"factor"}),
 }
+#: Faults with which a node is not Ready, and with which it is so now and then.
+NOT_READY, FLAPPING = frozenset({"node_not_ready", "kubelet_gone"}), frozenset({"node_flapping"})
+#: Uncorrectable errors of a GPU's memory: double bit, contained, uncontained.
+XIDS = ("48", "94", "95")
 ARCHITECTURES = ("amd64", "arm64")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 LARGEST_FLEET = 20000
@@ -27,6 +40,7 @@ _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _RUNTIME = re.compile(r"(containerd|cri-o|docker)://\S+")
+_FACTOR = re.compile(r"[0-9]{1,4}(\.[0-9]+)?")
 KERNEL = re.compile(r"[0-9][0-9A-Za-z.+~_-]*")
 
 _POOL_DEFAULTS: dict[str, t.Any] = {
@@ -124,8 +138,17 @@ class Parser:
             bad = [key for key, value in fault.items() if not isinstance(value, str)]
             for key in bad:
                 self.wrong(f"{place}.{key}", "is not text")
+            self._values({key: value for key, value in fault.items() if key not in bad}, place)
             found.append(dict(fault))
         return found
+
+    def _values(self, fault: dict[str, str], place: str) -> None:
+        if fault["name"] == "out_of_memory" and not fault.get("container"):
+            self.wrong(place, "names no container", "say which: container: nfd-worker")
+        if fault.get("xid", XIDS[0]) not in XIDS:
+            self.wrong(f"{place}.xid", f"{fault['xid']!r} is no Xid of memory", "one of " + ", ".join(XIDS))
+        if not _FACTOR.fullmatch(fault.get("factor", "1")):
+            self.wrong(f"{place}.factor", f"{fault['factor']!r} is no number of times", "an example is '10'")
 
     def _pool(self, pool: t.Any, index: int, seen: set[str]) -> Nodes:
         if not isinstance(pool, dict):

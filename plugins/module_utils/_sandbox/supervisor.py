@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane, NodeSeen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, COMPONENTS, CONTROL_PLANE, PORTS, Plan, command, files
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file import FLAPPING, NOT_READY
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, read_json, write_if_changed
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import ensure_pki
 
@@ -118,7 +119,7 @@ class Supervisor:
         return {name: node.boot_id for name, node in server.nodes().items() if name in names}
 
     def wait_for_nodes(self, expected: t.Mapping[str, t.Mapping[str, t.Any]], limit: float) -> Steps:
-        """Until every node of the fleet is Ready as the fleet has it, and every one that left it is gone."""
+        """Until every node of the fleet is as the fleet has it, which is Ready but for some faults, and every one that left it is gone."""
         server = ControlPlane(self.layout.pki, self.plan().ports)
         told = ""
         while True:
@@ -142,7 +143,9 @@ class Supervisor:
 
     def _as_wanted(self, seen: NodeSeen, node: t.Mapping[str, t.Any], name: str) -> bool:
         rebooted = seen.boot_id != self.run.boot_ids.get(name)
-        return seen.ready and rebooted and seen.kernel == node["kernel"] and seen.os_image == node["os_image"]
+        faults = {fault["name"] for fault in node["faults"]}
+        ready = bool(faults & FLAPPING) or seen.ready != bool(faults & NOT_READY)
+        return ready and rebooted and seen.kernel == node["kernel"] and seen.os_image == node["os_image"]
 
     def halt(self, patience: float) -> None:
         """Stop everything, clients before servers, so that none of them complains in its log."""

@@ -306,6 +306,13 @@ def test_mig_that_is_being_changed_is_waited_for() -> None:
     ('error looking up service account x/absent: serviceaccount "absent" not found', "create the service account"),
     ("crashed 3 times; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic", "choose the image"),
     ('failed to generate spec: path "/run/nvidia" is mounted on "/" but it is not a shared mount', "make-rshared"),
+    ("NVRM: installed in this system is not supported by the", "does not know this GPU"),
+    ("Unable to determine the device handle for GPU 0000:1f:00.0: GPU is lost.  Reboot the system to recover this GPU", "does not answer the driver"),
+    ("I health.go] XidCriticalError: Xid=79 on Device=GPU-1; marking device as unhealthy.", "does not answer the driver"),
+    *((f"XidCriticalError: Xid={xid} on Device=GPU-1; marking device as unhealthy.", "cannot be corrected") for xid in (48, 94, 95)),
+    ("NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No", "cannot be corrected"),
+    ("XidCriticalError: Xid=62 on Device=GPU-1; marking device as unhealthy.", "look its Xid up"),
+    ("container nfd-worker of pod w crashed 3 times, last with exit code 137 (OOMKilled)", "more memory"),
     ("all is well", ""),
 ])
 def test_hints_from_logs(line: str, words: str) -> None:

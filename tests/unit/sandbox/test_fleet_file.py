@@ -166,3 +166,22 @@ def test_odd_fleets_are_normalised_or_refused_with_reasons(data: t.Any) -> None:
         assert all(fault.what for fault in error.faults)
     else:
         assert all(node["os_id"] and node["boot"] == 1 and isinstance(node["labels"], dict) for node in fleet["nodes"].values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "where"),
+    [
+        ({"name": "out_of_memory"}, "pool a.faults[0]"),
+        ({"name": "gpu_ecc_error", "xid": "13"}, "pool a.faults[0].xid"),
+        ({"name": "slow_node", "factor": "much"}, "pool a.faults[0].factor"),
+        ({"name": "node_flapping", "factor": "2"}, "pool a.faults[0]"),
+    ],
+)
+def test_a_fault_takes_the_values_that_the_agent_knows(fault: dict[str, str], where: str) -> None:
+    assert set(faults_of(pool(faults=[fault]))) == {where}
+
+
+def test_the_agent_knows_every_fault() -> None:
+    """Read as text: the agent is a program of its own, with a path of its own."""
+    agent = DEFAULT_FLEET.parent / "fleet_agent" / "faults.py"
+    assert all(f'    "{name}": "' in agent.read_text(encoding="utf-8") for name in fleet_file.FAULTS)

@@ -115,8 +115,7 @@ class Agent:
         if spec.boot != before.boot or spec.kernel != before.kernel or spec.os_image != before.os_image or spec.gpu != before.gpu:
             self.loop.spawn(kubelet.reboot())
         else:
-            kubelet.host.spec = spec
-            kubelet.host.changed()
+            kubelet.change(spec)
         if spec.labels != before.labels:
             self.loop.spawn(kubelet.administer(before.labels))
         if spec.taints != before.taints:
@@ -199,7 +198,8 @@ class Agent:
         if uid is None:     # found missing after a lost watch
             return self._lost(item["metadata"]["namespace"], item["metadata"]["name"])
         kubelet = self.nodes.get(item["spec"]["nodeName"])
-        if kubelet and (kubelet.up or uid in kubelet.pods):
+        heard = kubelet is not None and (kind == "DELETED" or not kubelet.readiness.silent)
+        if kubelet and heard and (kubelet.up or uid in kubelet.pods):
             kubelet.take_pod(kind, item)
         elif kind == "DELETED":
             self._waiting.pop(uid, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Callable
 
 # Delays of a real node in seconds, at scale 1.0, with where they come from: M = measured on one real node
 # (kubelet 1.36.4, containerd 2.3.7, images present), S = read in the component's source, A = assumed, nothing measured.
@@ -34,7 +35,11 @@ DELAYS: dict[str, float] = {
     "toolkit_install": 4.0,     # A: binaries, configuration, runtime signalled
     "cuda_sample": 1.0,         # A: context creation and one kernel
     "sigkill": 0.2,             # A
+    "node_monitor_grace": 50.0,  # S: kube-controller-manager's --node-monitor-grace-period
+    "flap": 60.0,               # A
 }
+#: Waits that a slow machine does not prolong.
+WAITS = frozenset({"volume_retry", "sandbox_retry", "restart_backoff", "restart_backoff_max", "plugin_lost", "plugin_forgotten", "node_monitor_grace", "flap"})
 
 
 class Clock:
@@ -63,6 +68,23 @@ class Clock:
 
     def hexadecimal(self, digits: int) -> str:
         return f"{self._random.getrandbits(4 * digits):0{digits}x}"
+
+
+class NodeClock(Clock):
+    """One node's view of the fleet's clock: its work takes as many times as long as `slowness` says."""
+
+    def __init__(self, fleet: Clock, slowness: Callable[[], float]) -> None:
+        super().__init__()
+        self._fleet, self._slowness, self._random = fleet, slowness, fleet._random
+
+    def real(self, seconds: float) -> float:
+        return self._fleet.real(seconds)
+
+    def delay(self, name: str) -> float:
+        return super().delay(name) * (1.0 if name in WAITS else self._slowness())
+
+    def jitter(self, seconds: float, part: float = 0.15) -> float:
+        return super().jitter(seconds, part) * self._slowness()
 
 
 def timestamp() -> str:

@@ -18,6 +18,8 @@ from fleet_agent.view import View
 from fleet_agent.volumes import ConfigFailure, environment
 
 LOG_LINES = 400
+#: 128 and the number of SIGKILL.
+_KILLED = 137
 
 
 class Container:
@@ -151,16 +153,26 @@ class Container:
         pod.changed()
         self._probes = probes.start(self)
         try:
-            code = yield from process.main(self)
+            code = yield from (self._starve() if self.starves else process.main(self))
         except Killed:
-            code = 137
+            code = _KILLED
         except Terminated:
             code = 143
         except Exception as error:  # a bug of the simulation is this container's failure, told in its log and in the agent's
             traceback.print_exc(limit=-4, file=sys.stderr)
             self.write_log(f"[sandbox] the simulation itself failed here: {error!r}\n")
             code = 70
-        return self._ended(code, "Completed" if code == 0 else "Error", begun, "")
+        reason = "OOMKilled" if code == _KILLED and self.starves else "Error"
+        return self._ended(code, "Completed" if code == 0 else reason, begun, "")
+
+    @property
+    def starves(self) -> bool:
+        return bool(self.pod.kubelet.agent.faults.out_of_memory(self.pod.kubelet.host.spec, self.name))
+
+    def _starve(self) -> Process:
+        """It takes memory until the kernel ends it, which leaves no word in its log."""
+        yield Sleep(self.pod.kubelet.clock.jitter(2))
+        return _KILLED
 
     def _uid(self) -> int:
         """The container's own word, else the pod's, else the image's."""

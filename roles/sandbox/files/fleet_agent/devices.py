@@ -43,6 +43,14 @@ class DeviceManager:
         self.allocatable[endpoint.resource] = sum(endpoint.devices.values())
         self._publish("node_status")
 
+    def unhealthy(self, owner: str, ids: set[str]) -> None:
+        """A plugin says that devices are not well: they count for capacity, and nobody is given one."""
+        for resource, endpoint in self.endpoints.items():
+            if endpoint.owner == owner:
+                endpoint.devices.update({identity: False for identity in endpoint.devices if identity in ids})
+                self.allocatable[resource] = sum(endpoint.devices.values())
+                self._publish("node_status")
+
     def unregister(self, owner: str) -> None:
         """The plugin's socket is gone: allocatable follows in seconds, capacity in minutes."""
         for resource in [r for r, e in self.endpoints.items() if e.owner == owner]:

@@ -9,13 +9,23 @@ A new one: a name in FAULTS, and the question that the simulated program asks ab
 from __future__ import annotations
 
 from fleet_agent.fleet import NodeSpec
+from fleet_agent.hostfs import pci_device
 
 FAULTS = {
     "driver_load_failure": "modprobe of the NVIDIA module fails (parameter `message` replaces the kernel's words)",
     "driver_daemons_stuck": "modules are loaded, but the driver container's daemons never become ready",
+    "gpu_unsupported": "modprobe of the NVIDIA module fails: this driver release does not know the GPU",
     "plugin_fewer_gpus": "the device plugin reports fewer GPUs (parameter `missing`, default 1)",
     "cuda_failure": "CUDA kernels fail on one GPU (parameter `gpu`, default the last)",
+    "fabric_manager_down": "CUDA does not start on any GPU, as behind NVSwitches without fabric manager",
+    "gpu_off_bus": "the last GPU falls off the bus once GPUs are offered, Xid 79; it is back after a reboot",
+    "gpu_ecc_error": "the last GPU's memory fails once GPUs are offered (parameter `xid`: 48, 94 or 95; default 48), until a reboot",
     "image_pull_failure": "the registry answers 503 (parameter `image`: a repository basename; all images without it)",
+    "out_of_memory": "the kernel kills a container again and again for want of memory (parameter `container`: its name)",
+    "node_not_ready": "the kubelet says that the node is not Ready",
+    "node_flapping": "the kubelet says so every other minute",
+    "kubelet_gone": "the kubelet ends and its pods stay: nothing that happens to them is told any more",
+    "slow_node": "everything that is work takes longer (parameter `factor`, default 10)",
 }
 
 # dmesg of a driver whose GPU firmware does not come up; Xid 119 is a GSP RPC timeout (NVIDIA's Xid catalogue).
@@ -24,13 +34,30 @@ GSP_FAILURE = ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
                "NVRM: Xid (PCI:0000:18:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
                "NVRM: GPU 0000:18:00.0: rm_init_adapter failed, device minor number 0\n"
                "Could not load NVIDIA driver kernel modules")
+# The same of a GPU that is newer than the driver: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (print_unsupported) and
+# kernel-open/nvidia/nv.c.
+UNSUPPORTED = ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
+               "NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:{device})\n"
+               "NVRM: installed in this system is not supported by the\n"
+               "NVRM: NVIDIA {version} driver release.\n"
+               "NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
+               "NVRM: in this release's README, available on the operating system\n"
+               "NVRM: specific graphics driver download page at www.nvidia.com.\n"
+               "NVRM: The NVIDIA probe routine failed for {count} device(s).\n"
+               "NVRM: None of the NVIDIA devices were initialized.\n"
+               "Could not load NVIDIA driver kernel modules")
+#: ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS (open-gpu-kernel-modules, src/common/sdk/nvidia/inc/nverror.h).
+OFF_THE_BUS = 79
 
 
 class Faults:
     """Questions that programs ask."""
 
     @staticmethod
-    def driver_load(spec: NodeSpec) -> str:
+    def driver_load(spec: NodeSpec, version: str) -> str:
+        """version: of the driver whose modules are loaded."""
+        if spec.gpu is not None and spec.fault("gpu_unsupported") is not None:
+            return UNSUPPORTED.format(device=pci_device(spec.gpu.product).removeprefix("0x"), version=version, count=spec.gpu.count)
         fault = spec.fault("driver_load_failure")
         return "" if fault is None else fault.get("message") or GSP_FAILURE
 
@@ -48,3 +75,38 @@ class Faults:
         """Index of the GPU on which kernels fail."""
         fault = spec.fault("cuda_failure")
         return None if fault is None else int(fault.get("gpu", str(count - 1)))
+
+    @staticmethod
+    def fabric_down(spec: NodeSpec) -> bool:
+        return spec.fault("fabric_manager_down") is not None
+
+    @staticmethod
+    def xid(spec: NodeSpec, count: int) -> tuple[int, int] | None:
+        """(index of the GPU that fails at work, the Xid that its driver reports)."""
+        if spec.fault("gpu_off_bus") is not None:
+            return count - 1, OFF_THE_BUS
+        fault = spec.fault("gpu_ecc_error")
+        return None if fault is None else (count - 1, int(fault.get("xid", "48")))
+
+    @staticmethod
+    def out_of_memory(spec: NodeSpec, container: str) -> bool:
+        fault = spec.fault("out_of_memory")
+        return fault is not None and fault.get("container") == container
+
+    @staticmethod
+    def not_ready(spec: NodeSpec) -> bool:
+        return spec.fault("node_not_ready") is not None
+
+    @staticmethod
+    def flapping(spec: NodeSpec) -> bool:
+        return spec.fault("node_flapping") is not None
+
+    @staticmethod
+    def kubelet_gone(spec: NodeSpec) -> bool:
+        return spec.fault("kubelet_gone") is not None
+
+    @staticmethod
+    def slowness(spec: NodeSpec) -> float:
+        """How many times as long work takes."""
+        fault = spec.fault("slow_node")
+        return 1.0 if fault is None else float(fault.get("factor", "10"))

@@ -10,7 +10,8 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.faults import OFF_THE_BUS
+from fleet_agent.hostfs import gpu_uuid, pci_address
 from fleet_agent.loop import Process, Sleep
 
 NO_DRIVER = ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed "
@@ -43,7 +44,7 @@ def nvidia_smi(proc: Any) -> Process:
 
 
 def smi_output(proc: Any) -> int:
-    """What nvidia-smi prints; its own exit codes: 9 driver not loaded, 6 no device."""
+    """What nvidia-smi prints; its own exit codes (its manual, RETURN VALUE): 9 driver not loaded, 6 no device, 15 a GPU has fallen off the bus."""
     host = proc.host
     if "nvidia" not in host.modules:
         proc.out(NO_DRIVER)
@@ -52,6 +53,10 @@ def smi_output(proc: Any) -> int:
     if not gpus:
         proc.say("No devices were found")
         return 6
+    lost = next((index for index in gpus if host.struck.get(index) == OFF_THE_BUS), None)
+    if lost is not None:
+        proc.say(f"Unable to determine the device handle for GPU {pci_address(lost)}: GPU is lost.  Reboot the system to recover this GPU")
+        return 15
     gpu, version = host.spec.gpu, host.modules["nvidia"]
     query = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-gpu=")), "")
     apps = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-compute-apps=")), "")
@@ -100,7 +105,7 @@ def _query_apps(proc: Any, fields: list[str], gpus: list[int]) -> None:
 def cuda_version(driver: str) -> str:
     """CUDA version of a driver branch."""
     branch = driver.split(".", maxsplit=1)[0]
-    return {"610": "13.3", "595": "13.2", "580": "13.0", "570": "12.8", "550": "12.4", "535": "12.2"}.get(branch, "13.0")
+    return {"610": "13.3", "595": "13.2", "580": "13.0", "570": "12.8", "550": "12.4", "540": "12.6", "535": "12.2"}.get(branch, "13.0")
 
 
 def _lsmod(proc: Any) -> Process:
@@ -150,24 +155,7 @@ def _true(_proc: Any) -> Process:
 def vector_add(proc: Any) -> Process:
     """The CUDA sample: one kernel on the first device that CUDA_VISIBLE_DEVICES leaves."""
     proc.say("[Vector addition of 50000 elements]")
-    gpus = visible_gpus(proc.container)
-    chosen = proc.env.get("CUDA_VISIBLE_DEVICES")
-    if not proc.container.driver_injected:
-        why = "CUDA driver version is insufficient for CUDA runtime version"
-    elif "nvidia" not in proc.host.modules:
-        why = "no CUDA-capable device is detected"
-    else:
-        uuids = [gpu_uuid(proc.host.spec.name, i) for i in gpus]
-        usable = gpus if chosen is None else [w for w in chosen.split(",") if w in uuids or (w.isdigit() and int(w) < len(gpus))]
-        why = "" if usable else "no CUDA-capable device is detected"
-        if usable:
-            word = usable[0]
-            index = word if isinstance(word, int) else uuids.index(word) if word in uuids else int(word)
-            device = gpus[index % len(gpus)]
-            if any(device in held for name, held in proc.host.computing.items() if name != proc.container.container_id):
-                why = "out of memory"
-            elif proc.kubelet.agent.faults.cuda_broken(proc.host.spec, len(gpus)) == device:
-                why = "system not yet initialized"      # CUDA error 802, as on NVSwitch systems without fabric manager
+    why = _cuda_fault(proc)
     if why:
         proc.say(f"Failed to allocate device vector A (error code {why})!")
         return 1
@@ -177,6 +165,38 @@ def vector_add(proc: Any) -> Process:
     proc.out("Copy input data from the host memory to the CUDA device\nCUDA kernel launch with 196 blocks of 256 threads\n"
              "Copy output data from the CUDA device to the host memory\nTest PASSED\nDone\n")
     return 0
+
+
+def _cuda_fault(proc: Any) -> str:
+    """cudaGetErrorString (asked of CUDA 12.9's runtime) of why no memory can be had on the first visible device, "" where it can."""
+    if not proc.container.driver_injected:
+        return "CUDA driver version is insufficient for CUDA runtime version"
+    if "nvidia" not in proc.host.modules:
+        return "no CUDA-capable device is detected"
+    faults, spec = proc.kubelet.agent.faults, proc.host.spec
+    if faults.fabric_down(spec):
+        return "system not yet initialized"     # 802, before any device is looked at
+    gpus = visible_gpus(proc.container)
+    device = _first_visible(gpus, [gpu_uuid(spec.name, i) for i in gpus], proc.env.get("CUDA_VISIBLE_DEVICES"))
+    if device is None:
+        return "no CUDA-capable device is detected"
+    if any(device in held for name, held in proc.host.computing.items() if name != proc.container.container_id):
+        return "out of memory"
+    if device in proc.host.struck:
+        return "uncorrectable ECC error encountered"    # 214
+    return "system not yet initialized" if faults.cuda_broken(spec, len(gpus)) == device else ""
+
+
+def _first_visible(gpus: list[int], uuids: list[str], chosen: str | None) -> int | None:
+    """chosen: UUIDs or numbers, None for all."""
+    if chosen is None:
+        return gpus[0] if gpus else None
+    for word in chosen.split(","):
+        if word in uuids:
+            return gpus[uuids.index(word)]
+        if word.isdigit() and int(word) < len(gpus):
+            return gpus[int(word)]
+    return None
 
 
 TOOLS: dict[str, Callable[[Any], Process]] = {"nvidia-smi": nvidia_smi, "lsmod": _lsmod, "modprobe": _modprobe, "chroot": _chroot}

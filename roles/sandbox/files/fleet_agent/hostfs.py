@@ -34,6 +34,14 @@ class Mount:
     files: dict[str, str]
 
 
+def pci_address(index: int) -> str:
+    return f"0000:{0x18 + index:02x}:00.0"
+
+
+def pci_device(product: str) -> str:
+    return next((value for key, value in PCI_DEVICES.items() if key in product), "0x2330")
+
+
 @functools.lru_cache(maxsize=256)
 def base_files(architecture: str, os_id: str, os_version: str, os_image: str, kernel: str, gpu: tuple[str, int] | None, host_driver: str,
                runtime: str) -> dict[str, str]:
@@ -49,9 +57,9 @@ def base_files(architecture: str, os_id: str, os_version: str, os_image: str, ke
     if gpu and gpu[0].lower().startswith(("tegra", "orin", "jetson")):
         files["/etc/nv_tegra_release"] = "# R36 (release)\n"
     elif gpu:
-        device = next((value for key, value in PCI_DEVICES.items() if key in gpu[0]), "0x2330")
+        device = pci_device(gpu[0])
         for index in range(gpu[1]):
-            folder = f"/sys/bus/pci/devices/0000:{0x18 + index:02x}:00.0"
+            folder = f"/sys/bus/pci/devices/{pci_address(index)}"
             files.update({f"{folder}/vendor": "0x10de\n", f"{folder}/device": device + "\n", f"{folder}/class": "0x030200\n",
                           f"{folder}/subsystem_vendor": "0x10de\n", f"{folder}/subsystem_device": "0x16c1\n"})
     if host_driver:
@@ -76,6 +84,7 @@ class Host:
         self.modules: dict[str, str] = {}           # kernel module -> driver version that it came from
         self.clients: set[str] = set()              # ids of containers that hold the GPU devices open
         self.computing: dict[str, list[int]] = {}   # id of a job's container -> GPUs on which it computes, with all of their memory
+        self.struck: dict[int, int] = {}            # GPUs that have failed since boot -> the Xid
         self.handlers: dict[str, str] = {"": "", "runc": ""}    # runtime handler -> its binary on the machine, empty for the system's own
         self.default_handler = ""
         self.driver_owner = ""                      # id of the driver container that holds the lock
@@ -95,6 +104,7 @@ class Host:
         self.modules.clear()
         self.clients.clear()
         self.computing.clear()
+        self.struck.clear()
         self.driver_owner = ""
         if self.spec.host_driver:
             self.modules = dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), self.spec.host_driver)

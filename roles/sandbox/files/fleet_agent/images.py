@@ -31,7 +31,8 @@ class Image:
     @property
     def family(self) -> str:
         """The known image that this is, or an empty string."""
-        return self.basename if self.basename in tables()["families"] else ""
+        known = tables()["families"].get(self.basename)
+        return self.basename if known is not None and f"/{self.repository}".endswith(known.get("path", "")) else ""
 
     @property
     def image_id(self) -> str:

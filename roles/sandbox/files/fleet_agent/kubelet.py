@@ -10,13 +10,14 @@ import sys
 import uuid
 from typing import Any
 
-from fleet_agent.api import AGENT, MERGE, ApiError, Unreachable, node_identity
-from fleet_agent.clock import timestamp
+from fleet_agent.api import AGENT, MERGE, ApiError, Identity, Unreachable, node_identity
+from fleet_agent.clock import NodeClock
 from fleet_agent.devices import DeviceManager
 from fleet_agent.fleet import NodeSpec
 from fleet_agent.hostfs import Host
-from fleet_agent.loop import Call, Process, Sleep
+from fleet_agent.loop import Call, Killed, Process, Sleep
 from fleet_agent.pods import Pod
+from fleet_agent.readiness import Readiness
 
 
 class Kubelet:
@@ -24,9 +25,11 @@ class Kubelet:
 
     def __init__(self, agent: Any, spec: NodeSpec, number: int) -> None:
         self.agent, self.name, self.number = agent, spec.name, number
-        self.api, self.loop, self.clock, self.store = agent.api, agent.loop, agent.clock, agent.store
+        self.api, self.loop, self.store = agent.api, agent.loop, agent.store
         self.wanted = spec
         self.host = Host(spec, agent.incarnation)
+        self.clock = NodeClock(agent.clock, lambda: agent.faults.slowness(self.host.spec))
+        self.readiness = Readiness(self)
         self.devices = DeviceManager(self)
         self.pods: dict[str, Pod] = {}
         self.uid = ""
@@ -46,21 +49,12 @@ class Kubelet:
                 "bootID": self.host.boot_id, "kernelVersion": spec.kernel, "osImage": spec.os_image, "containerRuntimeVersion": spec.container_runtime,
                 "kubeletVersion": version, "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": spec.image_arch}
 
-    def _conditions(self) -> list[dict[str, Any]]:
-        now = timestamp()
-        quiet = (("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-                 ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-                 ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"))
-        rows = [(kind, "False", reason, message) for kind, reason, message in quiet] + [("Ready", "True", "KubeletReady", "kubelet is posting ready status")]
-        return [{"type": kind, "status": value, "reason": reason, "message": message, "lastHeartbeatTime": now, "lastTransitionTime": now}
-                for kind, value, reason, message in rows]
-
     def _status(self) -> dict[str, Any]:
         base = {"cpu": "64", "memory": "527954280Ki", "pods": "110", "ephemeral-storage": "1855263608Ki", "hugepages-1Gi": "0", "hugepages-2Mi": "0"}
         devices = self.devices
         return {"capacity": {**base, **{r: str(n) for r, n in devices.capacity.items()}},
                 "allocatable": {**base, **{r: str(n) for r, n in devices.allocatable.items()}},
-                "conditions": self._conditions(), "nodeInfo": self._info(),
+                "conditions": self.readiness.conditions(), "nodeInfo": self._info(),
                 "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self.name}],
                 "daemonEndpoints": {"kubeletEndpoint": {"Port": self.agent.port}}}
 
@@ -79,14 +73,16 @@ class Kubelet:
                 "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": {"kwok.x-k8s.io/node": "fake"}}}
         answer = yield from self._insist("POST", "/api/v1/nodes", node)
         if answer is None:
-            answer = yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
+            answer = yield from self.patch_status(self._status())
         self._written = {"devices": (dict(self.devices.capacity), dict(self.devices.allocatable))}
         self.uid = answer["metadata"]["uid"] if answer else ""
         self.take_node(answer or {"metadata": {}})
         yield from self.administer()
         self._started = self.loop.now()
         self.up = True
-        self.agent.node_ready(self)
+        self.readiness.follow()
+        if not self.readiness.silent:
+            self.agent.node_ready(self)
 
     def administer(self, before: tuple[tuple[str, str], ...] = ()) -> Process:
         """Bring fleet labels to the Node as whoever runs the machines would."""
@@ -97,6 +93,28 @@ class Kubelet:
     def set_taints(self) -> Process:
         taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in self.wanted.taints]
         yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"spec": {"taints": taints}}, AGENT)
+
+    def patch_status(self, status: dict[str, Any], identity: Identity | None = None) -> Process:
+        return (yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, identity))
+
+    def change(self, spec: NodeSpec) -> None:
+        """The machine is another one from now on, without a reboot."""
+        self.host.spec = spec
+        self.host.changed()
+        self.readiness.follow()
+        for container in [c for pod in self.pods.values() for c in pod.containers if c.starves]:
+            container.signal(Killed())
+
+    def ready_again(self) -> None:
+        """It takes what it has missed in a silence, and tells how its pods are: of a node that was not Ready the control plane has called none ready."""
+        self.agent.node_ready(self)
+        for pod in self.pods.values():
+            self.tell_again(pod)
+        self.write_devices()
+
+    def tell_again(self, pod: Pod) -> None:
+        pod.sent = None
+        self.pod_changed(pod)
 
     def _insist(self, method: str, path: str, body: Any, identity: Any = None) -> Process:
         """Until it is done; None when the object is there already (POST) or gone (PATCH)."""
@@ -123,7 +141,7 @@ class Kubelet:
             self.host.changed()
 
     def write_devices(self) -> None:
-        if self.up:
+        if self.up and not self.readiness.silent:
             self.loop.spawn(self._write_devices())
 
     def _write_devices(self) -> Process:
@@ -132,8 +150,8 @@ class Kubelet:
         if self._written.get("devices") == figures:
             return
         self._written["devices"] = figures
-        body = {"status": {"capacity": {r: str(n) for r, n in figures[0].items()}, "allocatable": {r: str(n) for r, n in figures[1].items()}}}
-        yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", body)
+        capacity, allocatable = ({r: str(n) for r, n in found.items()} for found in figures)
+        yield from self.patch_status({"capacity": capacity, "allocatable": allocatable})
 
     # -- pods
 
@@ -148,6 +166,8 @@ class Kubelet:
             self._new_pod(item)
             return
         pod.take(item)
+        if self.readiness.ready and pod.disowned(item):
+            self.tell_again(pod)
         if pod.deletion and not pod.stopping and self.up:
             pod.stopping = True
             self.loop.spawn(pod.terminate())
@@ -196,7 +216,7 @@ class Kubelet:
     def event(self, pod: Pod, reason: str, message: str) -> None:
         """Warnings only, each once for a pod: normal events would be most of all writes."""
         key = (reason, message[:60])
-        if key not in pod.told:
+        if key not in pod.told and not self.readiness.silent:
             pod.told.add(key)
             self.agent.events.warn(self, pod, reason, message)
 
@@ -231,8 +251,9 @@ class Kubelet:
         yield Sleep(self.clock.delay("boot"))
         self._started = self.loop.now()
         self._written = {}
-        yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self._status()})
+        yield from self.patch_status(self._status())
         self.up = True
+        self.readiness.follow()
         for pod in list(self.pods.values()):
             if pod.deletion and not pod.stopping:
                 self.start_pod(pod)

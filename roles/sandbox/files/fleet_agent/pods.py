@@ -66,6 +66,11 @@ class Pod:
         self.deletion = metadata.get("deletionTimestamp")
         self.grace = metadata.get("deletionGracePeriodSeconds")
 
+    def disowned(self, item: dict[str, Any]) -> bool:
+        """Whether the node lifecycle controller has called it not ready: without a kubelet's reason (pkg/controller/util/node, MarkPodsNotReady)."""
+        told: dict[str, Any] = next((c for c in (item.get("status") or {}).get("conditions") or [] if c["type"] == "Ready"), {})
+        return told.get("status") == "False" and not told.get("reason") and self.sent is not None
+
     def _take_over(self, old: dict[str, Any]) -> None:
         """A pod that already ran when this agent started: its machine has been off meanwhile."""
         by_name = {s["name"]: s for s in (old.get("containerStatuses") or []) + (old.get("initContainerStatuses") or [])}

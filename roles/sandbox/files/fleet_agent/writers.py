@@ -37,7 +37,7 @@ class StatusWriter:
         while self._free > 0 and self._queue:
             pod = self._queue.popleft()
             pod.dirty = False
-            if pod.stopping:
+            if pod.stopping or pod.kubelet.readiness.silent:
                 continue
             body = status.build(pod, timestamp())
             pod.conditions = {c["type"]: c for c in body["conditions"]}

@@ -13,6 +13,7 @@ import yaml
 from fleet_agent import nvml, yamltext
 from fleet_agent.api import ApiError, Unreachable
 from fleet_agent.devices import Endpoint
+from fleet_agent.hostfs import gpu_uuid
 from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
 
 CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
@@ -143,8 +144,9 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
                 proc.say(f"I main.go] inotify: {SOCKETS}/kubelet.sock created, restarting.")
                 yield Sleep(4)
                 break
-            if now.devices != offered.devices:
+            if now.devices.keys() != offered.devices.keys():
                 break
+            _check_health(proc, offered)
     except Terminated:
         proc.say("I main.go] Received signal \"terminated\", shutting down.")
         return False
@@ -152,6 +154,21 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
     if endpoint(proc, config).resource != offered.resource:
         kubelet.devices.unregister(owner)
     return True
+
+
+def _check_health(proc: Any, offered: Endpoint) -> None:
+    """checkHealth (internal/rm/health.go): a GPU whose driver reports a critical Xid is unhealthy, until the plugin starts anew."""
+    host = proc.host
+    striking = proc.kubelet.agent.faults.xid(host.spec, host.spec.gpu.count)
+    if striking is None or striking[0] in host.struck:
+        return
+    index, xid = striking
+    host.struck[index] = xid
+    host.changed()
+    uuid = gpu_uuid(host.spec.name, index)
+    proc.say(f"I health.go] XidCriticalError: Xid={xid} on Device={uuid}; marking device as unhealthy.\n"
+             f"I server.go] '{offered.resource}' device marked unhealthy: {uuid}")
+    proc.kubelet.devices.unhealthy(offered.owner, {identity for identity in offered.devices if identity.split("::")[0] == f"gpu#{index}"})
 
 
 def config_manager(proc: Any) -> Process:

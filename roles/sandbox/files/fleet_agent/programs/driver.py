@@ -104,7 +104,7 @@ def _no_package(content: images.DriverImage, kernel: str) -> str:
             f"E: Couldn't find any package by glob 'linux-modules-nvidia-{branch}-server-open-{kernel}'")
 
 
-def _load_fault(proc: Any) -> str:
+def _load_fault(proc: Any, content: images.DriverImage) -> str:
     """Why modprobe fails, with what the kernel says; empty when it does not."""
     host = proc.host
     if not proc.privileged:
@@ -115,7 +115,7 @@ def _load_fault(proc: Any) -> str:
                 "NVRM: obtained ownership of the NVIDIA device(s).\nNVRM: Try unloading the conflicting kernel module (nouveau) and/or reconfigure")
     if host.spec.gpu is None:
         return "modprobe: ERROR: could not insert 'nvidia': No such device\nNVRM: No NVIDIA GPU found."
-    return proc.kubelet.agent.faults.driver_load(host.spec)
+    return proc.kubelet.agent.faults.driver_load(host.spec, content.version)
 
 
 def _init(proc: Any) -> Process:
@@ -176,7 +176,7 @@ def _load(proc: Any, content: images.DriverImage) -> Process:
     host = proc.host
     proc.say("Loading ipmi and i2c_core kernel modules...\nLoading NVIDIA driver kernel modules...\n+ modprobe nvidia")
     yield Sleep(proc.clock.delay("driver_load"))
-    fault = _load_fault(proc)
+    fault = _load_fault(proc, content)
     if fault:
         proc.say(fault)
         return fault
