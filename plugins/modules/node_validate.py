@@ -12,10 +12,10 @@ short_description: Let a pod compute on a GPU of every node, and keep the proof 
 description:
   - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which gets one GPU through the scheduler as a user's pod would.
   - Its log must show that a kernel has computed (the line C(Test PASSED) of NVIDIA's sample C(vectorAdd)), and its GPU must be the one that the fleet
-    is said to have. Product, memory and driver are compared, from lines of C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,
-    mig.mode.current --format=csv,noheader). Integrated GPUs need no such line.
+    is said to have. Product, memory, driver, ECC mode and MIG mode are compared, from lines of
+    C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader). Integrated GPUs need no such line.
   - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
-    the pod and GPUs are the same, and such a node runs no pod again unless O(always).
+    the pod, GPUs and what the pool declares of them are the same, and such a node runs no pod again unless O(always).
   - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is told.
   - A node that is not Ready, or does not offer the GPUs that are expected of it, has failed without a pod. As M(hwaccel.gpu.node_gate) judges it, the first
     link of the chain (hardware seen, driver, toolkit, cuda, plugin, schedulable) that is broken there is told, with its cause and the next step. Whoever
@@ -39,7 +39,8 @@ options:
     choices: [present, absent]
   pools:
     description:
-      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says what is expected of their nodes.
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says what is expected of their nodes, with C(ecc) and C(mig) also
+        whether these modes are enabled.
       - Nodes of a pool whose driver provider is V(none) are left out.
     type: list
     elements: dict

@@ -22,15 +22,19 @@ SOURCES = ("precompiled", "build")
 _NAMED = 5
 
 _KEYS = {"name", "selector", "nodes", "gpu", "driver", "plugin_config"}
-_GPU_KEYS = {"product", "count", "memory_mib"}
+_GPU_KEYS = {"product", "count", "memory_mib", "ecc", "mig"}
 _DRIVER_KEYS = {"provider", "version", "source"}
 
 
 @dataclasses.dataclass(frozen=True)
 class PoolGpu:
+    """ecc, mig: whether these modes are enabled, None where the pool does not say."""
+
     product: str = ""
     count: int = 0
     memory_mib: int = 0
+    ecc: bool | None = None
+    mig: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,11 +150,12 @@ def _gpu(entry: t.Any, where: str, faults: list[Fault]) -> PoolGpu | None:
     if not entry:
         return None
     if not isinstance(entry, dict):
-        faults.append(Fault("gpu is no dictionary", where, "", "give product, count and memory_mib"))
+        faults.append(Fault("gpu is no dictionary", where, "", "give product, count, memory_mib, ecc and mig"))
         return None
     _unknown_keys(entry, _GPU_KEYS, f"{where} gpu", faults)
-    numbers = {key: _whole(entry.get(key), f"{where} gpu.{key}", faults) for key in ("count", "memory_mib")}
-    return PoolGpu(str(entry.get("product") or ""), numbers["count"], numbers["memory_mib"])
+    count, memory = (_whole(entry.get(key), f"{where} gpu.{key}", faults) for key in ("count", "memory_mib"))
+    ecc, mig = (_truth(entry.get(key), f"{where} gpu.{key}", faults) for key in ("ecc", "mig"))
+    return PoolGpu(str(entry.get("product") or ""), count, memory, ecc, mig)
 
 
 def _driver(entry: t.Any, where: str, faults: list[Fault]) -> PoolDriver:
@@ -179,6 +184,17 @@ def _whole(value: t.Any, where: str, faults: list[Fault]) -> int:
         faults.append(Fault(f"{value!r} is no whole number", where, "", "give 0 or more"))
         return 0
     return number
+
+
+def _truth(value: t.Any, where: str, faults: list[Fault]) -> bool | None:
+    """As `_whole` of survey answers."""
+    if value in (None, ""):
+        return None
+    text = str(value).casefold()
+    if text not in ("true", "false"):
+        faults.append(Fault(f"{value!r} is neither true nor false", where, "", "give true where the mode is to be enabled, false where it is not"))
+        return None
+    return text == "true"
 
 
 def _unknown_keys(entry: dict[t.Any, t.Any], known: set[str], where: str, faults: list[Fault]) -> None:

@@ -14,13 +14,15 @@ import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
 
 #: What the CUDA sample vectorAdd ends with (NVIDIA/cuda-samples, Samples/0_Introduction/vectorAdd/vectorAdd.cu).
 COMPUTED = re.compile(r"^Test PASSED\s*$", re.MULTILINE)
 #: A line of `nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader`.
-_SMI = re.compile(r"^(?P<name>[^,\n]+), (?P<memory>\d+) MiB, (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)$", re.MULTILINE)
+_SMI = re.compile(r"^(?P<name>[^,\n]+), (?:(?P<memory>\d+) MiB|\[[^]\n]+\]), (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)$", re.MULTILINE)
+#: How nvidia-smi words a mode. Of GPUs without it it says "[N/A]".
+_MODES = {"Enabled": True, "Disabled": False}
 #: nvidia-smi and GPU feature discovery take the memory from the same call; a declared number is often the data sheet's.
 _MEMORY_TOLERANCE = 0.1
 #: What GPU feature discovery appends to a product's name (NVIDIA/k8s-device-plugin, internal/lm/resource.go: shared replicas, MIG profile).
@@ -29,13 +31,21 @@ _SUFFIX = re.compile(r"(-SHARED|-MIG-.*)$")
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """What a pod has seen of a GPU; memory in MiB, ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]")."""
+    """What a pod has seen of a GPU; memory in MiB, 0 where it may not be seen; ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]")."""
 
     name: str
     memory_mib: int
     driver: str
     ecc: str
     mig: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+    """What a pod has seen otherwise than expected, and what to do about it."""
+
+    text: str
+    next_step: str = "correct the pool's declaration, or see what is wrong on the node"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,40 +70,55 @@ def parse(text: str) -> Proof:
         return Proof()
 
 
-def subject(node: NodeFacts, image: str) -> str:
-    """Digest of boot, driver, plugin configuration, validating image and set of GPUs: where one changes, the proof is no longer valid."""
-    gpus = sorted(resources.observed(node).items())
-    return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus])
+def subject(node: NodeFacts, pool: Pool, image: str) -> str:
+    """Digest of boot, driver, plugin configuration, validating image, set of GPUs and what the pool declares of them.
+
+    Where one changes, the proof is no longer valid.
+    """
+    gpus, declared = sorted(resources.observed(node).items()), dataclasses.asdict(pool.gpu or PoolGpu())
+    return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus, declared])
 
 
 def seen(log: str) -> list[Gpu]:
     """The GPUs that the pod was given, as its log tells them."""
-    return [Gpu(match["name"], int(match["memory"]), match["driver"], match["ecc"].strip(), match["mig"].strip()) for match in _SMI.finditer(log)]
+    return [Gpu(match["name"], int(match["memory"] or 0), match["driver"], match["ecc"].strip(), match["mig"].strip()) for match in _SMI.finditer(log)]
 
 
-def deviations(log: str, node: NodeFacts, pool: Pool) -> list[str]:
+def deviations(log: str, node: NodeFacts, pool: Pool) -> list[Deviation]:
     """What the log shows otherwise than the fleet says it is; nothing where the pod has computed on what was expected."""
-    found = [] if COMPUTED.search(log) else ["no kernel has computed: its log has no line 'Test PASSED'"]
+    found = [] if COMPUTED.search(log) else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
     gpus = seen(log)
     if not gpus and not node.tegra:
         # Integrated GPUs have no nvidia-smi before JetPack 6.
-        found.append("nvidia-smi has named no GPU in the pod")
+        found.append(Deviation("nvidia-smi has named no GPU in the pod", "see the pod's log"))
     for gpu in gpus:
         found += _of_gpu(gpu, node, pool)
     return list(dict.fromkeys(found))
 
 
-def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[str]:
-    found = []
-    product = pool.gpu.product if pool.gpu is not None and pool.gpu.product else node.gpu.product
+def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
+    found, declared = [], pool.gpu or PoolGpu()
+    product = declared.product or node.gpu.product
     if product and _plain(gpu.name) != _plain(_SUFFIX.sub("", product)):
-        found.append(f"the pod sees a {gpu.name}, {product} is expected")
+        found.append(Deviation(f"the pod sees a {gpu.name}, {product} is expected"))
     if node.driver_version and gpu.driver != node.driver_version:
-        found.append(f"the pod sees driver {gpu.driver}, the node's label says {node.driver_version}")
-    memory = pool.gpu.memory_mib if pool.gpu is not None and pool.gpu.memory_mib else node.gpu.memory_mib
-    if memory and "-MIG-" not in node.gpu.product and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE:
-        found.append(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected")
+        found.append(Deviation(f"the pod sees driver {gpu.driver}, the node's label says {node.driver_version}"))
+    memory = declared.memory_mib or node.gpu.memory_mib
+    if memory and gpu.memory_mib and "-MIG-" not in node.gpu.product and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE:
+        found.append(Deviation(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected"))
+    # NVML, nvmlDeviceSetEccMode: "takes effect after the next reboot"; nvmlDeviceSetMigMode: resets the GPU, which nobody may use then.
+    found += _of_mode("ECC", "ecc", gpu.ecc, declared.ecc, "nvidia-smi -e {} on the node, and reboot it")
+    found += _of_mode("MIG", "mig", gpu.mig, declared.mig, "nvidia-smi -mig {} on the node while nothing uses its GPUs, and reboot it if that says so")
     return found
+
+
+def _of_mode(mode: str, key: str, word: str, expected: bool | None, command: str) -> list[Deviation]:
+    if expected is None or _MODES.get(word, False) == expected:
+        return []
+    text = f"{mode} mode is {word}, {'Enabled' if expected else 'Disabled'} is expected"
+    if word not in _MODES:
+        return [Deviation(text, f"correct gpu.{key} of the pool: this GPU has no such mode")]
+    return [Deviation(text, f"run {command.format(int(expected))} (in its driver pod, where a container brings the driver), or correct gpu.{key} of the pool")]
 
 
 def _plain(product: str) -> str:

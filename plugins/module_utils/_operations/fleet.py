@@ -40,7 +40,8 @@ class _PoolSum:
     def row(self) -> dict[str, t.Any]:
         gpu: dict[str, t.Any] | None = None
         if self.pool.gpu is not None:
-            gpu = dataclasses.asdict(self.pool.gpu)
+            declared = self.pool.gpu
+            gpu = {"product": declared.product, "count": declared.count, "memory_mib": declared.memory_mib}
         elif self.gpus:
             # Where nodes differ, what most of them have; ties by name, so that two runs say the same.
             product, count, memory = min(self.gpus, key=lambda entry: (-self.gpus[entry], entry))

@@ -88,7 +88,7 @@ class Validation:
             self.findings[name] = Finding(FAILED, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
         for name in targets:
             node = self._fleet.nodes[name]
-            if name not in self.findings and _before(node, self.settings) is None:
+            if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
                 offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
                 self.wanted[name] = next(offered, resources.WHOLE)
 
@@ -109,8 +109,11 @@ class Validation:
         if self._packed:
             self._fleet.unpack(self._packed)
         nodes = {name: self._fleet.nodes[name] for name in self._targets()}
-        known = {name: found for name, node in nodes.items() if name not in self.wanted and (found := _before(node, self.settings)) is not None}
         pools = {name: self._fleet.pool(name) for name in nodes}
+        known = {
+            name: found for name, node in nodes.items()
+            if name not in self.wanted and (found := _before(node, pools[name], self.settings)) is not None
+        }
         return report.Report(self.settings.max_failed, self.settings.sample, nodes, pools, known | self.findings, self.began)
 
     def _targets(self) -> list[str]:
@@ -134,10 +137,11 @@ class Validation:
         def judged(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
             nonlocal found
             facts = reduce_node(node, self.settings.renamed)
-            found = _found(row, facts, self._assigner.pool_of(facts, node["metadata"].get("labels") or {}))
+            pool = self._assigner.pool_of(facts, node["metadata"].get("labels") or {})
+            found = _found(row, facts, pool)
             if found.state == UNPROVEN:
                 return None
-            subject = proofs.subject(facts, self.settings.image)
+            subject = proofs.subject(facts, pool, self.settings.image)
             return _annotated(node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
 
         marks.rewrite(self.client, fleet.NODE, row["name"], judged)
@@ -172,13 +176,13 @@ def forget(client: Client, *, check_mode: bool = False) -> list[str]:
     return proven
 
 
-def _before(node: NodeFacts, settings: Settings) -> Finding | None:
+def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
     """What is known of a node that offers its GPUs; None where a pod has to tell."""
     if node.quarantined:
         why = f"it is quarantined at gate {marks.gate_of(node) or 'unknown'}"
         return Finding(FAILED, chain.SCHEDULABLE, why, f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended")
     kept = proofs.parse(node.proof)
-    valid = kept.subject == proofs.subject(node, settings.image)
+    valid = kept.subject == proofs.subject(node, pool, settings.image)
     if node.unschedulable:
         return Finding(PASSED if valid else UNPROVEN, chain.SCHEDULABLE, f"it is cordoned; {_last(kept)}", "uncordon it, and validate again", proof=kept)
     return Finding(PASSED, chain.SCHEDULABLE, _last(kept), proof=kept) if valid and not settings.always else None
@@ -210,7 +214,8 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
     if row["state"] != runs.SUCCEEDED:
         return Finding(FAILED, chain.CUDA, row["reason"], "see the pod's log, and the validator's on this node", row["pod"], report.tail(log))
     if wrong := proofs.deviations(log, node, pool):
-        return Finding(FAILED, chain.CUDA, "; ".join(wrong), "correct the pool's declaration, or see what is wrong on the node", row["pod"], report.tail(log))
+        next_steps = dict.fromkeys(one.next_step for one in wrong)
+        return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], report.tail(log))
     gpu = next(iter(proofs.seen(log)), None)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     proof = Proof("", at, gpu.name if gpu else "", gpu.driver if gpu else "")

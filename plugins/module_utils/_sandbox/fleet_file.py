@@ -51,7 +51,7 @@ _POOL_DEFAULTS: dict[str, t.Any] = {
     "host_driver": "",
 }
 _POOL_FIELDS = frozenset({"name", "count", "gpu", "labels", "taints", "nodes", "faults", "os_id", "os_version", *_POOL_DEFAULTS})
-_GPU_FIELDS = frozenset({"product", "count", "memory_mib", "mig_capable"})
+_GPU_FIELDS = frozenset({"product", "count", "memory_mib", "ecc", "mig_capable", "mig"})
 _NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "faults"})
 #: Names of systems in /etc/os-release (ID), by the beginning of the image's name.
 _SYSTEMS = (
@@ -222,11 +222,19 @@ class Parser:
         # It becomes the value of a label.
         if not product or len(product) > 63 or not _LABEL_NAME.fullmatch(product):
             self.wrong(f"{where}.product", f"{product!r} is no product name as a label has it", "an example is NVIDIA-H100-80GB-HBM3")
-        mig = gpu.get("mig_capable", False)
-        if not isinstance(mig, bool):
-            self.wrong(f"{where}.mig_capable", f"{mig!r} is neither true nor false")
+        ecc, capable, mig = (self._truth(gpu, key, where) for key in ("ecc", "mig_capable", "mig"))
+        if mig and not capable:
+            self.wrong(f"{where}.mig", "is true of a GPU that is not capable of it", "set mig_capable: true, or take it out")
         count = self._whole(gpu, "count", where, 1, 1, 64)
-        return {"product": product, "count": count, "memory_mib": self._whole(gpu, "memory_mib", where, 0, 1, 10**7), "mig_capable": bool(mig)}
+        memory = self._whole(gpu, "memory_mib", where, 0, 1, 10**7)
+        return {"product": product, "count": count, "memory_mib": memory, "ecc": ecc, "mig_capable": bool(capable), "mig": bool(mig)}
+
+    def _truth(self, data: dict[str, t.Any], key: str, where: str) -> bool | None:
+        value = data.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        self.wrong(f"{where}.{key}", f"{value!r} is neither true nor false")
+        return None
 
     def _labels(self, data: t.Any, where: str) -> dict[str, str]:
         labels = {}

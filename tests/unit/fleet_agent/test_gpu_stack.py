@@ -150,6 +150,24 @@ def test_devices_are_counted_and_freed(world, node):
     world.until(lambda: third.main[0].ready)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mig_capable": False}, "[N/A], [N/A]"), ({"ecc": True}, "Enabled, Disabled"), ({"ecc": False}, "Disabled, Disabled"),
+        ({"ecc": True, "mig": True}, "Enabled, Enabled"),
+    ],
+)
+def test_nvidia_smi_tells_the_modes(world, given, words):
+    node = world.node(gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "mig_capable": True, **given})
+    deploy(world, node)
+    world.until(lambda: allocatable(node) == 8)
+    query = "nvidia-smi --query-gpu=name,ecc.mode.current,mig.mode.current --format=csv,noheader"
+    asks = {**container("c", "example.com/job:1", ["sh", "-c", query], privileged=False), "resources": {"limits": {GPU: "1"}}}
+    pod = world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [asks]})
+    world.until(lambda: "terminated" in pod.main[0].state)
+    assert log(pod.main[0]).splitlines()[-1].endswith(f" NVIDIA H100 80GB HBM3, {words}")
+
+
 def test_plugin_lost_takes_allocatable_at_once_and_capacity_late(world, node):
     *_others, plugin = deploy(world, node)
     world.until(lambda: allocatable(node) == 8)

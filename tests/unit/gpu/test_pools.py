@@ -90,9 +90,17 @@ def test_overlaps_and_unknown_nodes_are_told_when_all_is_read() -> None:
 
 
 def test_strings_of_a_survey() -> None:
-    (pool,) = parse_pools([{"name": "a", "selector": "x", "gpu": {"count": "8", "memory_mib": "", "product": ""}}])
+    (pool,) = parse_pools([{"name": "a", "selector": "x", "gpu": {"count": "8", "memory_mib": "", "product": "", "ecc": "True", "mig": ""}}])
     assert pool.gpu is not None
-    assert (pool.gpu.count, pool.gpu.memory_mib) == (8, 0)
+    assert (pool.gpu.count, pool.gpu.memory_mib, pool.gpu.ecc, pool.gpu.mig) == (8, 0, True, None)
+
+
+def test_modes_are_true_or_false() -> None:
+    (pool,) = parse_pools([{"name": "a", "selector": "x", "gpu": {"ecc": True, "mig": False}}])
+    assert pool.gpu is not None and (pool.gpu.ecc, pool.gpu.mig) == (True, False)
+    with pytest.raises(ManyFaults) as raised:
+        parse_pools([{"name": "a", "selector": "x", "gpu": {"ecc": "on", "mig": 1}}])
+    assert "'on' is neither true nor false" in str(raised.value) and "1 is neither true nor false" in str(raised.value)
 
 
 def test_gpus_are_assumed_where_a_pool_declares_them() -> None:
@@ -102,7 +110,7 @@ def test_gpus_are_assumed_where_a_pool_declares_them() -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=6), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-    st.sampled_from(["name", "selector", "nodes", "gpu", "driver", "count", "provider", "plugin_config", "x"]), inner, max_size=5), max_leaves=20))
+    st.sampled_from(["name", "selector", "nodes", "gpu", "driver", "count", "ecc", "provider", "plugin_config", "x"]), inner, max_size=5), max_leaves=20))
 def test_odd_declarations_are_read_or_told(declared: t.Any) -> None:
     try:
         pools = parse_pools(declared)

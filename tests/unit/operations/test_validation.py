@@ -47,7 +47,7 @@ def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
     assert go(cluster, always=True).values["validated"] == ["a", "b"]
 
 
-@pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image"])
+@pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image", "declaration"])
 def test_a_proof_is_of_what_was_there_then(change: str) -> None:
     cluster, pools = Cluster(node("a")), POOLS
     go(cluster)
@@ -63,6 +63,8 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
     elif change == "gpus":
         now["status"]["allocatable"]["nvidia.com/gpu"] = "7"
         pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"count": 7}}])
+    elif change == "declaration":
+        pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"ecc": True}}])
     else:
         definition = POD | {"spec": {"containers": [{"name": "cuda", "image": "sample:2"}]}}
     before = cluster.proof("a")["subject"]
@@ -142,7 +144,7 @@ def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
     cluster.objects["Node"]["a"]["status"]["nodeInfo"]["bootID"] = "another"
     settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n"))
     validation.run(settings, cluster, cluster.clock(), resume=first.pending)
-    assert cluster.proof("a")["subject"] == proofs.subject(reduce_node(cluster.objects["Node"]["a"]), "sample:1")
+    assert cluster.proof("a")["subject"] == proofs.subject(reduce_node(cluster.objects["Node"]["a"]), POOLS[0], "sample:1")
 
 
 def test_a_node_that_leaves_meanwhile_is_told() -> None:
@@ -154,6 +156,40 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
     outcome = validation.run(settings, cluster, cluster.clock(), resume=first.pending)
     assert (fault(outcome)["node"], fault(outcome)["state"], fault(outcome)["reason"]) == ("a", "unproven", "the node has left the cluster meanwhile")
     assert [name for name, _patch in cluster.writes] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "seen", "told", "next_step"),
+    [
+        ({"ecc": True}, "Disabled, Disabled", "ECC mode is Disabled, Enabled is expected", "run nvidia-smi -e 1 on the node, and reboot it"),
+        ({"ecc": False}, "Enabled, Disabled", "ECC mode is Enabled, Disabled is expected", "run nvidia-smi -e 0 on the node, and reboot it"),
+        ({"ecc": True}, "[N/A], [N/A]", "ECC mode is [N/A], Enabled is expected", "correct gpu.ecc of the pool: this GPU has no such mode"),
+        ({"mig": True}, "Enabled, Disabled", "MIG mode is Disabled, Enabled is expected", "run nvidia-smi -mig 1 on the node while nothing uses its GPUs"),
+        ({"mig": False}, "Enabled, Enabled", "MIG mode is Enabled, Disabled is expected", "run nvidia-smi -mig 0 on the node"),
+    ],
+)
+def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, told: str, next_step: str) -> None:
+    cluster = Cluster(node("a"))
+    cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
+    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | declared}])
+    row = fault(go(cluster, pools=pools))
+    assert (row["state"], row["reason"]) == ("failed", told)
+    assert row["next_step"].startswith(next_step)
+    assert go(cluster).failure is None, "where the pool does not say, either is right"
+
+
+@pytest.mark.parametrize("seen", ["Disabled, Disabled", "[N/A], [N/A]"])
+def test_a_mode_that_a_gpu_does_not_have_is_not_enabled(seen: str) -> None:
+    cluster = Cluster(node("a"))
+    cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
+    pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"ecc": False, "mig": False}}])
+    assert go(cluster, pools=pools).failure is None
+
+
+def test_memory_that_may_not_be_seen_is_not_judged() -> None:
+    cluster = Cluster(node("a"))
+    cluster.printed["a"] = LOG.replace("81559 MiB", "[Insufficient Permissions]")
+    assert go(cluster).failure is None and cluster.proof("a")["gpu"] == "NVIDIA H100 80GB HBM3"
 
 
 def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> None:
@@ -222,4 +258,4 @@ def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
     cluster.objects["Node"]["a"]["metadata"]["annotations"] = {names.PROOF: "{"}
     assert go(cluster).values["validated"] == ["a"]
     facts = reduce_node(cluster.objects["Node"]["a"])
-    assert proofs.parse(facts.proof).subject == proofs.subject(facts, "sample:1")
+    assert proofs.parse(facts.proof).subject == proofs.subject(facts, POOLS[0], "sample:1")

@@ -106,7 +106,7 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
         "speed": 3,
         "pools": [
             {"name": "Bad Name", "count": -1},
-            {"name": "a", "architecture": "sparc", "kernel": "new!", "gpu": {"product": "two words", "count": 0, "memory_mib": 1}, "labels": {"x": 1}},
+            {"name": "a", "architecture": "sparc", "kernel": "new!", "gpu": {"product": "two words", "count": 0, "ecc": "on", "mig": True}, "labels": {"x": 1}},
             {"name": "a", "taints": [{"key": "k", "effect": "Never"}], "faults": ["meteorite"], "nodes": {"a-7": {}}},
             "no pool",
         ],
@@ -121,6 +121,8 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
         "pool a.kernel",
         "pool a.gpu.product",
         "pool a.gpu.count",
+        "pool a.gpu.ecc",
+        "pool a.gpu.mig",
         "pool a.labels.x",
         "pool a.name",
         "pool a.taints[0].effect",

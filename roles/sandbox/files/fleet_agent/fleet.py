@@ -13,10 +13,14 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
+    """ecc: whether that mode is enabled, None of a GPU without it. mig: the same of its mode, for those that are capable of it."""
+
     product: str
     count: int
     memory_mib: int
     mig_capable: bool = False
+    ecc: bool | None = None
+    mig: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +77,13 @@ def parse_node(name: str, entry: dict[str, Any]) -> NodeSpec:
     return NodeSpec(
         name=name, labels=tuple(sorted((str(k), str(v)) for k, v in (entry.get("labels") or {}).items())), faults=faults,
         taints=tuple((str(t["key"]), str(t.get("value") or ""), str(t["effect"])) for t in entry.get("taints") or ()),
-        gpu=Gpu(str(gpu["product"]), int(gpu["count"]), int(gpu.get("memory_mib") or 0), bool(gpu.get("mig_capable"))) if gpu else None,
+        gpu=_parse_gpu(gpu) if gpu else None,
         **fields)
+
+
+def _parse_gpu(entry: dict[str, Any]) -> Gpu:
+    return Gpu(str(entry["product"]), int(entry["count"]), int(entry.get("memory_mib") or 0), bool(entry.get("mig_capable")), entry.get("ecc"),
+               bool(entry.get("mig")))
 
 
 def parse_fleet(text: str) -> Fleet:

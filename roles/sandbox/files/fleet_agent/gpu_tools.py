@@ -85,8 +85,14 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
     for index in gpus:
         known = {"index": str(index), "uuid": gpu_uuid(proc.host.spec.name, index), "name": gpu.product.replace("-", " "),
                  "gpu_name": gpu.product.replace("-", " "), "driver_version": version, "count": str(len(gpus)),
-                 "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index)}
+                 "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index),
+                 "ecc.mode.current": _mode(gpu.ecc), "mig.mode.current": _mode(gpu.mig if gpu.mig_capable else None)}
         proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
+
+
+def _mode(enabled: bool | None) -> str:
+    """"[N/A]" of a GPU that has no such mode, as an L4 says of MIG (driver 595.71.05)."""
+    return "[N/A]" if enabled is None else "Enabled" if enabled else "Disabled"
 
 
 def _query_apps(proc: Any, fields: list[str], gpus: list[int]) -> None:
