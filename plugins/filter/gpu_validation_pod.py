@@ -37,6 +37,15 @@ options:
         description: Names of Secrets for the registry.
         type: list
         elements: str
+      name:
+        description: Another name for the pod.
+        type: str
+      image:
+        description: Another image for it.
+        type: str
+      script:
+        description: Another script for its shell.
+        type: str
 """
 
 EXAMPLES = r"""

@@ -11,7 +11,8 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import proofs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, proofs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 ROLE = "gpu_validation"
@@ -38,11 +39,27 @@ def test_its_image_comes_from_where_images_come_from() -> None:
     assert pod()["spec"]["containers"][0]["image"] == "nvcr.io/nvidia/gpu-operator:v26.7.0"
 
 
+def test_another_script_runs_in_a_pod_with_no_more_rights() -> None:
+    made, usual = pod(name="other", image="nvcr.io/a/b:1", script="deviceQuery", image_registry="mirror.example.com"), pod()
+    assert made["metadata"]["name"] == "other"
+    (container,), (plain,) = made["spec"].pop("containers"), usual["spec"].pop("containers")
+    assert (container["image"], container["args"]) == ("mirror.example.com/a/b:1", ["deviceQuery"])
+    assert made["spec"] == usual["spec"] and container["securityContext"] == plain["securityContext"]
+
+
 def test_it_asks_for_the_columns_that_are_read() -> None:
     script = pod()["spec"]["containers"][0]["args"][0]
     assert "--query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader\n" in script
     (gpu,) = proofs.seen("NVIDIA A100-SXM4-40GB, 40960 MiB, 580.178.04, [N/A], Disabled\n")
     assert gpu == proofs.Gpu("NVIDIA A100-SXM4-40GB", 40960, "580.178.04", "[N/A]", "Disabled")
+
+
+def test_what_the_pod_with_all_gpus_prints_is_what_its_judge_reads() -> None:
+    script = stack.load(stack.TOP / "roles" / ROLE / "vars" / "main.yml")["__gpu_validation_all_gpus_script"]
+    assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
+    assert 'echo "device $device"\n' in script
+    log = "GPU 0: NVIDIA L4 (UUID: GPU-4f)\ndevice GPU-4f\n[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+    assert (allocations.listed(log), allocations.computed(log)) == (["GPU-4f"], {"GPU-4f"})
 
 
 def test_a_role_without_the_pod_is_told() -> None:

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What two pods on one node say of how its GPUs are given out. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED, UNSCHEDULABLE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import BUSY, FAILED, PASSED, Finding
+
+Row = c.Mapping[str, t.Any]
+
+_SEE_LOG = "see the pod's log, and the validator's on this node"
+_SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sharing in its configuration"
+
+
+def found(result: Result, ask: Ask, *, exclusivity: bool) -> Finding:
+    """exclusivity: whether one more pod was to wait."""
+    first = result.first
+    if _taken(first, ask.request):
+        return Finding(BUSY, f"pods have taken GPUs there meanwhile: {first['reason']}", "try again when they have ended")
+    if first["state"] != SUCCEEDED:
+        return Finding(FAILED, f"the pod that takes all GPUs: {first['reason']}", _SEE_LOG, log=first["log"])
+    if wrong := allocations.deviations(first["log"], ask.devices):
+        return Finding(FAILED, "; ".join(wrong), "see what nvidia-smi -L says on the node, and its kernel log", log=first["log"])
+    return (_fault(result, ask) if exclusivity else None) or Finding(PASSED)
+
+
+def _fault(result: Result, ask: Ask) -> Finding | None:
+    """What is wrong with how the second pod came to its GPU."""
+    second = result.second
+    if second is None:
+        return Finding(FAILED, "the pod with all GPUs ended before one more could ask", "let the pod stay for HOLD_SECONDS after its last line")
+    log = second["log"]
+    if result.beside:
+        got = allocations.listed(log)
+        if both := sorted(set(got) & set(allocations.listed(result.first["log"]))):
+            return Finding(FAILED, f"two pods got the same GPU at the same time: {some(both)}", _SEE_PLUGIN, log=log)
+        what = f"it saw {some(got)}" if got else "its log names no GPU"
+        return Finding(FAILED, f"one more pod was never Pending while another had all GPUs: {what}", _SEE_PLUGIN, log=log)
+    if not result.refused:
+        why = second["reason"] or "it ran when the other had ended"
+        return Finding(FAILED, f"one more pod was never Pending for want of a GPU: {why}", "see its tolerations, and what else it asks for", log=log)
+    if _taken(second, ask.one_more):
+        next_step = "see whether another pod has taken the GPUs; else the kubelet's log, and restart the device plugin there"
+        return Finding(FAILED, f"one more pod did not start after the pod with all GPUs had ended: {second['reason']}", next_step, log=log)
+    if second["state"] != SUCCEEDED:
+        return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {second['reason']}", _SEE_LOG, log=log)
+    if wrong := allocations.deviations(log, 1):
+        return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {'; '.join(wrong)}", _SEE_LOG, log=log)
+    return None
+
+
+def _taken(row: Row, asked: c.Mapping[str, int]) -> bool:
+    return row["state"] == UNSCHEDULABLE and any(word in row["reason"] for word in allocations.insufficient(asked))

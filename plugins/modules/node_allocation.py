@@ -1,0 +1,198 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_allocation
+version_added: 0.1.0
+short_description: Let one pod take all GPUs of each node, and one more wait for it
+description:
+  - On each GPU node on which no other pod holds a GPU, one pod asks the scheduler for all GPUs, must see as many as are expected, each with a UUID
+    of its own, and must have computed on each.
+  - With O(exclusivity), that pod stays, and one more pod asks for one GPU of the same node. It must be Pending with the scheduler's
+    C(Insufficient <resource>), and it must run once the first one has ended. So no GPU is given out twice, none is lost, and each comes back.
+  - The pods run as Jobs, as those of M(hwaccel.gpu.workload_run). A killed run leaves Jobs that the cluster ends and removes by itself.
+  - The log of the pod is judged. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and what NVIDIA's sample
+    C(vectorAdd) prints, and at its end C(all devices were asked). After it the pod has to stay for as many seconds as its environment variable
+    E(HOLD_SECONDS) says, which this module sets.
+  - Nodes with GPU pods of others are V(busy), which is no failure. Neither is V(skipped), which is what nodes are that are not Ready, quarantined, cordoned or
+    without GPUs, whose GPUs are shared by several pods, or integrated.
+  - Users find no GPU on a node while it is tried, which takes seconds.
+  - In check mode it is told which nodes would run pods. Each of these is shown to the server in a dry run.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  definition:
+    description: Manifest of the pod. The module adds the node to it, and to its first container GPUs and E(HOLD_SECONDS).
+    type: dict
+    required: true
+  exclusivity:
+    description: Whether one more pod has to wait.
+    type: bool
+    default: false
+  pools:
+    description:
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says how many GPUs are expected, else the nodes' labels do.
+      - Nodes of a pool whose driver provider is V(none) are left out.
+    type: list
+    elements: dict
+    default: []
+  namespace:
+    description: Namespace of the pods, unless their manifest names one.
+    type: str
+    default: hwaccel-gpu
+  max_failed:
+    description: So many failed nodes are borne, as a number or as a percentage of the nodes.
+    type: str
+    default: "0"
+  exclude:
+    description: Names of nodes to leave out.
+    type: list
+    elements: str
+    default: []
+  parallel:
+    description: At most so many nodes at the same time.
+    type: int
+    default: 5
+  schedule_timeout:
+    description: Seconds after which a pod that no node takes is given up. A pod that has to wait gets them once more when the other has ended.
+    type: float
+    default: 30
+  start_timeout:
+    description: Seconds that a pod may take to start, its image pulled.
+    type: float
+    default: 300
+  timeout:
+    description: Seconds that a pod may run.
+    type: float
+    default: 300
+  sample:
+    description: At most so many nodes are told in RV(faults).
+    type: int
+    default: 20
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.waiting
+  - hwaccel.gpu.attributes
+  - hwaccel.gpu.attributes.cluster_group
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: none
+    details: Each run of the module runs the pods.
+seealso:
+  - module: hwaccel.gpu.node_validate
+  - module: hwaccel.gpu.workload_run
+"""
+
+EXAMPLES = r"""
+- name: See that no GPU is given out twice
+  hwaccel.gpu.node_allocation:
+    kubeconfig: /etc/kubernetes/admin.conf
+    exclusivity: true
+    definition:
+      apiVersion: v1
+      kind: Pod
+      metadata:
+        name: gpu-validation-all
+      spec:
+        runtimeClassName: nvidia
+        terminationGracePeriodSeconds: 1
+        containers:
+          - name: cuda
+            image: nvcr.io/nvidia/gpu-operator:v26.7.0
+            command: [sh, -c]
+            args:
+              - |
+                nvidia-smi -L
+                for device in $(nvidia-smi -L | grep -o 'UUID: [^)]*' | awk '{print $2}'); do
+                  echo "device $device"
+                  CUDA_VISIBLE_DEVICES=$device vectorAdd
+                done
+                echo "all devices were asked"
+                sleep "${HOLD_SECONDS:-0}"
+"""
+
+RETURN = r"""
+nodes:
+  description: How many nodes passed, are busy, were skipped, or failed.
+  returned: when all pods have ended
+  type: dict
+  sample: {"passed": 14, "busy": 1, "skipped": 1, "failed": 0}
+failed_nodes:
+  description: Names of the nodes that failed.
+  returned: when all pods have ended
+  type: list
+  elements: str
+  sample: []
+tried:
+  description: Names of the nodes that ran pods, or in check mode would.
+  returned: when all pods have ended
+  type: list
+  elements: str
+  sample: ["training-0", "training-1"]
+faults:
+  description: Nodes that failed, are busy or were skipped, at most O(sample), each with the reason and the next step.
+  returned: when all pods have ended
+  type: list
+  elements: dict
+  sample:
+    - node: training-3
+      pool: training
+      state: busy
+      reason: "pods hold GPUs there: team-a/train-0"
+      log_tail: ""
+      next_step: try again when they have ended
+missing_rights:
+  description: In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+  returned: when all pods have ended
+  type: list
+  elements: dict
+  sample: []
+"""
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+
+ARGUMENT_SPEC: dict[str, t.Any] = {
+    "definition": {"type": "dict", "required": True},
+    "exclusivity": {"type": "bool", "default": False},
+    "pools": {"type": "list", "elements": "dict", "default": []},
+    "namespace": {"type": "str", "default": "hwaccel-gpu"},
+    "max_failed": {"type": "str", "default": "0"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "parallel": {"type": "int", "default": 5},
+    "schedule_timeout": {"type": "float", "default": 30},
+    "start_timeout": {"type": "float", "default": 300},
+    "timeout": {"type": "float", "default": 300},
+    "sample": {"type": "int", "default": 20},
+}
+
+
+def operation(params: dict[str, t.Any], context: Context) -> Outcome:
+    options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
+    settings = allocation.Settings(
+        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), exclusivity=params["exclusivity"],
+        max_failed=params["max_failed"], sample=params["sample"], options=options,
+    )
+    return allocation.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+
+
+def main() -> None:
+    run_module(ARGUMENT_SPEC, operation, waits=True, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All GPUs of nodes in the hands of one pod, and one more that waits, on a cluster in memory that counts devices as a scheduler does."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+
+Obj = dict[str, t.Any]
+
+POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+SLICE = "nvidia.com/mig-1g.10gb"
+
+
+class Cluster(FakeCluster):
+    """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
+
+    beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
+    """
+
+    def __init__(self, *nodes: Obj) -> None:
+        super().__init__(list(nodes), [])
+        self.jobs: dict[str, Obj] = {}
+        self.made: list[Obj] = []
+        self.given: dict[str, list[str]] = {}
+        self.most = 0
+        self.beside: list[str] = []
+        self.stuck = False
+        self.taint = False
+        self.blind: set[str] = set()
+        self.fallen: set[str] = set()
+        self.at = 1000.0
+
+    def clock(self, slice_of: float | None = None) -> Clock:
+        def sleep(seconds: float) -> None:
+            self.at += seconds
+
+        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+
+    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+        if not dry_run:
+            self.jobs[obj["metadata"]["name"]] = obj
+            self.made.append(obj)
+            self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
+        return Answer(obj)
+
+    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
+        if self.jobs.pop(name, None) is None:
+            raise NotFound(name)
+        self.given.pop(name, None)
+
+    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
+        if resource.kind == "Job":
+            ended = {name for name in self.given if not hold_of(self.jobs[name])}
+            self._schedule()
+            done = {"conditions": [{"type": "Complete", "status": "True"}]}
+            return Page([job | {"status": done if name in ended else {}} for name, job in self.jobs.items()], "1")
+        return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        given = [uuid for uuid in self.given[pod.removesuffix("-x")] if uuid not in self.fallen]
+        lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
+        for uuid in given:
+            lines += [f"device {uuid}", "[Vector addition of 50000 elements]", "out of memory" if uuid in self.blind else "Test PASSED"]
+        return "\n".join([*lines, allocations.ALL_ASKED, ""])
+
+    def _schedule(self) -> None:
+        for name, job in self.jobs.items():
+            if name in self.given or ((self.taint or self.stuck) and not hold_of(job)):
+                continue
+            free = self._free(node_of(job))
+            if self.beside and not hold_of(job):
+                self.given[name] = self.beside
+            elif len(free) >= sum(asked(job).values()):
+                self.given[name] = free[: sum(asked(job).values())]
+
+    def _free(self, node: str) -> list[str]:
+        count = sum(int(value) for key, value in self.objects["Node"][node]["status"]["allocatable"].items() if key.startswith("nvidia.com/"))
+        taken = {uuid for name, given in self.given.items() if node_of(self.jobs[name]) == node for uuid in given}
+        return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
+
+    def _pod(self, name: str, job: Obj) -> Obj:
+        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
+        spec = job["spec"]["template"]["spec"]
+        if name in self.given:
+            status = {"phase": "Running", "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
+            return {"metadata": metadata, "spec": spec | {"nodeName": node_of(job)}, "status": status}
+        why = "1 node(s) had untolerated taint(s)" if self.taint else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"0/2 nodes are available: {why}."}
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def node_of(job: Obj) -> str:
+    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return str(terms[0]["matchFields"][0]["values"][0])
+
+
+def asked(job: Obj) -> dict[str, int]:
+    return dict(job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"])
+
+
+def hold_of(job: Obj) -> int:
+    (variable,) = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    return int(variable["value"])
+
+
+def node(name: str, allocatable: int = 8, **labels: str) -> Obj:
+    return s.node(name, labels={"pool": "training"} | labels, allocatable=allocatable)
+
+
+def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
+    container = {"name": "job", "resources": {"limits": {resource: "1"}}}
+    metadata = {"name": name, "namespace": "team"}
+    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on, "containers": [container]}, "status": {"phase": phase}}
+
+
+def go(
+    cluster: Cluster, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, **options: t.Any,
+) -> Outcome:
+    settings = allocation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=parallel), **options)
+    return allocation.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
+
+
+def fault(outcome: Outcome) -> Obj:
+    (row,) = outcome.values["faults"]
+    return dict(row)
+
+
+def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
+    cluster = Cluster(node("a"), node("b", 2))
+    outcome = go(cluster)
+    assert outcome.values["nodes"] == {"passed": 1, "busy": 0, "skipped": 0, "failed": 1}
+    assert fault(outcome)["node"] == "b" and fault(outcome)["reason"] == "the pod sees 2 distinct GPUs, 8 are expected"
+    assert [asked(job) for job in cluster.made] == [{s.GPU: 8}, {s.GPU: 2}]
+    assert [hold_of(job) for job in cluster.made] == [0, 0]
+    assert cluster.jobs == {}
+    assert outcome.progress[-1] == "all GPUs taken: 1 of 2 passed, 1 failed: b"
+
+
+def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node() -> None:
+    cluster = Cluster(node("a"))
+    cluster.fallen = {"GPU-a-3"}
+    assert fault(go(cluster))["reason"] == "the pod sees 7 distinct GPUs, 8 are expected"
+    cluster.fallen, cluster.blind = set(), {f"GPU-a-{index}" for index in (1, 2, 5, 6)}
+    outcome = go(cluster)
+    assert fault(outcome)["reason"] == "no kernel has computed on GPU-a-1, GPU-a-2, GPU-a-5 and 1 more"
+    assert "all GPUs taken: 1 of 1 nodes failed, 0 may" in str(outcome.failure)
+    assert go(cluster, max_failed="1").failure is None
+
+
+def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
+    cluster = Cluster(node("a"))
+    outcome = go(cluster, exclusivity=True)
+    assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
+    first, second = cluster.made
+    assert (asked(first), asked(second)) == ({s.GPU: 8}, {s.GPU: 1})
+    assert hold_of(first) > 0 and hold_of(second) == 0
+    # Of a run that is killed, the cluster ends and removes both; not before a run that lives would have given them up.
+    assert [(job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.made] == [(960 + 60 + 60, 300)] * 2
+    assert cluster.jobs == {}
+    assert any("1 pending: a (one more) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line for line in outcome.progress)
+
+
+def test_slices_are_given_out_one_by_one_too() -> None:
+    sliced = s.node("a", labels={"pool": "training"})
+    sliced["status"]["allocatable"] |= {SLICE: "7"}
+    sliced["metadata"]["labels"] |= {names.MIG_STRATEGY_LABEL: "mixed", names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.10gb.count": "7"}
+    cluster = Cluster(sliced)
+    assert go(cluster, exclusivity=True).values["nodes"]["passed"] == 1
+    assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
+
+
+def test_two_pods_with_the_same_gpu_are_told() -> None:
+    cluster = Cluster(node("a"))
+    cluster.beside = ["GPU-a-5"]
+    outcome = go(cluster, exclusivity=True)
+    assert fault(outcome)["reason"] == "two pods got the same GPU at the same time: GPU-a-5"
+    assert "one device plugin serves this resource" in str(outcome.failure)
+    assert cluster.jobs == {}
+
+
+def test_a_gpu_that_nobody_has_counted_is_told() -> None:
+    cluster = Cluster(node("a"))
+    cluster.beside = ["GPU-a-8"]
+    assert fault(go(cluster, exclusivity=True))["reason"] == "one more pod was never Pending while another had all GPUs: it saw GPU-a-8"
+
+
+def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
+    cluster = Cluster(node("a"))
+    cluster.taint = True
+    reason = fault(go(cluster, exclusivity=True))["reason"]
+    assert reason.startswith("one more pod was never Pending for want of a GPU: no node has taken it for 60 s: Unschedulable: 0/2 nodes")
+    assert "untolerated taint" in reason
+    assert cluster.jobs == {}
+
+
+def test_gpus_that_are_not_given_back_are_told() -> None:
+    cluster = Cluster(node("a"))
+    cluster.stuck = True
+    outcome = go(cluster, exclusivity=True)
+    assert fault(outcome)["reason"].startswith("one more pod did not start after the pod with all GPUs had ended: no node has taken it for 60 s")
+    assert "restart the device plugin there" in fault(outcome)["next_step"]
+    assert cluster.jobs == {}
+
+
+@pytest.mark.parametrize("exclusivity", [False, True])
+def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -> None:
+    cluster = Cluster(node("a"), node("b"))
+    for pod in (foreign("job", "a"), foreign("ended", "b", phase="Succeeded"), foreign("network", "b", "nvidia.com/hostdev")):
+        cluster.put(pod)
+    outcome = go(cluster, exclusivity=exclusivity)
+    assert outcome.failure is None
+    assert outcome.values["nodes"] == {"passed": 1, "busy": 1, "skipped": 0, "failed": 0}
+    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("busy", "pods hold GPUs there: team/job")
+    assert {node_of(job) for job in cluster.made} == {"b"}
+
+
+def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
+    cluster = Cluster(node("a"))
+    cluster.given["job"] = ["GPU-a-0"]
+    cluster.jobs["job"] = {"metadata": {"name": "job"}, "spec": {"template": {"spec": allocated("a")}}}
+    outcome = go(cluster, exclusivity=True)
+    assert fault(outcome)["state"] == "busy" and "pods have taken GPUs there meanwhile" in fault(outcome)["reason"]
+    assert list(cluster.jobs) == ["job"]
+
+
+def allocated(on: str) -> Obj:
+    """The spec of somebody's pod that holds a GPU for long."""
+    term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return {"affinity": affinity, "containers": [{"name": "cuda", "resources": {"limits": {s.GPU: 1}}, "env": [{"name": "HOLD_SECONDS", "value": "9"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (node("a", 0), "it is not Ready, quarantined, or offers no GPU"),
+        (node("a") | {"spec": {"unschedulable": True}}, "it is cordoned"),
+        (node("a", **{names.GPU_COUNT_LABEL: "8", names.GPU_REPLICAS_LABEL: "4"}), "each of its GPUs is shared by up to 4 pods"),
+        (node("a", 1, **{names.INTEGRATED_LABEL: "true"}), "its GPU is integrated: nvidia-smi does not list it"),
+    ],
+)
+def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str) -> None:
+    cluster = Cluster(odd)
+    outcome = go(cluster, exclusivity=True)
+    assert outcome.failure is None and not outcome.changed
+    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("skipped", told)
+    assert cluster.made == []
+
+
+def test_at_most_so_many_nodes_at_once_and_each_ends_its_contest() -> None:
+    cluster = Cluster(*(node(f"n{index}") for index in range(5)))
+    outcome = go(cluster, exclusivity=True, parallel=2)
+    assert outcome.values["nodes"]["passed"] == 5
+    assert cluster.most == 2
+
+
+def test_a_run_goes_on_where_its_slice_ended() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    outcome, slices = go(cluster, exclusivity=True, slice_of=0.1), 1
+    while outcome.pending is not None:
+        outcome, slices = go(cluster, exclusivity=True, slice_of=0.1, resume=json.loads(json.dumps(outcome.pending))), slices + 1
+    assert slices > 3
+    assert outcome.values["nodes"]["passed"] == 2 and outcome.values["tried"] == ["a", "b"]
+    assert len(cluster.made) == 4 and cluster.jobs == {}
+
+
+def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    cluster.put(foreign("job", "b"))
+    outcome = go(cluster, check_mode=True, exclusivity=True)
+    assert outcome.changed and outcome.values["tried"] == ["a"] and outcome.values["nodes"]["busy"] == 1
+    assert cluster.made == []
+    for verb, resource in (("list", "pods"), ("create", "jobs")):
+        cluster.denied = {(verb, resource)}
+        assert f"the right to {verb} {resource}" in str(go(cluster, check_mode=True, exclusivity=True).failure)
+
+
+def test_a_partitioned_gpu_counts_by_its_slices() -> None:
+    slices = "".join(f"  MIG 1g.10gb     Device  {index}: (UUID: MIG-{index + 1})\n" for index in range(2))
+    log = f"GPU 0: NVIDIA H100 (UUID: GPU-1)\n{slices}GPU 1: NVIDIA H100 (UUID: GPU-2)\n"
+    assert allocations.listed(log) == ["MIG-1", "MIG-2", "GPU-2"]
+    assert allocations.deviations("Failed to initialize NVML: Unknown Error\n", 1) == ["nvidia-smi -L has named no GPU in the pod"]
