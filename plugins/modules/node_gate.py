@@ -15,6 +15,8 @@ description:
   - A gate is what the cluster shows of a node. Gate V(features) is passed when Node Feature Discovery has labelled the node as it is now
     (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
     has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
+  - Gate V(exporters) lies beside the chain. It judges nodes that have a pod of the DCGM exporter, is passed when that pod is ready, and marks no node.
+    An exporter that waits for a driver, on a node whose gate V(driver) is closed, is not waited for. The node is told in RV(held) and has not failed.
   - Gate V(features) also looks at nfd-master and nfd-gc, where they are Deployments of this collection. While one is not up the gate waits, at most two
     minutes without any change, and then fails with the cause, though no node has failed. One whose node is not Ready is only warned of, because Kubernetes
     moves it by itself. This takes the right to list Deployments in all namespaces.
@@ -36,7 +38,7 @@ options:
     description: The gate to judge.
     type: str
     required: true
-    choices: [features, driver, devices]
+    choices: [features, driver, devices, exporters]
   state:
     description:
       - With V(present) the gate is judged.
@@ -74,7 +76,7 @@ options:
     default: hwaccel-gpu
   pod_selector:
     description:
-      - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins).
+      - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins, the exporters).
       - By default they are recognised by their containers, also those that another deployer made.
     type: str
   max_failed:
@@ -95,7 +97,7 @@ options:
   wait_timeout:
     description:
       - Seconds after which a node that still waits has failed.
-      - The default grows with the fleet. It is 300 for V(features) and V(devices), 1800 for V(driver), and 0.3 more for each node.
+      - The default grows with the fleet. It is 300, at gate V(driver) 1800, and 0.3 more for each node.
     type: float
   sample:
     description: At most so many nodes are told in RV(faults) with reason and log. Only they cost further requests.
@@ -194,6 +196,7 @@ faults:
       sample: failed
     link:
       description: The link of the chain that holds it, one of V(hardware seen), V(driver), V(toolkit), V(cuda), V(plugin), V(schedulable).
+        At gate V(exporters) it is V(exporter).
       type: str
       sample: driver
     reason:
@@ -216,6 +219,14 @@ faults:
       description: What to do now.
       type: str
       sample: read its log
+held:
+  description:
+    - Nodes that gate V(exporters) did not judge, because their exporter waits for a driver that gate V(driver) has not passed there, at most O(sample).
+    - Each with C(node), C(pool), C(link), C(reason) and C(next_step) as in RV(faults), of gate V(driver).
+  returned: when the gate has ended
+  type: list
+  elements: dict
+  sample: []
 pools:
   description: One row for each pool with nodes in this gate.
   returned: when the gate has ended
@@ -320,7 +331,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import nod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
-    "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices"]},
+    "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices", "exporters"]},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
     "driver_providers": {"type": "dict", "default": {}},

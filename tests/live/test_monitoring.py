@@ -22,8 +22,11 @@ from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differen
 AGENTS = "hwaccel-gpu"
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 MACHINE = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
+#: A node whose driver never loads, which is borne.
+BROKEN = "broken-0"
 FLEET = {"time_scale": 0.02, "pools": [
     {"name": "training", "count": 2, "labels": {"pool": "training"}, **MACHINE}, {"name": "more", "count": 1, **MACHINE}, {"name": "general", "count": 1},
+    {"name": "broken", "count": 1, **MACHINE, "nodes": {BROKEN: {"faults": ["driver_load_failure"]}}},
 ]}
 #: Kinds as the operator's CRDs name them; what is in them is its business.
 KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
@@ -78,10 +81,10 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
     pools = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
-    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240)}
+    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=60, hwaccel_max_failed=1)}
     empty = plain(client)
     brought = site.playbook("site", clusters)
-    assert brought.rc == 0, brought.stdout[-6000:]
+    assert brought.summary["one"]["failed_nodes"] == [BROKEN], brought.stdout[-6000:]
     audit = AuditLog(sandbox.audit_log)
     planned = site.playbook("monitoring", clusters, "--check", "--diff")
     written = [str(request) for request in audit.our_writes()]
@@ -99,6 +102,13 @@ def test_each_gpu_node_has_the_exporter_of_its_pool(world: dict[str, t.Any]) -> 
     assert exporters(world["client"]) == {
         "more-0": "nvidia-dcgm-exporter", "training-0": "nvidia-dcgm-exporter-training", "training-1": "nvidia-dcgm-exporter-training",
     }
+
+
+def test_a_node_without_driver_holds_nothing_up_and_is_told_with_its_cause(world: dict[str, t.Any]) -> None:
+    (gate,) = world["done"].results("node_gate")
+    assert (gate["nodes"], [row["node"] for row in gate["held"]]) == ({"passed": 3, "waiting": 0, "failed": 0, "unknown": 0}, [BROKEN])
+    (told,) = [line for line in world["done"].stdout.splitlines() if f"{BROKEN} (pool default) held at gate exporters, driver: " in line]
+    assert "nvidia-driver-ctr" in told
 
 
 def test_a_second_run_changes_and_writes_nothing(world: dict[str, t.Any]) -> None:

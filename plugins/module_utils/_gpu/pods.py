@@ -21,6 +21,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 VALIDATOR, DRIVER, TOOLKIT, PLUGIN, OTHER = "validator", "driver", "toolkit", "plugin", "other"
 #: Parts of Node Feature Discovery, by the names of its programs.
 NFD_WORKER, NFD_MASTER, NFD_GC = "nfd-worker", "nfd-master", "nfd-gc"
+#: DCGM's exporter of metrics.
+EXPORTER = "exporter"
 #: GPU feature discovery, which labels nodes with what their GPUs are.
 DISCOVERY = "gpu-feature-discovery"
 
@@ -29,6 +31,7 @@ DRIVER_STEP, TOOLKIT_STEP, CUDA_STEP = "driver-validation", "toolkit-validation"
 #: Repository basename to part: whatever mirror, tag or digest an image has.
 _BY_IMAGE = {
     "driver": DRIVER, "vgpu-guest-driver": DRIVER, "container-toolkit": TOOLKIT, "k8s-device-plugin": PLUGIN, "nvidia-device-plugin": PLUGIN,
+    "dcgm-exporter": EXPORTER,
 }
 _LONGEST_MESSAGE = 400
 #: What the kubelet says while it waits before it starts a crashed container again (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff).

@@ -15,7 +15,7 @@ import functools
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, exporters, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
@@ -33,7 +33,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
 
 #: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
-BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0}
+BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0, "exporters": 300.0}
 #: And for each node more, because registries and the API server serve a large fleet one after the other.
 SECONDS_PER_NODE = 0.3
 #: The kubelet repeats what failed after at most five minutes: so long, a failure from before this run is only the last try's result.
@@ -62,6 +62,11 @@ class Settings:
     #: By pool, where it does not say so itself: hwaccel, host, existing or none.
     driver_providers: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    @property
+    def marks(self) -> bool:
+        """Whether failed nodes are kept from new pods: one that nobody watches still computes."""
+        return self.quarantine and self.gate in chain.GATES
+
 
 @dataclasses.dataclass
 class Gate:
@@ -73,6 +78,8 @@ class Gate:
     #: time.time(): slices are processes of their own.
     started: float
     verdicts: dict[str, Verdict] = dataclasses.field(default_factory=dict)
+    #: Of nodes whose exporter waits for their driver: the driver's verdict. They are not judged.
+    held: dict[str, Verdict] = dataclasses.field(default_factory=dict)
     #: Nodes that may not stay as they are: what was seen, and since when.
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
     #: What DaemonSets and Deployments have not done yet, and since when that has not changed.
@@ -113,13 +120,24 @@ class Gate:
     def judge_changed(self) -> None:
         """Costs what changed, and not what the fleet has: called after every event."""
         for name in self.fleet.take_changed():
-            if name in self.fleet.nodes and self._is_target(name):
-                pods = self.fleet.pods_of(name)
-                self._set(name, self._fresh(chain.judge(self.settings.gate, self.fleet.nodes[name], pods, self._excusing(pods, self.wanted(name)))))
+            self.held.pop(name, None)
+            verdict = self._verdict(name) if name in self.fleet.nodes else None
+            if verdict is not None:
+                self._set(name, self._fresh(verdict))
             else:
                 self.verdicts.pop(name, None)
                 self.stuck.pop(name, None)
                 self._waiting.discard(name)
+
+    def _verdict(self, name: str) -> Verdict | None:
+        """None where the node is not judged."""
+        node, pods, judged = self.fleet.nodes[name], self.fleet.pods_of(name), self._is_target(name)
+        if self.settings.gate == exporters.GATE:
+            held = exporters.held(node, pods, self._excusing(pods, self.wanted(name)))
+            if held is not None:
+                self.held[name] = held
+            return exporters.judge(pods) if judged and held is None else None
+        return chain.judge(self.settings.gate, node, pods, self._excusing(pods, self.wanted(name))) if judged else None
 
     def waiting(self) -> bool:
         return bool(self._waiting)
@@ -216,8 +234,9 @@ class Gate:
         node, pool = self.fleet.nodes[name], self.fleet.pool(name)
         if self.provider(name) == "none" and self.settings.gate != "features":
             return False
-        # A node that has the gate's pod is judged even while NFD's labels are away.
-        return is_candidate(node, pool) or (node.managed and ROLE_OF_GATE[self.settings.gate] in self.fleet.pods_of(name))
+        has_pod = ROLE_OF_GATE[self.settings.gate] in self.fleet.pods_of(name)
+        # A node that has the gate's pod is judged even while NFD's labels are away. Which nodes are to have an exporter, only its pods tell.
+        return has_pod if self.settings.gate == exporters.GATE else is_candidate(node, pool) or (node.managed and has_pod)
 
     def _fresh(self, verdict: Verdict) -> Verdict:
         """A pod found failed when the run began may have been repaired since its last try: it gets one more."""
@@ -322,7 +341,7 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
         result.warnings += [f"the cluster has no node {some(lacking)}, and a pool names it"] if lacking else []
     else:
         result.warnings += _left_behind(gate)
-    if not gate.verdicts:
+    if not gate.verdicts and gate.settings.gate in chain.GATES:
         result.warnings.append(f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one")
     if not check_mode:
         result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]

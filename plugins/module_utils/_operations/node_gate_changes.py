@@ -19,7 +19,7 @@ if t.TYPE_CHECKING:
 def mark(gate: Gate, plan: marks.Plan, *, check_mode: bool) -> tuple[list[str], list[str]]:
     """Names of nodes whose marks changed, or would change."""
     settings, nodes = gate.settings, gate.fleet.nodes
-    if not settings.quarantine or gate.broken is not None:
+    if not settings.marks or gate.broken is not None:
         return [], []
     if check_mode:
         return [name for name in plan.quarantine if marks.gate_of(nodes[name]) != settings.gate], list(plan.release)

@@ -30,7 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import G
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 #: The part whose pods `pod_selector` names, by gate.
-ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN}
+ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN, "exporters": parts.EXPORTER}
 _VERSION = 1
 #: Seconds between two events of a watch that has not come to the present.
 _FLOWING = 0.1
@@ -112,8 +112,8 @@ class Fleet:
         """
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds
-        # Where NFD or the device plugin report, nodes change; where drivers load, pods do.
-        first, second = ("pods", "nodes") if self._role == parts.VALIDATOR else ("nodes", "pods")
+        # Where NFD or the device plugin report, nodes change; where drivers load and exporters start, pods do.
+        first, second = ("pods", "nodes") if self._role in (parts.VALIDATOR, parts.EXPORTER) else ("nodes", "pods")
         if self._behind == second:
             first, second = second, first
         self._behind = ""
@@ -201,7 +201,7 @@ class Fleet:
         return dataclasses.replace(facts, role=parts.OTHER) if facts.role == self._role else facts
 
     def _keep_pod(self, pod: PodFacts) -> None:
-        # Pods that no gate asks about (jobs, exporters) would only fill the memory.
+        # Pods that no gate asks about (jobs) would only fill the memory.
         if pod.role != parts.OTHER and pod.node:
             self._pods.setdefault(pod.node, {})[pod.uid] = pod
             self._changed.add(pod.node)

@@ -67,7 +67,7 @@ def values(gate: Gate, plan: Plan, client: Client | None) -> dict[str, t.Any]:
     failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
     return {
         "gate": gate.settings.gate, "nodes": counts(verdicts), "failed_nodes": failed, "max_failed_nodes": plan.limit, "within_limit": plan.within,
-        "faults": faults(gate, client), "pools": pool_rows(gate),
+        "faults": faults(gate, client), "held": held(gate), "pools": pool_rows(gate),
     }
 
 
@@ -91,6 +91,17 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
             "next_step": hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
         })
     return rows
+
+
+def held(gate: Gate) -> list[dict[str, t.Any]]:
+    """Nodes that are not judged, because their driver holds what the gate would wait for: at most `sample`, and without asking further."""
+    return [
+        {
+            "node": name, "pool": gate.fleet.pool_names[name], "state": "held", "link": verdict.link, "reason": verdict.reason,
+            "next_step": hints.next_step(verdict.reason) or verdict.next_step,
+        }
+        for name, verdict in sorted(gate.held.items())[: gate.settings.sample]
+    ]
 
 
 def _reason(verdict: Verdict, gate: Gate, client: Client) -> str:

@@ -62,7 +62,7 @@ def of_run(gate: Gate, *, marks_due: bool) -> Lacking:
     """
     settings = gate.settings
     waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
-    marks = marks_due or (waits and (settings.quarantine or settings.gate == "driver"))
+    marks = marks_due or (waits and (settings.marks or settings.gate == "driver"))
     needed = rights.refused(gate.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
     everywhere = rights.refused(gate.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
     telling = rights.refused(gate.client, _TELLING if waits else (), settings.namespace)

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 #: Parts whose pods a gate needs.
 PARTS_OF_GATE = {
     "features": frozenset({parts.NFD_WORKER}), "driver": frozenset({parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR}),
-    "devices": frozenset({parts.PLUGIN, parts.DISCOVERY}),
+    "devices": frozenset({parts.PLUGIN, parts.DISCOVERY}), "exporters": frozenset({parts.EXPORTER}),
 }
 
 

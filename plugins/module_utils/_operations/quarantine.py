@@ -72,8 +72,8 @@ def gate_of(node: NodeFacts) -> str:
 
 
 def lifts(gate: str, node: NodeFacts) -> bool:
-    """A gate lifts what it, or an earlier one, imposed: passing `features` says nothing of a driver that failed."""
-    if not node.quarantined:
+    """A gate lifts what it, or an earlier one, imposed: passing `features` says nothing of a driver that failed, and an exporter of no gate."""
+    if not node.quarantined or gate not in chain.GATES:
         return False
     imposed = gate_of(node)
     return imposed not in chain.GATES or chain.GATES.index(imposed) <= chain.GATES.index(gate)

@@ -143,6 +143,13 @@ def discovery(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
     return made
 
 
+def exporter(on: str, main: Obj | None = None, proof: Obj | None = None, **kwargs: t.Any) -> Obj:
+    """proof: of the init container that waits for the driver; while it runs, the exporter has not started."""
+    status = main or (waiting() if proof is not None else running())
+    image = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
+    return pod("exporter", on, {"driver-proof": proof or done()}, {"nvidia-dcgm-exporter": status}, image, **kwargs)
+
+
 def worker(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
     made = pod("nfd-worker", on, {}, {"nfd-worker": main or running()}, "registry.k8s.io/nfd/node-feature-discovery:v0.19.0", **kwargs)
     made["spec"]["containers"][0]["command"] = ["nfd-worker"]

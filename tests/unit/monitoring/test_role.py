@@ -168,6 +168,16 @@ def test_what_is_wrong_in_limits_and_alerts_stops_before_anything_is_touched() -
     assert all(fault["next_step"] for fault in faults)
 
 
+@pytest.mark.parametrize("entry", ["preflight", "render"])
+def test_the_role_is_told_which_namespaces_the_stages_before_bring(entry: str) -> None:
+    told = stack.load(stack.TOP / "roles" / "monitoring" / "vars" / "main.yml")["__monitoring_settings"]["namespaces_before"]
+    stages = re.findall(r"(\w+)_namespaces", told)
+    assert stages == ["feature_discovery", "driver", "device_plugin"]
+    for stage in stages:
+        tasks = stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml")
+        assert any(f"{stage}_namespaces" in task.get("ansible.builtin.set_fact", {}) for task in tasks), stage
+
+
 def test_options_of_the_role_are_the_limits() -> None:
     specs = stack.load(stack.TOP / "roles" / "monitoring" / "meta" / "argument_specs.yml")
     options = specs["argument_specs"]["main"]["options"]["monitoring_thresholds"]["options"]

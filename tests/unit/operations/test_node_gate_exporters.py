@@ -1,0 +1,107 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate exporters waits for nodes that can have an exporter, tells why the others have none, and marks no node."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, healthy, settings, training
+
+N = "training-0"
+DENIED = s.waiting("ErrImagePull", "pull access denied")
+
+
+def fleet(*pods: Obj, clock: Clock, nodes: tuple[Obj, ...] = (), script: tuple[Step, ...] = ()) -> FakeCluster:
+    return FakeCluster(list(nodes) or [training(0)], list(pods), list(script), on_idle=clock.advance)
+
+
+def test_a_node_has_passed_when_its_exporter_is_ready(clock: Clock) -> None:
+    result = run(settings("exporters"), fleet(s.exporter(N), clock=clock))
+    assert (result.failure, result.values["nodes"]["passed"], result.values["held"], result.warnings) == (None, 1, [], [])
+
+
+def test_an_exporter_that_starts_is_waited_for(clock: Clock) -> None:
+    starting, ready = s.exporter(N, s.running(ready=False)), s.exporter(N)
+    ready["metadata"] = starting["metadata"]
+    cluster = fleet(*healthy(N), starting, clock=clock, script=(lambda cluster: cluster.put(ready),))
+    result = run(settings("exporters"), cluster)
+    assert (result.failure, result.values["nodes"]) == (None, {"passed": 1, "waiting": 0, "failed": 0, "unknown": 0})
+
+
+@pytest.mark.parametrize("exclude", [frozenset(), frozenset({N})], ids=["judged", "excluded"])
+def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock: Clock, exclude: frozenset[str]) -> None:
+    cluster = fleet(*broken(N), s.exporter(N, proof=s.running()), s.exporter("training-1"), clock=clock, nodes=(training(0), training(1)))
+    began = clock.now
+    result = run(settings("exporters", exclude=exclude), cluster)
+    assert (result.failure, result.values["nodes"]["passed"], result.values["failed_nodes"]) == (None, 1, [])
+    (held,) = result.values["held"]
+    assert (held["node"], held["link"], held["state"]) == (N, "driver", "held")
+    assert "nvidia-driver-ctr" in held["reason"]
+    assert held["next_step"]
+    assert clock.now - began < 1
+
+
+def test_a_node_that_is_not_ready_is_held(clock: Clock) -> None:
+    cluster = fleet(s.exporter(N, s.running(ready=False)), clock=clock, nodes=(training(0, ready=False),))
+    (held,) = run(settings("exporters"), cluster).values["held"]
+    assert "not Ready" in held["reason"]
+
+
+def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(clock: Clock) -> None:
+    """It has passed the driver's proof: what it lacks is its own fault."""
+    result = run(settings("exporters", max_failed=1, wait_timeout=20), fleet(*broken(N), s.exporter(N, s.running(ready=False)), clock=clock))
+    (fault,) = result.values["faults"]
+    assert (result.values["held"], fault["link"], fault["container"]) == ([], "exporter", "nvidia-dcgm-exporter")
+
+
+def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(clock: Clock) -> None:
+    result = run(settings("exporters", wait_timeout=20), fleet(s.exporter(N, proof=s.running()), clock=clock))
+    assert result.values["failed_nodes"] == [N]
+    assert "waits in driver-proof" in str(result.failure)
+    assert "validations/driver-ready" in str(result.failure)
+
+
+def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Clock) -> None:
+    denied = s.exporter(N, DENIED)
+    cluster = fleet(*healthy(N), denied, clock=clock, script=(lambda cluster: cluster.put(s.exporter(N, DENIED)),))
+    result = run(settings("exporters", max_failed=1, wait_timeout=20), cluster)
+    assert (result.failure, result.values["failed_nodes"], result.values["quarantined"], cluster.writes) == (None, [N], [], [])
+    assert "pull access denied" in result.values["faults"][0]["reason"]
+    assert "1 of 1 nodes failed" in str(run(settings("exporters", max_failed=0, wait_timeout=20), cluster).failure)
+
+
+def test_a_quarantine_of_the_chain_is_not_lifted_by_an_exporter(clock: Clock) -> None:
+    marked = training(0, taints=[{"key": names.QUARANTINE, "value": "devices", "effect": "NoSchedule"}])
+    marked["metadata"]["labels"][names.QUARANTINE] = "devices"
+    cluster = fleet(*healthy(N), s.exporter(N), clock=clock, nodes=(marked,))
+    assert (run(settings("exporters"), cluster).values["released"], cluster.writes) == ([], [])
+
+
+def test_gpu_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Clock) -> None:
+    """DCGM knows no GPU that is part of the processor."""
+    result = run(settings("exporters"), fleet(*healthy(N), clock=clock))
+    assert (sum(result.values["nodes"].values()), result.failure, result.warnings) == (0, None, [])
+
+
+def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Clock) -> None:
+    exporter = s.exporter(N)
+    cluster = fleet(clock=clock, script=(lambda cluster: cluster.put(exporter),))
+    cluster.put(daemon_set("exporter", exporter, 1))
+    assert run(settings("exporters"), cluster).values["nodes"]["passed"] == 1
+
+
+def test_check_mode_asks_for_no_right_to_write(clock: Clock) -> None:
+    cluster = fleet(*healthy(N), s.exporter(N, s.running(ready=False)), clock=clock)
+    result = run(settings("exporters"), cluster, check_mode=True)
+    assert (result.changed, result.values["nodes"]["waiting"], {verb for verb, *_what in cluster.asked} & {"patch", "update"}) == (False, 1, set())
+
+
+def test_every_gate_has_a_time() -> None:
+    assert set(node_gate.BASE_TIMEOUT) == set(node_gate.ROLE_OF_GATE)
