@@ -13,6 +13,7 @@ version_added: 0.1.0
 short_description: A cluster's summary as lines of a table
 description:
   - Writes one line for each pool with its nodes, kernels, drivers, GPUs expected and seen, and the gates that it has passed.
+  - Where nodes were validated, it also tells how many are proven, unproven (busy or cordoned) and failed.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
@@ -39,14 +40,17 @@ _value:
   elements: str
 """
 
-_HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark")
+_HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "proofs", "time", "remark")
+_PROOFS = _HEADER.index("proofs")
 
 
 def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[str]:
     """See DOCUMENTATION."""
     rows = [_row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s") for pool in summary.get("pools") or ()]
-    widths = [max(len(row[column]) for row in [_HEADER, *rows]) for column in range(len(_HEADER))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [_HEADER, *rows]]
+    # Where nothing was validated there is nothing to tell of it.
+    shown = [_HEADER, *rows] if any(row[_PROOFS] for row in rows) else [(*row[:_PROOFS], *row[_PROOFS + 1:]) for row in (_HEADER, *rows)]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
@@ -55,8 +59,14 @@ def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:
     remark = "" if not simulated else "simulated" if simulated == nodes else f"{simulated} simulated"
     return (
         str(pool.get("pool", "")), str(pool.get("nodes", "")), ", ".join(pool.get("kernels") or ()), ", ".join(pool.get("drivers") or ()),
-        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), time, remark,
+        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), _proofs(pool), time, remark,
     )
+
+
+def _proofs(pool: dict[str, t.Any]) -> str:
+    """"7 proven, 1 unproven"; only a validation knows of unproven nodes."""
+    counts = {"proven": pool["passed"], "unproven": pool["unproven"], "failed": pool["failed"]} if "unproven" in pool else {}
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
 
 
 class FilterModule:

@@ -259,6 +259,17 @@ def test_summary_and_table_tell_who_failed_where() -> None:
     assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": []}
 
 
+def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
+    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 64, "passed": 8, "failed": 0, "settled": 0, "kernels": [], "drivers": [], "simulated": 0}
+    devices = {"gate": "devices", "pools": [row, row | {"pool": "off"}]}
+    validation = {"gate": "validation", "pools": [row | {"passed": 5, "unproven": 2, "failed": 1}]}
+    header, _rule, off, training = fleet_table(gate_summary([devices, validation]))
+    place = header.index("proofs")
+    assert training[place:].startswith("5 proven, 2 unproven, 1 failed")
+    assert off[place:].strip() == ""
+    assert "proofs" not in fleet_table(gate_summary([devices]))[0]
+
+
 def test_nodes_that_failed_early_stay_in_the_table() -> None:
     """The devices gate judges seven nodes of one pool, and none of another whose only node has failed."""
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
