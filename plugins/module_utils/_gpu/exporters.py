@@ -31,7 +31,8 @@ def held(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict | None:
     if not seen or (node.ready and proof is not None and proof.succeeded):
         return None
     verdict = chain.judge("driver", node, pods, wanted)
-    return None if verdict.state == chain.PASSED else verdict
+    # A GPU on which no kernel runs is to be watched all the more.
+    return None if verdict.state == chain.PASSED or verdict.link == chain.CUDA else verdict
 
 
 def judge(pods: Pods) -> Verdict:

@@ -48,6 +48,15 @@ def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock:
     assert clock.now - began < 1
 
 
+def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Clock) -> None:
+    """A GPU on which no kernel runs is to be watched all the more."""
+    starting, ready = s.exporter(N, proof=s.running()), s.exporter(N)
+    ready["metadata"] = starting["metadata"]
+    pods = [s.driver(N), s.toolkit(N), s.validator(N, cuda=s.crash_loop("cuda-validation", 5)), starting]
+    result = run(settings("exporters"), fleet(*pods, clock=clock, script=(lambda cluster: cluster.put(ready),)))
+    assert (result.values["nodes"]["passed"], result.values["held"]) == (1, [])
+
+
 def test_a_node_that_is_not_ready_is_held(clock: Clock) -> None:
     cluster = fleet(s.exporter(N, s.running(ready=False)), clock=clock, nodes=(training(0, ready=False),))
     (held,) = run(settings("exporters"), cluster).values["held"]
