@@ -1,0 +1,104 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All GPUs of nodes in one pod's hands, and one more pod that waits: a real scheduler refuses it.
+
+Runtime: one run of site, three of validate.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.01,
+    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}],
+}
+POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
+NODES = ["gpu-0", "gpu-1", "gpu-2"]
+
+
+class Cluster:
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
+
+    def run(self, name: str, *arguments: str, **variables: t.Any) -> site.Run:
+        return site.playbook(name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments)
+
+    def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
+        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6, **variables)
+        results = run.results("node_allocation")
+        assert len(results) == 1, run.stdout[-6000:]
+        return run, results[0]
+
+    def left(self) -> list[str]:
+        kinds = (("batch/v1", "Job"), ("v1", "Pod"))
+        found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=RUN_LABEL, metadata_only=True).items]
+        return [item["metadata"]["name"] for item in found]
+
+
+@pytest.fixture(scope="module")
+def cluster(make_sandbox: t.Any) -> Cluster:
+    found = Cluster(make_sandbox(FLEET))
+    run = found.run("site", hwaccel_wait_timeout=90)
+    assert run.rc == 0, run.stdout[-6000:]
+    return found
+
+
+def test_check_mode_tells_who_would_be_tried_and_makes_nothing(cluster: Cluster) -> None:
+    audit = AuditLog(cluster.sandbox.audit_log)
+    run, result = cluster.validate("--check", gpu_validation_exclusivity=True)
+    assert run.rc == 0, run.stdout[-4000:]
+    assert result["tried"] == NODES and result["missing_rights"] == []
+    assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(cluster: Cluster) -> None:
+    run, result = cluster.validate(gpu_validation_exclusivity=True)
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["nodes"] == {"passed": 3, "busy": 0, "skipped": 0, "failed": 0}
+    assert "Insufficient nvidia.com/gpu" in run.stdout, "the progress tells why a pod waits"
+    assert "one: all GPUs taken: 3 of 3 passed" in run.stdout
+    assert cluster.left() == []
+
+
+def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster) -> None:
+    pods = cluster.client.resource("v1", "Pod")
+    container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}, "tolerations": [{"operator": "Exists"}]}
+    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
+    until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
+    run, result = cluster.validate(gpu_validation_all_gpus="true")
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["nodes"] == {"passed": 2, "busy": 1, "skipped": 0, "failed": 0}
+    (row,) = result["faults"]
+    assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
+    assert cluster.left() == []
+    cluster.client.delete(pods, "job", "default")
+
+
+def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) -> None:
+    """Asked by the module's operation: the playbook would not come to it, because a validation finds that too."""
+    script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")["__gpu_validation_all_gpus_script"]
+    pod = gpu_validation_pod(stack.texts("gpu_validation"), {"script": script})
+    more = parse_pools([POOLS[0] | {"gpu": GPU | {"count": 9}}])
+    outcome = allocation.run(allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock())
+    assert outcome.values["failed_nodes"] == ["gpu-0"]
+    assert "node gpu-0 (pool training): the pod sees 8 distinct GPUs, 9 are expected" in str(outcome.failure)
+    assert cluster.left() == []
