@@ -14,6 +14,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
 
 Obj = c.Mapping[str, t.Any]
 
+#: Reason of a Job that its podFailurePolicy has failed: its message says of which pod and why, which the exit code of a pod that was killed does not.
+_BY_POLICY = "PodFailurePolicy"
+
 #: Without a pod; with one that has no node; with a node, its containers not started; started; ended well; ended badly.
 CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = "created", "pending", "starting", "running", "succeeded", "failed"
 
@@ -46,7 +49,8 @@ def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
     if verdict.ready:
         return dataclasses.replace(place, stage=SUCCEEDED)
     if verdict.failed:
-        return dataclasses.replace(place, stage=FAILED, reason=_failure(status) or verdict.reason)
+        by_policy = verdict.reason.startswith(_BY_POLICY)
+        return dataclasses.replace(place, stage=FAILED, reason=verdict.reason if by_policy else _failure(status) or verdict.reason)
     if not place.node:
         return dataclasses.replace(place, stage=PENDING, reason=told(condition(pod, "PodScheduled"), "no node has taken it yet"))
     stage = RUNNING if _started(status) else STARTING

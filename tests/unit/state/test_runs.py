@@ -45,6 +45,13 @@ def test_why_a_job_failed_is_what_its_pod_says_first(status: Obj, reason: str) -
     assert runs.progress(FAILED, [pod(**status)]).reason == reason
 
 
+def test_a_job_that_its_policy_for_pods_has_failed_says_why_itself() -> None:
+    why = {"reason": "PodFailurePolicy", "message": "Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0"}
+    job = {"status": {"conditions": [{"type": "Failed", "status": "True"} | why]}}
+    for pods in ([], [pod(containerStatuses=[ended(137)])]):
+        assert runs.progress(job, pods).reason == f"PodFailurePolicy: {why['message']}"
+
+
 def test_of_several_pods_the_newest_tells_and_of_its_containers_the_one_that_is_asked_for() -> None:
     old, new = pod("old", containerStatuses=[ended(1)]), pod("new", "2026-01-02T00:00:00Z", containerStatuses=[ended(0), ended(4, "side")])
     seen = runs.progress(COMPLETE, [new, old], "side")
