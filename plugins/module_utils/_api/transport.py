@@ -101,8 +101,9 @@ class Transport:
         attempt = 0
         while True:
             attempt += 1
+            token = self.credentials.token
             reply, failure, error = self._attempt(request)
-            if reply is not None and reply.status == 401 and not refreshed and self._refresh():
+            if reply is not None and reply.status == 401 and not refreshed and self._refresh(token):
                 refreshed = True
                 continue
             if failure is None and reply is not None:
@@ -134,11 +135,12 @@ class Transport:
         refreshed = False
         while True:
             attempt += 1
+            token = self.credentials.token
             response, failure, error = self._open(request, read_timeout)
             if response is not None and response.status == 200:
                 return response
             reply = None if response is None else self._whole(request, response)[0]
-            if reply is not None and reply.status == 401 and not refreshed and self._refresh():
+            if reply is not None and reply.status == 401 and not refreshed and self._refresh(token):
                 refreshed = True
                 continue
             failure = failure or (self._status_failure(reply) if reply is not None else Failure.UNKNOWN)
@@ -225,17 +227,17 @@ class Transport:
             return self.where + request.url
         return self._prefix + request.url
 
-    def _refresh(self) -> bool:
-        """A fresher token after a 401; False where there is none."""
+    def _refresh(self, refused: str) -> bool:
+        """A fresher token than the one that was refused with a 401; False where there is none. Another thread may have found it already."""
         with self._lock:
             if self.credentials.refresh is None:
                 return False
-            fresh = self.credentials.refresh()
-            self._hide(fresh.secrets())
-            changed = fresh.token != self.credentials.token
-            self.credentials = fresh
-            self._headers = self._identity(fresh)
-            return changed
+            if self.credentials.token == refused:
+                fresh = self.credentials.refresh()
+                self._hide(fresh.secrets())
+                self.credentials = fresh
+                self._headers = self._identity(fresh)
+            return self.credentials.token != refused
 
     def _identity(self, credentials: Credentials) -> t.Any:
         headers = self.urllib3.HTTPHeaderDict() if hasattr(self.urllib3, "HTTPHeaderDict") else self.urllib3._collections.HTTPHeaderDict()

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import collections
 import collections.abc as c
+import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, pods, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, Forbidden, HwaccelError, ManyFaults, Unauthorized
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
@@ -161,8 +162,11 @@ def failure(
     """None where the run may go on: no more nodes failed than are borne, of every node something is known, and what serves them all is up."""
     numbers = counts(verdicts)
     if broken is not None:
-        why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {broken}"
-        return HwaccelError(f"gate {gate} lost the cluster", broken.faults[0].where, why, "see that the API server can be reached, and run again")
+        last = broken.faults[0]
+        why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {dataclasses.replace(last, next_step='')}"
+        # What the server itself has answered has a next step of its own.
+        next_step = last.next_step if isinstance(broken, (Forbidden, Unauthorized)) else "see that the API server can be reached"
+        return HwaccelError(f"gate {gate} lost the cluster", last.where, why, f"{next_step}, and run again")
     # Nodes that miss what it does for them have told it already.
     controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in told)]
     if plan.within:

@@ -45,12 +45,18 @@ _SILENCE = 30.0
 
 
 class FaultServer:
-    """share: of the requests that are spoilt; counts: how often each fault has happened."""
+    """share: of the requests that are spoilt; counts: how often each fault has happened.
 
-    def __init__(self, kubeconfig: str, faults: t.Sequence[str], share: float, seed: int) -> None:
+    token: the one that is known, any other is answered with 401; "": all are. before_each: called before each request, one after the other.
+    """
+
+    def __init__(self, kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0) -> None:
         credentials = files.load(kubeconfig)
         self.pool = urllib3.HTTPSConnectionPool(*_address(credentials.host), ssl_context=tls.context(credentials), maxsize=32, retries=False)
         self.counts: collections.Counter[str] = collections.Counter()
+        self.requests = 0
+        self.token = ""
+        self.before_each: t.Callable[[FaultServer], None] = lambda _server: None
         self._faults, self._share, self._random, self._lock = list(faults), share, random.Random(seed), threading.Lock()
         handler = type("Bound", (_Handler,), {"front": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -67,13 +73,23 @@ class FaultServer:
             self.counts[found] += 1
             return found
 
-    def kubeconfig(self, path: pathlib.Path) -> str:
-        """Of a user who talks to this server."""
+    def knows(self, authorization: str) -> bool:
+        """Whether the bearer of this token is let in now."""
+        with self._lock:
+            self.requests += 1
+            self.before_each(self)
+            if self.token and authorization != f"Bearer {self.token}":
+                self.counts["401"] += 1
+                return False
+            return True
+
+    def kubeconfig(self, path: pathlib.Path, **user: str) -> str:
+        """Of somebody who talks to this server. user: how a kubeconfig says who that is."""
         url = f"http://127.0.0.1:{self.server.server_address[1]}"
         name = "spoilt"
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": name, "clusters": [{"name": name, "cluster": {"server": url}}],
-            "users": [{"name": name, "user": {"token": "none"}}], "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "users": [{"name": name, "user": user or {"token": "none"}}], "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         }
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -81,7 +97,7 @@ class FaultServer:
 
 
 @contextlib.contextmanager
-def spoilt(kubeconfig: str, faults: t.Sequence[str], share: float, seed: int) -> t.Iterator[FaultServer]:
+def spoilt(kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0) -> t.Iterator[FaultServer]:
     made = FaultServer(kubeconfig, faults, share, seed)
     thread = threading.Thread(target=made.server.serve_forever, daemon=True)
     thread.start()
@@ -106,6 +122,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not self.front.knows(self.headers.get("Authorization", "")):
+            self._status(401, {})
+            return
         watch = "watch=true" in self.path
         fault = self.front.fault(watch)
         if fault in ("429", "429 later", "500", "503"):

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import collections.abc as c
+import concurrent.futures
 import os
 import pathlib
 import ssl
+import threading
 
 import pytest
 
@@ -18,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
 from ansible_collections.hwaccel.gpu.tests.unit.api.conftest import Pki
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Tunnel, status
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, Tunnel, status
 
 
 @pytest.fixture
@@ -193,3 +195,24 @@ def test_no_proxy_goes_around_it(secure: Fake, pki: Pki) -> None:
 )
 def test_who_needs_no_proxy(host: str, no_proxy: str, expected: bool) -> None:
     assert proxy.bypassed(host, no_proxy) is expected
+
+
+def test_a_rotated_token_is_found_by_every_thread(fake: Fake, tmp_path: pathlib.Path) -> None:
+    """Two requests are under way with the token of before; the one that reads the file first leaves no fresher one to the other."""
+    token, both = tmp_path / "token", threading.Barrier(2)
+    token.write_text("old-token")
+
+    def answer(seen: Seen) -> Answer:
+        if seen.headers["Authorization"] == "Bearer new-token":
+            return Answer(body={})
+        token.write_text("new-token")
+        both.wait(timeout=10)
+        return status(401, "Unauthorized")
+
+    fake.answers = answer
+    user = {"name": "u", "user": {"tokenFile": str(token)}}
+    cluster = {"name": "c", "cluster": {"server": fake.host}}
+    kubeconfig = {"current-context": "x", "clusters": [cluster], "users": [user], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}
+    client = connect({"kubeconfig": kubeconfig})
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert [one.result() for one in [pool.submit(client.server_version) for _thread in range(2)]] == [{}, {}]

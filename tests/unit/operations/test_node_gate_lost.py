@@ -1,0 +1,29 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gate that can see the cluster no more says what is to be done, which is not the same for a lost network and a refused token."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Unauthorized, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, settings
+
+REFUSED = "check that the token has not expired"
+
+
+@pytest.mark.parametrize(("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "see that the API server can be reached")])
+def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Clock, kind: type[ApiError], next_step: str) -> None:
+    def lost(*_args: t.Any) -> t.Any:
+        raise kind("watching pods", "https://cluster:6443", "why", REFUSED)
+
+    cluster = fleet(4, {3}, clock, [lost])
+    cluster.list = lost  # type: ignore[method-assign]
+    failure = str(run(settings(), cluster).failure)
+    assert failure.startswith("gate driver lost the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods")
+    assert failure.endswith(f"Next: {next_step}, and run again")
+    assert failure.count("Next: ") == 1
