@@ -24,6 +24,8 @@ class ActionModule(ActionBase):
         _checked, args = self.validate_argument_spec(argument_spec={"lines": {"type": "list", "elements": "str", "required": True}})
         lines = args["lines"]
         if lines and not self._task.no_log:
+            # What is shown once is of no host in particular.
+            whose = [] if self._task.run_once else [f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:"]
             # In one piece, or hosts that run at the same time would mix their lines.
-            display.display("\n".join([f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:", *lines]))
+            display.display("\n".join([*whose, *lines]))
         return result | {"changed": False, "lines": lines}

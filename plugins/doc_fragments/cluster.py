@@ -78,6 +78,12 @@ options:
     description: Groups to act as, together with O(impersonate_user). Also E(K8S_AUTH_IMPERSONATE_GROUPS), comma separated.
     type: list
     elements: str
+  retry_timeout:
+    description:
+      - Seconds for which a server that cannot be reached, or answers that it is overloaded, is asked again.
+      - Unset, a few seconds for its first answer, so that a wrong address is told soon, and a minute once it has answered.
+      - M(kubernetes.core.k8s) and its siblings do not have this option.
+    type: float
 requirements:
   - python >= 3.11
   - urllib3 >= 2.0

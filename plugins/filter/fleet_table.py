@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import table
+
 DOCUMENTATION = r"""
 name: fleet_table
 version_added: 0.1.0
@@ -48,10 +50,8 @@ def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[s
     """See DOCUMENTATION."""
     rows = [_row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s") for pool in summary.get("pools") or ()]
     # Where nothing was validated there is nothing to tell of it.
-    shown = [_HEADER, *rows] if any(row[_PROOFS] for row in rows) else [(*row[:_PROOFS], *row[_PROOFS + 1:]) for row in (_HEADER, *rows)]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
-    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+    header, *rows = [_HEADER, *rows] if any(row[_PROOFS] for row in rows) else [(*row[:_PROOFS], *row[_PROOFS + 1:]) for row in (_HEADER, *rows)]
+    return table(header, rows)
 
 
 def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:

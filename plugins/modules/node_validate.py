@@ -24,6 +24,7 @@ description:
   - No node is quarantined by this module.
   - With O(state=absent) the proofs are taken off all nodes.
   - In check mode it is told which nodes would run a pod. Each of these is shown to the server in a dry run.
+    A node that lacks its GPUs is then unproven, not failed, as what would bring them has changed nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:

@@ -9,6 +9,7 @@ Runtime: three runs of site on two sandboxes, and four short ones.
 from __future__ import annotations
 
 import pathlib
+import re
 import socket
 import typing as t
 
@@ -82,3 +83,13 @@ def test_one_that_cannot_be_reached_holds_nobody(north: Sandbox, tmp_path: pathl
     assert run.recap["north"]["failures"] == run.recap["north"]["unreachable"] == 0, run.stdout[-6000:]
     assert sum(pool["seen"] for pool in run.summary["north"]["pools"]) == 8
     assert any("127.0.0.1" in message for message in run.failures_of("dark")), run.failures
+    assert any("127.0.0.1" in reason for reason in run.summary["dark"]["stopped"])
+    assert run.summary["north"]["stopped"] == []
+    assert re.search(r"^dark +- +- +- +stopped +\S.*127\.0\.0\.1", run.stdout, re.MULTILINE), run.stdout[-3000:]
+    assert re.search(r"^north +1 +8 +8 +well$", run.stdout, re.MULTILINE), run.stdout[-3000:]
+
+
+def test_stages_that_there_are_not_are_refused(north: Sandbox) -> None:
+    run = site.playbook("preflight", {"north": site.cluster(north.kubeconfig, hwaccel_stages="driver, blockchain")})
+    assert run.rc != 0
+    assert any("blockchain" in message and "device_plugin" in message for message in run.failures), run.stdout

@@ -132,7 +132,7 @@ def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
     summary = first["done"].summary["one"]
     assert summary["failed_nodes"] == []
     (row,) = [row for row in summary["pools"] if row["pool"] == "training"]
-    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices"])
+    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices", "validation"])
 
 
 def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[str, t.Any]) -> None:

@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials as credential_options
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import watch
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.discovery import Discovery
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat, lasting
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Reply, Request, Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Event, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, HwaccelError, NotFound
@@ -32,7 +32,8 @@ def connect(
     options: c.Mapping[str, t.Any], *, check_mode: bool = False, met: bool = False, hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None
 ) -> Client:
     """A client for module options. met: the server has answered an earlier slice. hide: told every secret, before the first request is made."""
-    return Client(Transport(credential_options.resolve(options), met=met, hide=hide), read_only=check_mode)
+    policy = None if options.get("retry_timeout") is None else lasting(options["retry_timeout"])
+    return Client(Transport(credential_options.resolve(options), policy, met=met, hide=hide), read_only=check_mode)
 
 
 class Client:

@@ -44,8 +44,12 @@ class Policy:
     longest_asked: float = 60.0
     #: Seconds after which no further attempt begins.
     patience: float = 90.0
+    #: The same where no attempt was answered at all. Shorter for a server that nobody has met: other clusters of the run wait for its preflight.
+    silence: float = 15.0
 
-    def delay(self, attempt: int, retry_after: float | None, spent: float, jitter: c.Callable[[], float] = random.random) -> float | None:
+    def delay(
+        self, attempt: int, retry_after: float | None, spent: float, jitter: c.Callable[[], float] = random.random, *, answered: bool = True
+    ) -> float | None:
         """Seconds before attempt + 1 (the first attempt is 1), None where there is none."""
         if attempt >= self.attempts:
             return None
@@ -53,11 +57,16 @@ class Policy:
         if retry_after is not None and retry_after > self.longest_asked:
             return None
         wait = own if retry_after is None else max(own, retry_after)
-        return wait if spent + wait <= self.patience else None
+        return wait if spent + wait <= (self.patience if answered else min(self.patience, self.silence)) else None
+
+
+def lasting(seconds: float) -> Policy:
+    """Bounded by time alone."""
+    return Policy(attempts=10**6, patience=seconds, silence=seconds)
 
 
 #: For a server that has answered before: it is being restarted or upgraded, which takes a minute, not misspelt.
-PATIENT = Policy(attempts=16, patience=60.0)
+PATIENT = lasting(60.0)
 
 
 def may_repeat(repeat: Repeat, failure: Failure) -> bool:

@@ -109,7 +109,7 @@ class Transport:
             if failure is None and reply is not None:
                 return dataclasses.replace(reply, blind=blind)
             asked = retry.retry_after(reply.headers.get("Retry-After")) if reply is not None else None
-            delay = self._policies[self._met].delay(attempt, asked, time.monotonic() - started)
+            delay = self._policies[self._met].delay(attempt, asked, time.monotonic() - started, answered=reply is not None)
             if failure is None or not retry.may_repeat(request.repeat, failure) or delay is None:
                 if reply is not None:
                     return dataclasses.replace(reply, blind=blind)

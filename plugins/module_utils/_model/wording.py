@@ -12,3 +12,11 @@ def some(names: c.Iterable[str], most: int = 3) -> str:
     """The first names in order, and how many more there are: "gpu-1, gpu-2, gpu-3 and 9 more"."""
     listed = sorted(names)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def table(header: c.Sequence[str], rows: c.Iterable[c.Sequence[str]]) -> list[str]:
+    """Lines of a table for a terminal: the header, a rule below it and the rows, each column as wide as its widest cell."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    lines.insert(1, ["-" * width for width in widths])
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -16,7 +16,8 @@ PROXY_HEADERS_SPEC: dict[str, t.Any] = {
     "user_agent": {"type": "str"},
 }
 
-#: How to reach the cluster: names and aliases of kubernetes.core, so that one `module_defaults` serves both.
+#: How to reach the cluster: names and aliases of kubernetes.core, so that one `module_defaults` serves both
+#: (`retry_timeout` is ours alone).
 CLUSTER_SPEC: dict[str, t.Any] = {
     "kubeconfig": {"type": "raw"},
     "context": {"type": "str"},
@@ -33,6 +34,7 @@ CLUSTER_SPEC: dict[str, t.Any] = {
     "proxy_headers": {"type": "dict", "options": PROXY_HEADERS_SPEC},
     "impersonate_user": {"type": "str"},
     "impersonate_groups": {"type": "list", "elements": "str"},
+    "retry_timeout": {"type": "float"},
 }
 
 #: Set by the shared action plugin, not by users: a long wait is run in slices so that progress can be shown.

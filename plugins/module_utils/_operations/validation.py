@@ -79,13 +79,17 @@ class Validation:
         self._packed: str = resume.get("fleet", "")
         self._assigner = Assigner(settings.pools)
 
-    def choose(self) -> None:
-        """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap."""
+    def choose(self, *, check_mode: bool) -> None:
+        """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap.
+
+        In check mode a node without its GPUs has not failed: the stages that would bring them have changed nothing.
+        """
         self._fleet.read_nodes(self.client)
         targets, links = self._targets(), Chain(self.client, self._fleet, self.settings.gate)
         suspect = [name for name in targets if self._fleet.nodes[name].quarantined or not links.offers(name)]
+        broken = UNPROVEN if check_mode else FAILED
         for name, row in links.broken(suspect).items():
-            self.findings[name] = Finding(FAILED, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
+            self.findings[name] = Finding(broken, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
         for name in targets:
             node = self._fleet.nodes[name]
             if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
@@ -155,7 +159,7 @@ def run(
     marks.limit_of(settings.max_failed, 0)
     one = Validation(settings, client, clock, resume or {})
     if not resume:
-        one.choose()
+        one.choose(check_mode=check_mode)
     outcome = one.go_on(check_mode=check_mode)
     if outcome.pending is not None:
         return Outcome(changed=True, pending=one.pack(outcome.pending), progress=outcome.progress)

@@ -41,7 +41,10 @@ Clusters = dict[str, dict[str, t.Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """tasks: one row per task and host with host, name, action, outcome and result. recap: counts by host. summary: hwaccel_summary."""
+    """tasks: one row per task and host with host, name, action, outcome and result, its seconds, and after how many of the run it had ended.
+
+    recap: counts by host. summary: hwaccel_summary.
+    """
 
     rc: int
     stdout: str

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, status
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", True)
 NODES = Resource("", "v1", "Node", "nodes", False)
@@ -69,6 +70,24 @@ def test_a_server_that_an_earlier_slice_has_met_is_given_a_minute(fake: Fake, sl
     client = Client(Transport(Credentials(fake.host), met=True, sleep=sleeps.append))
     assert client.get(MAPS, "a", "n")["kind"] == "ConfigMap"
     assert len(fake.seen) == 10
+
+
+@pytest.mark.parametrize(("met", "attempts"), [(False, 2), (True, 6)], ids=["never met", "met before"])
+def test_one_that_says_nothing_is_given_up_soon_where_nobody_has_met_it(
+    fake: Fake, sleeps: list[float], monkeypatch: pytest.MonkeyPatch, met: bool, attempts: int
+) -> None:
+    """The preflight of all other clusters waits for it."""
+    now, spent = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now() + spent[0])
+
+    def say_nothing(_seen: Seen) -> Answer:
+        spent[0] += 10
+        return Answer(0)
+
+    fake.answers = say_nothing
+    with pytest.raises(e.Unreachable):
+        Client(Transport(Credentials(fake.host), met=met, sleep=sleeps.append)).get(MAPS, "a", "n")
+    assert len(fake.seen) == attempts
 
 
 @pytest.fixture

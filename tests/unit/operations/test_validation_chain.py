@@ -40,6 +40,13 @@ def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(
     assert cluster.read == ["Node", "DaemonSet", f"Pod {namespace}"]
 
 
+def test_in_check_mode_what_a_stage_would_have_mended_has_not_failed() -> None:
+    outcome = go(Cluster(LACKING, pods=deployed(*CRASHED)), check_mode=True)
+    assert outcome.failure is None
+    assert (outcome.values["failed_nodes"], outcome.values["nodes"]) == ([], {"passed": 0, "unproven": 1, "failed": 0})
+    assert (fault(outcome)["state"], fault(outcome)["link"]) == ("unproven", "driver")
+
+
 def test_where_nothing_lacks_no_pod_is_read() -> None:
     cluster = Cluster(node("a"), pods=deployed(*stack("a")))
     assert go(cluster).failure is None

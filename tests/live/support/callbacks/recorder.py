@@ -34,6 +34,7 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self.tasks: list[dict[str, t.Any]] = []
         self._started: dict[tuple[str, str], float] = {}
+        self._began = time.monotonic()
 
     def v2_runner_on_start(self, host: t.Any, task: t.Any) -> None:
         self._started.setdefault((host.get_name(), task._uuid), time.monotonic())
@@ -48,6 +49,7 @@ class CallbackModule(CallbackBase):
             "host": host.get_name(), "name": task.get_name(), "action": task.resolved_action or task.action, "outcome": "ignored" if ignored else outcome,
             "result": values,
             "seconds": round(time.monotonic() - self._started.get((host.get_name(), task._uuid), time.monotonic()), 2),
+            "ended": round(time.monotonic() - self._began, 2),
         })
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
