@@ -33,6 +33,14 @@ options:
       - Manifest of the pod. The module adds the node to it, and one GPU of the node to its first container.
       - Needed with O(state=present).
     type: dict
+  integrated_definition:
+    description:
+      - Manifest of the pod for nodes whose GPU is integrated (Jetson), by architecture C(arm64) and the label C(hwaccel.gpu/integrated), NFD's label of the
+        processor or the kernel's name. Programs that were built for other boards of this architecture do not run there.
+      - Where its log has the words of NVIDIA's sample C(deviceQuery), they are judged in place of nvidia-smi's. It must end with C(Result = PASS), and name
+        an integrated GPU with the product and memory that the pool declares.
+      - Without it, O(definition) runs there too.
+    type: dict
   state:
     description: Whether nodes are validated, or their proofs forgotten.
     type: str
@@ -210,6 +218,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import val
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "definition": {"type": "dict"},
+    "integrated_definition": {"type": "dict"},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
     "plugin_configs": {"type": "dict", "default": {}},
@@ -233,7 +242,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     settings = validation.Settings(
         params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]),
         {name: parse_plugin_config(config) for name, config in params["plugin_configs"].items()},
-        params["always"], params["max_failed"], params["sample"], options,
+        params["always"], params["max_failed"], params["sample"], options, params["integrated_definition"],
     )
     clock = Clock(deadline=context.deadline)
     return validation.run(settings, context.client(), clock, check_mode=context.check_mode, resume=context.resume)

@@ -12,7 +12,7 @@ import dataclasses
 import json
 import re
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
@@ -84,12 +84,22 @@ def seen(log: str) -> list[Gpu]:
     return [Gpu(match["name"], int(match["memory"] or 0), match["driver"], match["ecc"].strip(), match["mig"].strip()) for match in _SMI.finditer(log)]
 
 
+def identity(log: str) -> tuple[str, str]:
+    """Product and driver of the first GPU, "" where nobody has told them. Of an integrated one the newest CUDA that its driver knows tells the driver."""
+    if gpus := seen(log):
+        return gpus[0].name, gpus[0].driver
+    devices = device_query.seen(log)
+    return (devices[0].name, f"CUDA {devices[0].cuda}") if devices else ("", "")
+
+
 def deviations(log: str, node: NodeFacts, pool: Pool) -> list[Deviation]:
     """What the log shows otherwise than the fleet says it is; nothing where the pod has computed on what was expected."""
     found = [] if COMPUTED.search(log) else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
     gpus = seen(log)
-    if not gpus and not node.tegra:
-        # Integrated GPUs have no nvidia-smi before JetPack 6.
+    if node.tegra:
+        # Integrated GPUs have no nvidia-smi before JetPack 6; whether deviceQuery is asked instead, the pod decides.
+        found += [Deviation(text) for text in device_query.deviations(log, pool)] if device_query.asked(log) else []
+    elif not gpus:
         found.append(Deviation("nvidia-smi has named no GPU in the pod", "see the pod's log"))
     for gpu in gpus:
         found += _of_gpu(gpu, node, pool)

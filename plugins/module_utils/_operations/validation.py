@@ -13,7 +13,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, rights, runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names, proofs, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, names, proofs, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -36,7 +36,7 @@ _THREADS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Options of the module, under its names. definition: the Pod; node, name and GPU are filled in for each run."""
+    """Options of the module, under its names. definition, integrated_definition: the Pods; node, name and GPU are filled in for each run."""
 
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
@@ -46,11 +46,16 @@ class Settings:
     max_failed: str = "0"
     sample: int = 20
     options: RunOptions = dataclasses.field(default_factory=RunOptions)
+    integrated_definition: c.Mapping[str, t.Any] | None = None
 
-    @property
-    def image(self) -> str:
-        """What the pod runs, for a proof to name."""
-        containers = (self.definition.get("spec") or {}).get("containers") or [{}]
+    def asks_cuda(self, node: NodeFacts) -> bool:
+        """Whether its GPU is integrated and asked by a pod of its own."""
+        return bool(self.integrated_definition) and device_query.needed(node)
+
+    def image(self, node: NodeFacts) -> str:
+        """What the pod of this node runs, for a proof to name."""
+        definition = (self.integrated_definition if self.asks_cuda(node) else None) or self.definition
+        containers = (definition.get("spec") or {}).get("containers") or [{}]
         return str(containers[0].get("image") or "")
 
     @property
@@ -74,6 +79,8 @@ class Validation:
         self.findings = {name: report.finding_of(row) for name, row in resume.get("findings", {}).items()}
         #: The resource that its pod asks for, by the name of each node that runs one.
         self.wanted: dict[str, str] = resume.get("wanted", {})
+        #: Names of those whose GPU is integrated.
+        self.integrated: list[str] = resume.get("integrated", [])
         self._run: dict[str, t.Any] | None = resume.get("run")
         self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "", settings.renamed)
         self._packed: str = resume.get("fleet", "")
@@ -95,19 +102,22 @@ class Validation:
             if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
                 offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
                 self.wanted[name] = next(offered, resources.WHOLE)
+                self.integrated += [name] if self.settings.asks_cuda(node) else []
 
     def go_on(self, *, check_mode: bool) -> Outcome:
         """Runs the pods, and writes down what they prove as soon as they have ended."""
         if not self.wanted:
             return Outcome()
-        workloads = [_workload(name, resource, self.settings) for name, resource in self.wanted.items()]
+        usual, integrated = self.settings.definition, self.settings.integrated_definition or {}
+        workloads = [_workload(name, resource, integrated if name in self.integrated else usual) for name, resource in self.wanted.items()]
         options = dataclasses.replace(self.settings.options, fail_on=frozenset())
         return runs.run(self.client, workloads, options, self.clock, check_mode=check_mode, resume=self._run, ended=self._ended)
 
     def pack(self, run: dict[str, t.Any]) -> dict[str, t.Any]:
         """For the next slice. run: what `go_on` has left to do."""
         findings = {name: dataclasses.asdict(found) for name, found in self.findings.items()}
-        return {"began": self.began, "wanted": self.wanted, "fleet": self._packed or self._fleet.pack(), "findings": findings, "run": run}
+        chosen = {"wanted": self.wanted, "integrated": self.integrated}
+        return {"began": self.began, **chosen, "fleet": self._packed or self._fleet.pack(), "findings": findings, "run": run}
 
     def report(self) -> report.Report:
         if self._packed:
@@ -145,7 +155,7 @@ class Validation:
             found = _found(row, facts, pool)
             if found.state == UNPROVEN:
                 return None
-            subject = proofs.subject(facts, pool, self.settings.image)
+            subject = proofs.subject(facts, pool, self.settings.image(facts))
             return _annotated(node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
 
         marks.rewrite(self.client, fleet.NODE, row["name"], judged)
@@ -186,7 +196,7 @@ def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
         why = f"it is quarantined at gate {marks.gate_of(node) or 'unknown'}"
         return Finding(FAILED, chain.SCHEDULABLE, why, f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended")
     kept = proofs.parse(node.proof)
-    valid = kept.subject == proofs.subject(node, pool, settings.image)
+    valid = kept.subject == proofs.subject(node, pool, settings.image(node))
     if node.unschedulable:
         return Finding(PASSED if valid else UNPROVEN, chain.SCHEDULABLE, f"it is cordoned; {_last(kept)}", "uncordon it, and validate again", proof=kept)
     return Finding(PASSED, chain.SCHEDULABLE, _last(kept), proof=kept) if valid and not settings.always else None
@@ -196,9 +206,8 @@ def _last(proof: Proof) -> str:
     return f"last proof of {proof.at}" if proof.at else "never proven"
 
 
-def _workload(name: str, resource: str, settings: Settings) -> Workload:
+def _workload(name: str, resource: str, definition: c.Mapping[str, t.Any]) -> Workload:
     """Nothing of the definition is copied that does not change: each slice makes these again, for a whole fleet."""
-    definition = settings.definition
     spec = definition.get("spec") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
@@ -216,13 +225,13 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
     if row["state"] == runs.UNSCHEDULABLE:
         return Finding(FAILED, chain.SCHEDULABLE, row["reason"], "let the pod tolerate the node's taints, or take the taint away", row["pod"])
     if row["state"] != runs.SUCCEEDED:
-        return Finding(FAILED, chain.CUDA, row["reason"], "see the pod's log, and the validator's on this node", row["pod"], report.tail(log))
+        why = "; ".join(part for part in (row["reason"], device_query.error(log)) if part)
+        return Finding(FAILED, chain.CUDA, why, "see the pod's log, and the validator's on this node", row["pod"], report.tail(log))
     if wrong := proofs.deviations(log, node, pool):
         next_steps = dict.fromkeys(one.next_step for one in wrong)
         return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], report.tail(log))
-    gpu = next(iter(proofs.seen(log)), None)
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    proof = Proof("", at, gpu.name if gpu else "", gpu.driver if gpu else "")
+    proof = Proof("", at, *proofs.identity(log))
     return Finding(PASSED, chain.SCHEDULABLE, f"proven {at}", pod=row["pod"], proof=proof)
 
 

@@ -112,7 +112,7 @@ def test_between_slices_goes_what_is_still_needed() -> None:
     cluster.takes = 15.0
     first, second, *_rest = (outcome.pending for outcome in slices(cluster))
     assert first is not None and second is not None
-    assert set(first) == {"began", "wanted", "fleet", "findings", "run"}
+    assert set(first) == {"began", "wanted", "integrated", "fleet", "findings", "run"}
     assert first["wanted"] == {"a": "nvidia.com/gpu", "b": "nvidia.com/gpu"}
     assert set(first["findings"]) == {"c"} and set(first["run"]["active"]) == {"a"}
     assert second["findings"]["a"]["state"] == "passed"

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What NVIDIA's sample deviceQuery says of integrated GPUs, which nvidia-smi tells little or nothing of. Pure.
+
+Its words are those of NVIDIA/cuda-samples (c94ff366), Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+
+_HEAD = re.compile(r"^ ?CUDA Device Query \(Runtime API\)", re.MULTILINE)
+#: What it ends with where CUDA has named its devices.
+PASSED = re.compile(r"^Result = PASS\s*$", re.MULTILINE)
+_ERROR = re.compile(r"^cudaGetDeviceCount returned (?P<code>\d+)\n-> (?P<text>.*)$", re.MULTILINE)
+_DEVICE = re.compile(r"^Device \d+: \"(.*)\"\s*$", re.MULTILINE)
+_CUDA = re.compile(r"^\s*CUDA Driver Version / Runtime Version\s+(?P<driver>[\d.]+) / (?P<runtime>[\d.]+)\s*$", re.MULTILINE)
+_MEMORY = re.compile(r"^\s*Total amount of global memory:\s+(?P<mib>\d+) MBytes", re.MULTILINE)
+_INTEGRATED = re.compile(r"^\s*Integrated GPU sharing Host Memory:\s+Yes\s*$", re.MULTILINE)
+#: Of the memory that it shares, the kernel and firmware keep some: a board sold with 64 GB has 62841 MBytes.
+_MEMORY_TOLERANCE = 0.15
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """cuda: the newest CUDA version that the driver knows; memory in MiB, 0 where it was not told."""
+
+    name: str
+    cuda: str = ""
+    memory_mib: int = 0
+    integrated: bool = False
+
+
+def needed(node: NodeFacts) -> bool:
+    """Whether a node's GPU is integrated, so that it has to be asked by programs that were built for such boards."""
+    return node.tegra and node.architecture == "arm64"
+
+
+def asked(log: str) -> bool:
+    """Whether it has run at all."""
+    return bool(_HEAD.search(log))
+
+
+def seen(log: str) -> list[Device]:
+    """The devices, in order."""
+    _before, *parts = _DEVICE.split(log)
+    return [_device(name, text) for name, text in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def error(log: str) -> str:
+    """CUDA's own words where it named no device, else ""."""
+    match = _ERROR.search(log)
+    return f"CUDA error {match['code']}: {match['text'].strip()}" if match else ""
+
+
+def deviations(log: str, pool: Pool) -> list[str]:
+    """What it says otherwise than that the pod has the integrated GPU that the pool declares; nothing where it is so."""
+    if why := error(log):
+        return [f"deviceQuery has found no GPU: {why}"]
+    devices = seen(log)
+    found = [] if PASSED.search(log) else ["its log has no line 'Result = PASS'"]
+    if not devices:
+        return [*found, "deviceQuery has named no GPU"]
+    found += [f"the pod sees {device.name}, which is no integrated GPU" for device in devices if not device.integrated]
+    if pool.gpu is None:
+        return found
+    device = devices[0]
+    if pool.gpu.product and _plain(pool.gpu.product) != _plain(device.name):
+        found.append(f"the pod sees a {device.name}, {pool.gpu.product} is expected")
+    wanted = pool.gpu.memory_mib
+    if wanted and device.memory_mib and abs(device.memory_mib - wanted) > wanted * _MEMORY_TOLERANCE:
+        found.append(f"the pod sees {device.memory_mib} MiB of memory, {wanted} MiB are expected")
+    return found
+
+
+def _device(name: str, text: str) -> Device:
+    cuda, memory = _CUDA.search(text), _MEMORY.search(text)
+    return Device(name, cuda["driver"] if cuda else "", int(memory["mib"]) if memory else 0, bool(_INTEGRATED.search(text)))
+
+
+def _plain(product: str) -> str:
+    return re.sub(r"[\s_-]+", " ", product).strip().casefold()

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validation of nodes whose GPU is part of the processor: another pod, and another program that tells what it is."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD, NO_DRIVER
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import LOG, POD, Cluster, fault, go, node, node_of
+
+Obj = dict[str, t.Any]
+
+JETSON_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "j"}, "spec": {"containers": [{"name": "cuda", "image": "jetson:1"}]}}
+POOLS = parse_pools([{"name": "edge", "selector": "pool=edge", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}}])
+COMPUTED = GOOD + "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+
+
+def jetson(name: str, architecture: str = "arm64") -> Obj:
+    made = s.node(name, labels={"pool": "edge", names.INTEGRATED_LABEL: "true"}, allocatable=1, gpus=1, kernel="5.15.148-tegra")
+    made["status"]["nodeInfo"]["architecture"] = architecture
+    return made
+
+
+def cluster(*nodes: Obj, log: str = COMPUTED) -> Cluster:
+    made = Cluster(*nodes)
+    made.printed = {item["metadata"]["name"]: log for item in nodes}
+    return made
+
+
+def images(made: Cluster) -> dict[str, str]:
+    return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in made.ran}
+
+
+def test_it_runs_a_pod_of_its_own_and_is_proven_by_what_cuda_says() -> None:
+    made = cluster(jetson("orin"), node("big"))
+    made.printed["big"] = LOG
+    outcome = go(made, pools=POOLS, integrated_definition=JETSON_POD)
+    assert outcome.failure is None, outcome.failure
+    assert images(made) == {"orin": "jetson:1", "big": "sample:1"}
+    assert (made.proof("orin")["gpu"], made.proof("orin")["driver"]) == ("Orin", "CUDA 11.4")
+    assert (made.proof("big")["gpu"], made.proof("big")["driver"]) == ("NVIDIA H100 80GB HBM3", "580.178.04")
+    assert go(made, pools=POOLS, integrated_definition=JETSON_POD).values["validated"] == []
+
+
+def test_another_image_for_it_makes_its_proof_invalid_and_no_others() -> None:
+    made = cluster(jetson("orin"), node("big"))
+    made.printed["big"] = LOG
+    go(made, pools=POOLS, integrated_definition=JETSON_POD)
+    other = JETSON_POD | {"spec": {"containers": [{"name": "cuda", "image": "jetson:2"}]}}
+    assert go(made, pools=POOLS, integrated_definition=other).values["validated"] == ["orin"]
+
+
+def test_of_another_architecture_or_without_such_a_pod_the_usual_one_runs() -> None:
+    made = cluster(jetson("odd", "amd64"), log=LOG.replace("NVIDIA H100 80GB HBM3, 81559", "Orin, 16000"))
+    assert go(made, pools=POOLS, integrated_definition=JETSON_POD).failure is None
+    assert images(made) == {"odd": "sample:1"}
+    made = cluster(jetson("orin"), log="Test PASSED\n")
+    assert go(made, pools=POOLS).failure is None, "nvidia-smi need not be there"
+
+
+def test_what_cuda_says_is_judged() -> None:
+    for log, told in (
+        (GOOD, "no kernel has computed"), (COMPUTED.replace('"Orin"', '"NVIDIA Tegra X1"'), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
+        (COMPUTED.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
+    ):
+        outcome = go(cluster(jetson("orin"), log=log), pools=POOLS, integrated_definition=JETSON_POD)
+        assert told in fault(outcome)["reason"] and outcome.failure is not None
+
+
+class Broken(Cluster):
+    """Every Job fails."""
+
+    def _status(self, job: Obj) -> Obj:
+        return {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+
+
+def test_a_pod_that_ends_badly_tells_the_error_of_cuda() -> None:
+    made = Broken(jetson("orin"))
+    made.printed = {"orin": NO_DRIVER}
+    reason = fault(go(made, pools=POOLS, integrated_definition=JETSON_POD))["reason"]
+    assert reason.endswith("; CUDA error 35: CUDA driver version is insufficient for CUDA runtime version")
+
+
+def test_the_pods_are_the_same_in_the_slices_that_follow() -> None:
+    made = cluster(jetson("orin"), jetson("xavier"))
+    settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=1), integrated_definition=JETSON_POD)
+    outcome = validation.run(settings, made, made.clock(0.1))
+    while outcome.pending is not None:
+        outcome = validation.run(settings, made, made.clock(0.1), resume=json.loads(json.dumps(outcome.pending)))
+    assert images(made) == {"orin": "jetson:1", "xavier": "jetson:1"}
