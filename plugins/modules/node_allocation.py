@@ -16,10 +16,10 @@ description:
     C(Insufficient <resource>), and it must run once the first one has ended. So no GPU is given out twice, none is lost, and each comes back.
   - The pods run as Jobs, as those of M(hwaccel.gpu.workload_run). A killed run leaves Jobs that the cluster ends and removes by itself.
   - The log of the pod is judged. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and what NVIDIA's sample
-    C(vectorAdd) prints, and at its end C(all devices were asked). After it the pod has to stay for as many seconds as its environment variable
+    C(vectorAdd) prints, and when it has done so C(all devices were asked). After it the pod has to stay for as many seconds as its environment variable
     E(HOLD_SECONDS) says, which this module sets.
   - Nodes with GPU pods of others are V(busy), which is no failure. Neither is V(skipped), which is what nodes are that are not Ready, quarantined, cordoned or
-    without GPUs, whose GPUs are shared by several pods, or integrated.
+    without GPUs, or whose GPUs are shared by several pods.
   - Users find no GPU on a node while it is tried, which takes seconds.
   - In check mode it is told which nodes would run pods. Each of these is shown to the server in a dry run.
 author:
@@ -29,6 +29,12 @@ options:
     description: Manifest of the pod. The module adds the node to it, and to its first container GPUs and E(HOLD_SECONDS).
     type: dict
     required: true
+  integrated_definition:
+    description:
+      - Manifest of the pod for nodes whose GPU is integrated (Jetson), as in M(hwaccel.gpu.node_validate). In place of nvidia-smi's lines its log must have
+        those of NVIDIA's sample C(deviceQuery).
+      - Without it these nodes are skipped.
+    type: dict
   exclusivity:
     description: Whether one more pod has to wait.
     type: bool
@@ -168,6 +174,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import all
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "definition": {"type": "dict", "required": True},
+    "integrated_definition": {"type": "dict"},
     "exclusivity": {"type": "bool", "default": False},
     "pools": {"type": "list", "elements": "dict", "default": []},
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
@@ -185,7 +192,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
     settings = allocation.Settings(
         params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), exclusivity=params["exclusivity"],
-        max_failed=params["max_failed"], sample=params["sample"], options=options,
+        max_failed=params["max_failed"], sample=params["sample"], options=options, integrated_definition=params["integrated_definition"],
     )
     return allocation.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
 

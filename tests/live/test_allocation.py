@@ -8,6 +8,7 @@ Runtime: one run of site, three of validate.
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import pytest
@@ -16,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
@@ -27,10 +29,19 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
-    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}],
+    "pools": [
+        {"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU},
+        {
+            "name": "jetson", "count": 1, "labels": {"pool": "jetson"}, "architecture": "arm64", "kernel": "5.15.148-tegra", "host_driver": "540.4.0",
+            "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388},
+        },
+    ],
 }
-POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
-NODES = ["gpu-0", "gpu-1", "gpu-2"]
+POOLS = [
+    {"name": "training", "selector": "pool=gpu", "gpu": GPU},
+    {"name": "edge", "selector": "pool=jetson", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}, "driver": {"provider": "host"}},
+]
+NODES = ["gpu-0", "gpu-1", "gpu-2", "jetson-0"]
 
 
 class Cluster:
@@ -72,9 +83,12 @@ def test_check_mode_tells_who_would_be_tried_and_makes_nothing(cluster: Cluster)
 def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(cluster: Cluster) -> None:
     run, result = cluster.validate(gpu_validation_exclusivity=True)
     assert run.rc == 0, run.stdout[-6000:]
-    assert result["nodes"] == {"passed": 3, "busy": 0, "skipped": 0, "failed": 0}
+    assert result["nodes"] == {"passed": 4, "busy": 0, "skipped": 0, "failed": 0}
+    node = cluster.client.get(cluster.client.resource("v1", "Node"), "jetson-0")
+    proof = json.loads(node["metadata"]["annotations"][names.PROOF])
+    assert (proof["gpu"], proof["driver"]) == ("Orin", "CUDA 12.6")
     assert "Insufficient nvidia.com/gpu" in run.stdout, "the progress tells why a pod waits"
-    assert "one: all GPUs taken: 3 of 3 passed" in run.stdout
+    assert "one: all GPUs taken: 4 of 4 passed" in run.stdout
     assert cluster.left() == []
 
 
@@ -86,7 +100,7 @@ def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster
     until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
     run, result = cluster.validate(gpu_validation_all_gpus="true")
     assert run.rc == 0, run.stdout[-6000:]
-    assert result["nodes"] == {"passed": 2, "busy": 1, "skipped": 0, "failed": 0}
+    assert result["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
     (row,) = result["faults"]
     assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
     assert cluster.left() == []
@@ -97,7 +111,7 @@ def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) ->
     """Asked by the module's operation: the playbook would not come to it, because a validation finds that too."""
     script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")["__gpu_validation_all_gpus_script"]
     pod = gpu_validation_pod(stack.texts("gpu_validation"), {"script": script})
-    more = parse_pools([POOLS[0] | {"gpu": GPU | {"count": 9}}])
+    more = parse_pools([POOLS[0] | {"gpu": GPU | {"count": 9}}, POOLS[1]])
     outcome = allocation.run(allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock())
     assert outcome.values["failed_nodes"] == ["gpu-0"]
     assert "node gpu-0 (pool training): the pod sees 8 distinct GPUs, 9 are expected" in str(outcome.failure)

@@ -13,7 +13,7 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import COMPUTED
@@ -28,10 +28,14 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """request: {resource: count}, all that a node offers. devices: how many distinct ones a pod that gets them has to see."""
+    """request: {resource: count}, all that a node offers. devices: how many distinct ones a pod that gets them has to see.
+
+    integrated: its GPU is part of the processor, which deviceQuery tells and not nvidia-smi.
+    """
 
     request: dict[str, int]
     devices: int
+    integrated: bool = False
 
     @property
     def one_more(self) -> dict[str, int]:
@@ -70,8 +74,11 @@ def listed(log: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def deviations(log: str, wanted: int) -> list[str]:
-    """Why the pod has not computed on `wanted` distinct devices; nothing where it has."""
+def deviations(log: str, wanted: int, *, integrated: bool = False) -> list[str]:
+    """Why the pod has not computed on `wanted` distinct devices, or on the integrated one; nothing where it has."""
+    if integrated:
+        # Which GPU it is, a validation compares with what the pool declares.
+        return device_query.deviations(log, Pool("")) + ([] if COMPUTED.search(log) else ["no kernel has computed on it"])
     seen = listed(log)
     if not seen:
         return ["nvidia-smi -L has named no GPU in the pod"]

@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import contest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Contest, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
@@ -33,11 +33,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_
 _POD = Resource("", "v1", "Pod", "pods", True)
 #: How long the pod that takes all stays: the run ends it, or else its Job's deadline.
 HOLD = "HOLD_SECONDS"
+#: A pod that was preempted, evicted or drained is gone soon; its Job stays and tells it by this rule.
+_TELL_DISRUPTION = {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Options of the module, under its names. definition: the Pod; node, GPUs and how long it stays are filled in for each run."""
+    """Options of the module, under its names. definition, integrated_definition: the Pods; node, GPUs and how long it stays are filled in for each run."""
 
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
@@ -46,6 +48,7 @@ class Settings:
     max_failed: str = "0"
     sample: int = 20
     options: RunOptions = dataclasses.field(default_factory=RunOptions)
+    integrated_definition: c.Mapping[str, t.Any] | None = None
 
 
 def run(
@@ -88,7 +91,7 @@ def _plan(client: Client, settings: Settings) -> Plan:
         if facts.name in settings.exclude or pool.driver.provider == "none" or not is_candidate(facts, pool):
             continue
         found.pools[facts.name] = pool.name
-        if (why := _unfit(facts)) is not None:
+        if (why := _unfit(facts, settings)) is not None:
             found.findings[facts.name] = why
         else:
             nodes[facts.name], pools[facts.name] = facts, pool
@@ -97,11 +100,11 @@ def _plan(client: Client, settings: Settings) -> Plan:
         if name in held:
             found.findings[name] = Finding(BUSY, f"pods hold GPUs there: {some(held[name])}", "try again when they have ended")
         else:
-            found.asked[name] = Ask(allocations.request(node), allocations.devices(node, pools[name]))
+            found.asked[name] = Ask(allocations.request(node), allocations.devices(node, pools[name]), device_query.needed(node))
     return found
 
 
-def _unfit(node: NodeFacts) -> Finding | None:
+def _unfit(node: NodeFacts, settings: Settings) -> Finding | None:
     """Why no pod could take all of its GPUs now; that of a node which should have some and offers none is for the gates to tell."""
     if not node.ready or node.quarantined or not allocations.request(node):
         return Finding(SKIPPED, "it is not Ready, quarantined, or offers no GPU", "see what hwaccel.gpu.validate says of it")
@@ -109,8 +112,8 @@ def _unfit(node: NodeFacts) -> Finding | None:
         return Finding(SKIPPED, "it is cordoned", "uncordon it, and try again")
     if node.gpu.replicas > 1:
         return Finding(SKIPPED, f"each of its GPUs is shared by up to {node.gpu.replicas} pods", "nothing: shared GPUs are nobody's alone")
-    if node.tegra:
-        return Finding(SKIPPED, "its GPU is integrated: nvidia-smi does not list it", "nothing: it has one GPU, on which hwaccel.gpu.validate computes")
+    if device_query.needed(node) and not settings.integrated_definition:
+        return Finding(SKIPPED, "its GPU is integrated: nvidia-smi does not list it", "give integrated_definition, a pod with deviceQuery for it")
     return None
 
 
@@ -134,20 +137,26 @@ def _play(
     if settings.exclusivity:
         pairs = [_contest(name, ask, settings) for name, ask in plan.asked.items()]
         return contests.run(client, pairs, options, clock, check_mode=check_mode, resume=resume)
-    workloads = [_workload(name, name, ask.request, 0, settings) for name, ask in plan.asked.items()]
+    workloads = [_workload(name, name, ask.request, 0, _definition(ask, settings)) for name, ask in plan.asked.items()]
     outcome = runs.run(client, workloads, options, clock, check_mode=check_mode, resume=resume)
     return outcome, [Result(row, None, "", False) for row in outcome.values.get("workloads", ())]
 
 
+def _definition(ask: Ask, settings: Settings) -> c.Mapping[str, t.Any]:
+    return (settings.integrated_definition if ask.integrated else None) or settings.definition
+
+
 def _contest(node: str, ask: Ask, settings: Settings) -> Contest:
-    first = _workload(node, node, ask.request, int(settings.options.longest), settings)
-    second = _workload(f"{node} (one more)", node, ask.one_more, 0, settings)
+    definition = _definition(ask, settings)
+    first = _workload(node, node, ask.request, int(settings.options.longest), definition)
+    second = _workload(f"{node} (one more)", node, ask.one_more, 0, definition)
     return Contest(first, second, allocations.ALL_ASKED, allocations.insufficient(ask.one_more))
 
 
-def _workload(name: str, node: str, wanted: c.Mapping[str, int], hold: int, settings: Settings) -> Workload:
-    pod = copy.deepcopy(dict(settings.definition))
-    spec = pod.setdefault("spec", {})
+def _workload(name: str, node: str, wanted: c.Mapping[str, int], hold: int, definition: c.Mapping[str, t.Any]) -> Workload:
+    """A Job, so that it says whether its pod had to make room for another."""
+    pod = copy.deepcopy(dict(definition))
+    spec = {"restartPolicy": "Never"} | (pod.get("spec") or {})
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     spec["affinity"] = (spec.get("affinity") or {}) | affinity
@@ -155,7 +164,10 @@ def _workload(name: str, node: str, wanted: c.Mapping[str, int], hold: int, sett
         limits = (container.get("resources") or {}).get("limits") or {}
         container["resources"] = (container.get("resources") or {}) | {"limits": limits | dict(wanted)}
         container["env"] = [*(container.get("env") or ()), {"name": HOLD, "value": str(hold)}]
-    return Workload(name, pod)
+    metadata = pod.get("metadata") or {}
+    kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    job_spec = {"backoffLimit": 0, "podFailurePolicy": _TELL_DISRUPTION, "template": {"metadata": kept, "spec": spec}}
+    return Workload(name, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job_spec})
 
 
 def _nothing() -> dict[str, t.Any]:

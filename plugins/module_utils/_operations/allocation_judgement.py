@@ -10,13 +10,15 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED, UNSCHEDULABLE
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import BUSY, FAILED, PASSED, Finding
 
 Row = c.Mapping[str, t.Any]
 
+#: Condition of a pod that was preempted, evicted or drained, as the message of its Job has it (kubernetes, pkg/controller/job/pod_failure_policy.go).
+_DISRUPTED = "condition DisruptionTarget"
 _SEE_LOG = "see the pod's log, and the validator's on this node"
 _SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sharing in its configuration"
 
@@ -24,11 +26,13 @@ _SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sha
 def found(result: Result, ask: Ask, *, exclusivity: bool) -> Finding:
     """exclusivity: whether one more pod was to wait."""
     first = result.first
+    if away := next((row for row in (first, result.second) if row is not None and _DISRUPTED in row["reason"]), None):
+        return Finding(BUSY, f"its pod had to make room: {away['reason']}", "try again when nothing of higher priority asks for these GPUs")
     if _taken(first, ask.request):
         return Finding(BUSY, f"pods have taken GPUs there meanwhile: {first['reason']}", "try again when they have ended")
     if first["state"] != SUCCEEDED:
         return Finding(FAILED, f"the pod that takes all GPUs: {first['reason']}", _SEE_LOG, log=first["log"])
-    if wrong := allocations.deviations(first["log"], ask.devices):
+    if wrong := allocations.deviations(first["log"], ask.devices, integrated=ask.integrated):
         return Finding(FAILED, "; ".join(wrong), "see what nvidia-smi -L says on the node, and its kernel log", log=first["log"])
     return (_fault(result, ask) if exclusivity else None) or Finding(PASSED)
 
@@ -40,7 +44,7 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
         return Finding(FAILED, "the pod with all GPUs ended before one more could ask", "let the pod stay for HOLD_SECONDS after its last line")
     log = second["log"]
     if result.beside:
-        got = allocations.listed(log)
+        got = allocations.listed(log) or [device.name for device in device_query.seen(log)]
         if both := sorted(set(got) & set(allocations.listed(result.first["log"]))):
             return Finding(FAILED, f"two pods got the same GPU at the same time: {some(both)}", _SEE_PLUGIN, log=log)
         what = f"it saw {some(got)}" if got else "its log names no GPU"
@@ -53,7 +57,7 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
         return Finding(FAILED, f"one more pod did not start after the pod with all GPUs had ended: {second['reason']}", next_step, log=log)
     if second["state"] != SUCCEEDED:
         return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {second['reason']}", _SEE_LOG, log=log)
-    if wrong := allocations.deviations(log, 1):
+    if wrong := allocations.deviations(log, 1, integrated=ask.integrated):
         return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {'; '.join(wrong)}", _SEE_LOG, log=log)
     return None
 

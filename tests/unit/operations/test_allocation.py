@@ -10,6 +10,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
@@ -19,13 +20,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import N
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 
 Obj = dict[str, t.Any]
 
 POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+LISTED = "GPU 0: NVIDIA L4 (UUID: GPU-1)\ndevice GPU-1\nTest PASSED\n"
 SLICE = "nvidia.com/mig-1g.10gb"
 
 
@@ -125,6 +129,12 @@ def node(name: str, allocatable: int = 8, **labels: str) -> Obj:
     return s.node(name, labels={"pool": "training"} | labels, allocatable=allocatable)
 
 
+def jetson(name: str) -> Obj:
+    made = node(name, 1, **{names.INTEGRATED_LABEL: "true"})
+    made["status"]["nodeInfo"]["architecture"] = "arm64"
+    return made
+
+
 def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
     container = {"name": "job", "resources": {"limits": {resource: "1"}}}
     metadata = {"name": name, "namespace": "team"}
@@ -187,6 +197,28 @@ def test_slices_are_given_out_one_by_one_too() -> None:
     assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
 
 
+class Edge(Cluster):
+    """Of integrated GPUs deviceQuery tells."""
+
+    said = GOOD + "Test PASSED\n"
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        return f"{self.said}{allocations.ALL_ASKED}\n"
+
+
+def test_an_integrated_gpu_is_given_to_one_pod_at_a_time_too() -> None:
+    cluster, pod = Edge(jetson("a")), POD | {"spec": {"containers": [{"name": "cuda", "image": "jetson:1"}]}}
+    outcome = go(cluster, exclusivity=True, integrated_definition=pod)
+    assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
+    assert [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cluster.made] == ["jetson:1"] * 2
+    assert [asked(job) for job in cluster.made] == [{s.GPU: 1}] * 2
+    cluster.beside = ["GPU-a-0"]
+    reason = fault(go(cluster, exclusivity=True, integrated_definition=pod))["reason"]
+    assert reason == "one more pod was never Pending while another had all GPUs: it saw Orin"
+    cluster.said = GOOD
+    assert fault(go(cluster, integrated_definition=pod))["reason"] == "no kernel has computed on it"
+
+
 def test_two_pods_with_the_same_gpu_are_told() -> None:
     cluster = Cluster(node("a"))
     cluster.beside = ["GPU-a-5"]
@@ -241,6 +273,19 @@ def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
     assert list(cluster.jobs) == ["job"]
 
 
+@pytest.mark.parametrize("who", ["first", "second"])
+def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
+    why = "PodFailurePolicy: Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
+    good = {"state": "succeeded", "reason": "", "log": LISTED}
+    rows = {name: good | ({"state": "failed", "reason": why} if name == who else {}) for name in ("first", "second")}
+    finding = judgement.found(Result(rows["first"], rows["second"], "1 Insufficient nvidia.com/gpu", False), allocations.Ask({s.GPU: 1}, 1), exclusivity=True)
+    assert (finding.state, finding.reason) == ("busy", f"its pod had to make room: {why}")
+    cluster = Cluster(node("a"))
+    go(cluster)
+    (rule,) = cluster.made[0]["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}] and cluster.made[0]["spec"]["backoffLimit"] == 0
+
+
 def allocated(on: str) -> Obj:
     """The spec of somebody's pod that holds a GPU for long."""
     term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
@@ -254,7 +299,7 @@ def allocated(on: str) -> Obj:
         (node("a", 0), "it is not Ready, quarantined, or offers no GPU"),
         (node("a") | {"spec": {"unschedulable": True}}, "it is cordoned"),
         (node("a", **{names.GPU_COUNT_LABEL: "8", names.GPU_REPLICAS_LABEL: "4"}), "each of its GPUs is shared by up to 4 pods"),
-        (node("a", 1, **{names.INTEGRATED_LABEL: "true"}), "its GPU is integrated: nvidia-smi does not list it"),
+        (jetson("a"), "its GPU is integrated: nvidia-smi does not list it"),
     ],
 )
 def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str) -> None:

@@ -62,6 +62,14 @@ def test_what_the_pod_with_all_gpus_prints_is_what_its_judge_reads() -> None:
     assert (allocations.listed(log), allocations.computed(log)) == (["GPU-4f"], {"GPU-4f"})
 
 
+def test_the_pod_of_integrated_gpus_ends_badly_where_one_of_its_programs_does() -> None:
+    values = stack.load(stack.TOP / "roles" / ROLE / "vars" / "main.yml")
+    script = values["__gpu_validation_integrated_script"]
+    assert script.splitlines()[1] == "deviceQuery && vectorAdd || exit 1"
+    assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
+    assert stack.defaults(ROLE)["gpu_validation_integrated_image"].startswith("docker.io/"), "a host that the registry of the settings takes the place of"
+
+
 def test_a_role_without_the_pod_is_told() -> None:
     with pytest.raises(AnsibleFilterError, match="gpu_validation_pod cannot read what it was given"):
         gpu_validation_pod(["kind: Service\nmetadata: {name: x}\n"], {})
