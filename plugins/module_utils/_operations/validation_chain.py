@@ -51,8 +51,8 @@ class Chain:
         deployed = self._deployed()
         self.fleet.read_pods(self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces}))
         for gate in chain.GATES:
-            if role := deployed.get(ROLE_OF_GATE[gate]):
-                found |= self._held(gate, min(role), [name for name in left if name not in found], deployed)
+            if namespaces := deployed.get(ROLE_OF_GATE[gate]):
+                found |= self._held(gate, min(namespaces), [name for name in left if name not in found], deployed)
         for name in left:
             verdict = self._of_node(name)
             if name not in found and verdict.state != chain.PASSED:

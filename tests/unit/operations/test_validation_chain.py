@@ -57,6 +57,8 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
     ("odd", "pods", "link", "told"),
     [
         (node("a", 0, nfd=False), stack("a", worker=s.worker("a", s.crash_loop("nfd-worker", 5))), "hardware seen", "nfd-worker"),
+        (LACKING, stack("a", driver=s.driver("a", s.running(ready=False, started=False)), validator=s.validator("a", s.running(ready=False))),
+         "driver", "the driver is compiling or loading"),
         (LACKING, stack("a", toolkit=s.toolkit("a", s.waiting("ErrImagePull", "manifest unknown")), validator=s.validator("a", toolkit=s.running(ready=False))),
          "toolkit", "the image cannot be pulled"),
         (LACKING, stack("a", validator=s.validator("a", cuda=s.crash_loop("cuda-validation", 5))), "cuda", "cuda-validation"),
@@ -74,7 +76,7 @@ def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, tol
 
 
 def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:
-    pods = [s.validator("a", s.crash_loop("driver-validation", 4)), s.plugin("a")]
+    pods = [s.validator("a", s.crash_loop("driver-validation", 1)), s.plugin("a")]
     assert "driver-validation" in fault(go(Cluster(LACKING, pods=deployed(*pods))))["reason"]
 
 
