@@ -111,8 +111,6 @@ def run(
     client: Client, contests: c.Sequence[Contest], options: RunOptions, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
 ) -> tuple[Outcome, list[Result]]:
     """Plays all and takes them away. The results are empty in check mode, and while the outcome is pending."""
-    if not resume:
-        runs.validate([workload for contest in contests for workload in (contest.first, contest.second)])
     one = Contests(client, contests, options, clock, resume or {})
     if check_mode:
         return runs.check(one), []

@@ -6,151 +6,36 @@
 from __future__ import annotations
 
 import json
-import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
+    POD,
+    POOLS,
+    SLICE,
+    Cluster,
+    Edge,
+    Obj,
+    allocated,
+    asked,
+    fault,
+    foreign,
+    go,
+    hold_of,
+    jetson,
+    node,
+    node_of,
+)
 
-Obj = dict[str, t.Any]
-
-POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
 LISTED = "GPU 0: NVIDIA L4 (UUID: GPU-1)\ndevice GPU-1\nTest PASSED\n"
-SLICE = "nvidia.com/mig-1g.10gb"
-
-
-class Cluster(FakeCluster):
-    """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
-
-    beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
-    """
-
-    def __init__(self, *nodes: Obj) -> None:
-        super().__init__(list(nodes), [])
-        self.jobs: dict[str, Obj] = {}
-        self.made: list[Obj] = []
-        self.given: dict[str, list[str]] = {}
-        self.most = 0
-        self.beside: list[str] = []
-        self.stuck = False
-        self.taint = False
-        self.blind: set[str] = set()
-        self.fallen: set[str] = set()
-        self.at = 1000.0
-
-    def clock(self, slice_of: float | None = None) -> Clock:
-        def sleep(seconds: float) -> None:
-            self.at += seconds
-
-        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
-
-    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
-        if not dry_run:
-            self.jobs[obj["metadata"]["name"]] = obj
-            self.made.append(obj)
-            self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
-        return Answer(obj)
-
-    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
-        if self.jobs.pop(name, None) is None:
-            raise NotFound(name)
-        self.given.pop(name, None)
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if resource.kind == "Job":
-            ended = {name for name in self.given if not hold_of(self.jobs[name])}
-            self._schedule()
-            done = {"conditions": [{"type": "Complete", "status": "True"}]}
-            return Page([job | {"status": done if name in ended else {}} for name, job in self.jobs.items()], "1")
-        return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        given = [uuid for uuid in self.given[pod.removesuffix("-x")] if uuid not in self.fallen]
-        lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
-        for uuid in given:
-            lines += [f"device {uuid}", "[Vector addition of 50000 elements]", "out of memory" if uuid in self.blind else "Test PASSED"]
-        return "\n".join([*lines, allocations.ALL_ASKED, ""])
-
-    def _schedule(self) -> None:
-        for name, job in self.jobs.items():
-            if name in self.given or ((self.taint or self.stuck) and not hold_of(job)):
-                continue
-            free = self._free(node_of(job))
-            if self.beside and not hold_of(job):
-                self.given[name] = self.beside
-            elif len(free) >= sum(asked(job).values()):
-                self.given[name] = free[: sum(asked(job).values())]
-
-    def _free(self, node: str) -> list[str]:
-        count = sum(int(value) for key, value in self.objects["Node"][node]["status"]["allocatable"].items() if key.startswith("nvidia.com/"))
-        taken = {uuid for name, given in self.given.items() if node_of(self.jobs[name]) == node for uuid in given}
-        return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
-
-    def _pod(self, name: str, job: Obj) -> Obj:
-        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
-        spec = job["spec"]["template"]["spec"]
-        if name in self.given:
-            status = {"phase": "Running", "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
-            return {"metadata": metadata, "spec": spec | {"nodeName": node_of(job)}, "status": status}
-        why = "1 node(s) had untolerated taint(s)" if self.taint else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"0/2 nodes are available: {why}."}
-        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}}
-
-
-def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return str(terms[0]["matchFields"][0]["values"][0])
-
-
-def asked(job: Obj) -> dict[str, int]:
-    return dict(job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"])
-
-
-def hold_of(job: Obj) -> int:
-    (variable,) = job["spec"]["template"]["spec"]["containers"][0]["env"]
-    return int(variable["value"])
-
-
-def node(name: str, allocatable: int = 8, **labels: str) -> Obj:
-    return s.node(name, labels={"pool": "training"} | labels, allocatable=allocatable)
-
-
-def jetson(name: str) -> Obj:
-    made = node(name, 1, **{names.INTEGRATED_LABEL: "true"})
-    made["status"]["nodeInfo"]["architecture"] = "arm64"
-    return made
-
-
-def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
-    container = {"name": "job", "resources": {"limits": {resource: "1"}}}
-    metadata = {"name": name, "namespace": "team"}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on, "containers": [container]}, "status": {"phase": phase}}
-
-
-def go(
-    cluster: Cluster, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, **options: t.Any,
-) -> Outcome:
-    settings = allocation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=parallel), **options)
-    return allocation.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
-
-
-def fault(outcome: Outcome) -> Obj:
-    (row,) = outcome.values["faults"]
-    return dict(row)
 
 
 def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
@@ -188,6 +73,26 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
     assert any("1 pending: a (one more) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line for line in outcome.progress)
 
 
+def test_one_more_asks_when_all_gpus_have_computed() -> None:
+    cluster = Cluster(node("a"))
+    cluster.busy = 100.0
+    assert go(cluster, exclusivity=True).failure is None, "not while the first is at work: it would have to wait for longer than a pod may"
+
+
+def test_a_pod_that_never_ends_is_refused_before_anything_is_made() -> None:
+    cluster = Cluster(node("a"))
+    endless = POD | {"spec": POD["spec"] | {"restartPolicy": "Always"}}
+    with pytest.raises(HwaccelError, match="can never end"):
+        allocation.run(allocation.Settings(endless, POOLS, exclusivity=True), cluster, cluster.clock())
+    assert cluster.made == []
+
+
+def test_a_scheduler_may_take_its_time_twice() -> None:
+    cluster = Cluster(node("a"))
+    cluster.slow = 50.0
+    assert go(cluster, exclusivity=True).failure is None
+
+
 def test_slices_are_given_out_one_by_one_too() -> None:
     sliced = s.node("a", labels={"pool": "training"})
     sliced["status"]["allocatable"] |= {SLICE: "7"}
@@ -195,15 +100,6 @@ def test_slices_are_given_out_one_by_one_too() -> None:
     cluster = Cluster(sliced)
     assert go(cluster, exclusivity=True).values["nodes"]["passed"] == 1
     assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
-
-
-class Edge(Cluster):
-    """Of integrated GPUs deviceQuery tells."""
-
-    said = GOOD + "Test PASSED\n"
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        return f"{self.said}{allocations.ALL_ASKED}\n"
 
 
 def test_an_integrated_gpu_is_given_to_one_pod_at_a_time_too() -> None:
@@ -228,9 +124,10 @@ def test_two_pods_with_the_same_gpu_are_told() -> None:
     assert cluster.jobs == {}
 
 
-def test_a_gpu_that_nobody_has_counted_is_told() -> None:
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
     cluster = Cluster(node("a"))
-    cluster.beside = ["GPU-a-8"]
+    cluster.beside, cluster.quick = ["GPU-a-8"], quick
     assert fault(go(cluster, exclusivity=True))["reason"] == "one more pod was never Pending while another had all GPUs: it saw GPU-a-8"
 
 
@@ -286,13 +183,6 @@ def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
     assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}] and cluster.made[0]["spec"]["backoffLimit"] == 0
 
 
-def allocated(on: str) -> Obj:
-    """The spec of somebody's pod that holds a GPU for long."""
-    term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    return {"affinity": affinity, "containers": [{"name": "cuda", "resources": {"limits": {s.GPU: 1}}, "env": [{"name": "HOLD_SECONDS", "value": "9"}]}]}
-
-
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
@@ -308,6 +198,13 @@ def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str)
     assert outcome.failure is None and not outcome.changed
     assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("skipped", told)
     assert cluster.made == []
+
+
+def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> None:
+    cluster, none = Cluster(node("a"), node("b")), parse_pools([{"name": "training", "selector": "pool=training", "driver": {"provider": "none"}}])
+    assert go(cluster, exclude=frozenset({"a"})).values["tried"] == ["b"]
+    outcome = allocation.run(allocation.Settings(POD, none), cluster, cluster.clock())
+    assert outcome.values["tried"] == [] and outcome.warnings == ["no node to try: none shows a GPU, and no declared pool with GPUs has one"]
 
 
 def test_at_most_so_many_nodes_at_once_and_each_ends_its_contest() -> None:

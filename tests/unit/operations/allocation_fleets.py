@@ -1,0 +1,177 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fleets for the tests of taking all GPUs: a cluster in memory that counts devices as a scheduler does, and the pods that run there."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+
+Obj = dict[str, t.Any]
+
+POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+SLICE = "nvidia.com/mig-1g.10gb"
+
+
+class Cluster(FakeCluster):
+    """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
+
+    beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
+    quick: a second pod has ended before anybody looks. busy: seconds for which the first pod computes. slow: seconds that the scheduler takes to say
+    something of a second pod, and once more after the first one has gone.
+    """
+
+    def __init__(self, *nodes: Obj) -> None:
+        super().__init__(list(nodes), [])
+        self.jobs: dict[str, Obj] = {}
+        self.made: list[Obj] = []
+        self.given: dict[str, list[str]] = {}
+        self.most = 0
+        self.beside: list[str] = []
+        self.stuck = False
+        self.slow = self.busy = 0.0
+        self.quick = False
+        self.last_change = 0.0
+        self.taint = False
+        self.blind: set[str] = set()
+        self.fallen: set[str] = set()
+        self.at = 1000.0
+
+    def clock(self, slice_of: float | None = None) -> Clock:
+        def sleep(seconds: float) -> None:
+            self.at += seconds
+
+        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+
+    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+        if not dry_run:
+            self.jobs[obj["metadata"]["name"]] = obj | {"began": self.at}
+            self.last_change = self.at
+            self.made.append(obj)
+            self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
+        return Answer(obj)
+
+    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
+        if self.jobs.pop(name, None) is None:
+            raise NotFound(name)
+        self.given.pop(name, None)
+        self.last_change = self.at
+
+    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
+        if resource.kind == "Job":
+            before = set(self.given)
+            self._schedule()
+            ended = {name for name in (self.given if self.quick else before) if not hold_of(self.jobs[name])}
+            done = {"conditions": [{"type": "Complete", "status": "True"}]}
+            return Page([job | {"status": done if name in ended else {}} for name, job in self.jobs.items()], "1")
+        return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        job = self.jobs[pod.removesuffix("-x")]
+        if hold_of(job) and self.at - job["began"] < self.busy:
+            return ""
+        given = [uuid for uuid in self.given[pod.removesuffix("-x")] if uuid not in self.fallen]
+        lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
+        for uuid in given:
+            lines += [f"device {uuid}", "[Vector addition of 50000 elements]", "out of memory" if uuid in self.blind else "Test PASSED"]
+        return "\n".join([*lines, allocations.ALL_ASKED, ""])
+
+    def _schedule(self) -> None:
+        for name, job in self.jobs.items():
+            late = self.taint or self.stuck or self.at - self.last_change < self.slow
+            if name in self.given or (late and not hold_of(job)):
+                continue
+            free = self._free(node_of(job))
+            if self.beside and not hold_of(job):
+                self.given[name] = self.beside
+            elif len(free) >= sum(asked(job).values()):
+                self.given[name] = free[: sum(asked(job).values())]
+
+    def _free(self, node: str) -> list[str]:
+        count = sum(int(value) for key, value in self.objects["Node"][node]["status"]["allocatable"].items() if key.startswith("nvidia.com/"))
+        taken = {uuid for name, given in self.given.items() if node_of(self.jobs[name]) == node for uuid in given}
+        return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
+
+    def _pod(self, name: str, job: Obj) -> Obj:
+        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
+        spec = job["spec"]["template"]["spec"]
+        if name in self.given:
+            status = {"phase": "Running", "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
+            return {"metadata": metadata, "spec": spec | {"nodeName": node_of(job)}, "status": status}
+        why = "1 node(s) had untolerated taint(s)" if self.taint else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
+        if self.at - self.last_change < self.slow:
+            return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"0/2 nodes are available: {why}."}
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def node_of(job: Obj) -> str:
+    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return str(terms[0]["matchFields"][0]["values"][0])
+
+
+def asked(job: Obj) -> dict[str, int]:
+    return dict(job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"])
+
+
+def hold_of(job: Obj) -> int:
+    (variable,) = job["spec"]["template"]["spec"]["containers"][0]["env"]
+    return int(variable["value"])
+
+
+def node(name: str, allocatable: int = 8, **labels: str) -> Obj:
+    return s.node(name, labels={"pool": "training"} | labels, allocatable=allocatable)
+
+
+def jetson(name: str) -> Obj:
+    made = node(name, 1, **{names.INTEGRATED_LABEL: "true"})
+    made["status"]["nodeInfo"]["architecture"] = "arm64"
+    return made
+
+
+def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
+    container = {"name": "job", "resources": {"limits": {resource: "1"}}}
+    metadata = {"name": name, "namespace": "team"}
+    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on, "containers": [container]}, "status": {"phase": phase}}
+
+
+def go(
+    cluster: Cluster, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, **options: t.Any,
+) -> Outcome:
+    settings = allocation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=parallel), **options)
+    return allocation.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
+
+
+def fault(outcome: Outcome) -> Obj:
+    (row,) = outcome.values["faults"]
+    return dict(row)
+
+
+def allocated(on: str) -> Obj:
+    """The spec of somebody's pod that holds a GPU for long."""
+    term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return {"affinity": affinity, "containers": [{"name": "cuda", "resources": {"limits": {s.GPU: 1}}, "env": [{"name": "HOLD_SECONDS", "value": "9"}]}]}
+
+
+class Edge(Cluster):
+    """Of integrated GPUs deviceQuery tells."""
+
+    said = GOOD + "Test PASSED\n"
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        return f"{self.said}{allocations.ALL_ASKED}\n"
