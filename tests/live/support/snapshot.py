@@ -14,17 +14,20 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 
 LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
 #: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
 LIFECYCLE_TAINTS = "node.kubernetes.io/"
 #: Of our workloads, made by Kubernetes' controllers with names of their own.
-MADE_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "EndpointSlice.", "PodTemplate.")
+MADE_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "Endpoints.", "EndpointSlice.", "PodTemplate.")
 OWNER = "app.kubernetes.io/managed-by"
 #: Records name their members by uid, which is another in each life of an object.
 RECORDS = " hwaccel-gpu-records/"
-#: Labels that say when they were written.
-TIMES = ("nvidia.com/gfd.timestamp",)
+#: Labels and annotations of Nodes that say when they were written.
+TIMES = ("nvidia.com/gfd.timestamp", names.PROOF)
+#: Of a Service, what the API server hands out.
+ADDRESSES = ("clusterIP", "clusterIPs")
 SERVER_FIELDS = ("resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink")
 
 
@@ -63,10 +66,17 @@ def ours(client: Client) -> dict[str, dict[str, t.Any]]:
     for key, obj in snapshot(client).items():
         labels = (obj.get("metadata") or {}).get("labels") or {}
         if key.startswith("Node. "):
-            found[key] = obj | {"metadata": obj["metadata"] | {"labels": {name: value for name, value in labels.items() if name not in TIMES}}}
+            found[key] = obj | {"metadata": {field: _timeless(values) for field, values in obj["metadata"].items()}}
+        elif key.startswith("Service. ") and OWNER in labels:
+            found[key] = obj | {"spec": {name: value for name, value in obj["spec"].items() if name not in ADDRESSES}}
         elif OWNER in labels and RECORDS not in key and not key.startswith(MADE_BY_CONTROLLERS):
             found[key] = obj
     return found
+
+
+def _timeless(values: dict[str, str] | None) -> dict[str, str]:
+    """The names of all, and the contents of those that two runs give alike."""
+    return {name: "" if name in TIMES else value for name, value in (values or {}).items()}
 
 
 def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, t.Any]]) -> list[str]:
