@@ -9,12 +9,10 @@ import json
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
@@ -34,8 +32,6 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets imp
     node,
     node_of,
 )
-
-LISTED = "GPU 0: NVIDIA L4 (UUID: GPU-1)\ndevice GPU-1\nTest PASSED\n"
 
 
 def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
@@ -154,10 +150,13 @@ def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -
     cluster = Cluster(node("a"), node("b"))
     for pod in (foreign("job", "a"), foreign("ended", "b", phase="Succeeded"), foreign("network", "b", "nvidia.com/hostdev")):
         cluster.put(pod)
+    starting = foreign("starting", "a")
+    starting["spec"] = {"nodeName": "a", "containers": [], "initContainers": starting["spec"]["containers"]}
+    cluster.put(starting)
     outcome = go(cluster, exclusivity=exclusivity)
     assert outcome.failure is None
     assert outcome.values["nodes"] == {"passed": 1, "busy": 1, "skipped": 0, "failed": 0}
-    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("busy", "pods hold GPUs there: team/job")
+    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("busy", "pods hold GPUs there: team/job, team/starting")
     assert {node_of(job) for job in cluster.made} == {"b"}
 
 
@@ -170,13 +169,7 @@ def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
     assert list(cluster.jobs) == ["job"]
 
 
-@pytest.mark.parametrize("who", ["first", "second"])
-def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
-    why = "PodFailurePolicy: Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
-    good = {"state": "succeeded", "reason": "", "log": LISTED}
-    rows = {name: good | ({"state": "failed", "reason": why} if name == who else {}) for name in ("first", "second")}
-    finding = judgement.found(Result(rows["first"], rows["second"], "1 Insufficient nvidia.com/gpu", False), allocations.Ask({s.GPU: 1}, 1), exclusivity=True)
-    assert (finding.state, finding.reason) == ("busy", f"its pod had to make room: {why}")
+def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
     cluster = Cluster(node("a"))
     go(cluster)
     (rule,) = cluster.made[0]["spec"]["podFailurePolicy"]["rules"]
@@ -187,6 +180,7 @@ def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
     ("odd", "told"),
     [
         (node("a", 0), "it is not Ready, quarantined, or offers no GPU"),
+        (node("a") | {"spec": {"taints": [{"key": names.QUARANTINE, "effect": "NoSchedule"}]}}, "it is not Ready, quarantined, or offers no GPU"),
         (node("a") | {"spec": {"unschedulable": True}}, "it is cordoned"),
         (node("a", **{names.GPU_COUNT_LABEL: "8", names.GPU_REPLICAS_LABEL: "4"}), "each of its GPUs is shared by up to 4 pods"),
         (jetson("a"), "its GPU is integrated: nvidia-smi does not list it"),
@@ -232,7 +226,9 @@ def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
     assert cluster.made == []
     for verb, resource in (("list", "pods"), ("create", "jobs")):
         cluster.denied = {(verb, resource)}
-        assert f"the right to {verb} {resource}" in str(go(cluster, check_mode=True, exclusivity=True).failure)
+        outcome = go(cluster, check_mode=True, exclusivity=True)
+        assert f"the right to {verb} {resource}" in str(outcome.failure)
+        assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [(verb, resource)]
 
 
 def test_a_partitioned_gpu_counts_by_its_slices() -> None:

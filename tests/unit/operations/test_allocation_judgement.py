@@ -1,0 +1,58 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What two pods on one node say of its GPUs, judged."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import Finding
+
+RESOURCE = "nvidia.com/gpu"
+REFUSED = f"0/3 nodes are available: 1 Insufficient {RESOURCE}."
+GOOD = {"state": "succeeded", "reason": "", "log": "GPU 0: NVIDIA L4 (UUID: GPU-1)\ndevice GPU-1\nTest PASSED\n"}
+DISRUPTED = "PodFailurePolicy: Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
+
+
+def found(second: dict[str, t.Any] | None, *, first: dict[str, t.Any] | None = None, refused: str = REFUSED) -> Finding:
+    return judgement.found(Result(GOOD | (first or {}), second, refused, False), Ask({RESOURCE: 1}, 1), exclusivity=True)
+
+
+def test_what_is_as_it_should_be_passes() -> None:
+    assert found(GOOD).state == "passed"
+
+
+@pytest.mark.parametrize("who", ["first", "second"])
+def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
+    away = {"state": "failed", "reason": DISRUPTED}
+    finding = found(GOOD | away) if who == "second" else found(GOOD, first=away)
+    assert (finding.state, finding.reason) == ("busy", f"its pod had to make room: {DISRUPTED}")
+
+
+def test_the_pod_with_all_gpus_that_fails_is_told_with_its_reason() -> None:
+    finding = found(None, first={"state": "timeout", "reason": "it has not ended in 300 s"})
+    assert (finding.state, finding.reason) == ("failed", "the pod that takes all GPUs: it has not ended in 300 s")
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        (None, "the pod with all GPUs ended before one more could ask"),
+        (GOOD | {"state": "failed", "reason": "exit code 1"}, "one more pod, after the pod with all GPUs had ended: exit code 1"),
+        (GOOD | {"log": "GPU 0: NVIDIA L4 (UUID: GPU-1)\n"}, "one more pod, after the pod with all GPUs had ended: no kernel has computed on GPU-1"),
+        (GOOD | {"state": "unschedulable", "reason": REFUSED}, f"one more pod did not start after the pod with all GPUs had ended: {REFUSED}"),
+    ],
+)
+def test_what_is_wrong_with_the_second_pod_is_told(second: dict[str, t.Any] | None, told: str) -> None:
+    finding = found(second)
+    assert (finding.state, finding.reason) == ("failed", told) and finding.next_step
+
+
+def test_a_second_pod_that_never_had_to_wait_is_told() -> None:
+    assert found(GOOD, refused="").reason == "one more pod was never Pending for want of a GPU: it ran when the other had ended"
