@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`site` killed in its middle, its whole process group at once: the next run ends in the state of an undisturbed one.
+"""`site` killed in its middle, all its processes at once: the next run ends in the state of an undisturbed one.
 
 Runtime: three runs of site for each kill, and one undisturbed.
 """

@@ -1,13 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that compute, through a real scheduler, Job controller and garbage collector: proofs, busy nodes, wrong declarations, killed runs.
+"""Pods that compute, through a real scheduler, Job controller and garbage collector: proofs, busy and broken nodes, wrong declarations, killed runs.
 
-Runtime: one run of site, five of validate.
+Runtime: one run of site, nine of validate.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,20 +19,25 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
+MODES = {"ecc": True}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
-    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}, {"name": "cpu", "count": 1}],
+    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU | MODES}, {"name": "cpu", "count": 1}],
 }
-POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
+POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU | MODES | {"mig": False}}]
 NODES = ["gpu-0", "gpu-1", "gpu-2"]
 TAKEN = "gpu-1"
+BROKEN = "gpu-2"
 
 
 class Cluster:
@@ -53,6 +59,25 @@ class Cluster:
         found = {node["metadata"]["name"]: (node["metadata"].get("annotations") or {}).get(names.PROOF) for node in nodes}
         return {name: json.loads(text) for name, text in found.items() if text}
 
+    @contextlib.contextmanager
+    def busy(self, node: str) -> t.Iterator[None]:
+        """Somebody's pod has all its GPUs."""
+        pods = self.client.resource("v1", "Pod")
+        container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+        spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}]}
+        self.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
+        until(lambda: self.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
+        yield
+        self.client.delete(pods, "job", "default")
+
+    def gpus(self, node: str) -> int:
+        return resources.total(resources.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node))))
+
+    def crashes(self, node: str) -> int:
+        """Of the containers that load its driver."""
+        pods = map(reduce_pod, self.client.list(self.client.resource("v1", "Pod"), AGENTS).items)
+        return sum(one.restarts for pod in pods if (pod.node, pod.role) == (node, DRIVER) for one in pod.containers)
+
     def jobs(self, label: str = RUN_LABEL) -> list[str]:
         kinds = (("batch/v1", "Job"), ("v1", "Pod"))
         found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=label, metadata_only=True).items]
@@ -68,12 +93,12 @@ def cluster(make_sandbox: t.Any) -> Cluster:
 
 
 def test_check_mode_tells_who_would_run_and_makes_nothing(cluster: Cluster) -> None:
-    audit = AuditLog(cluster.sandbox.audit_log)
+    audit, before = AuditLog(cluster.sandbox.audit_log), cluster.proofs()
     run, result = cluster.validate("--check")
     assert run.rc == 0, run.stdout[-4000:]
     assert result["validated"] == NODES
     assert [str(request) for request in audit.our_writes()] == []
-    assert cluster.proofs() == {}
+    assert cluster.proofs() == before
 
 
 def test_every_node_computes_and_is_proven(cluster: Cluster) -> None:
@@ -86,7 +111,7 @@ def test_every_node_computes_and_is_proven(cluster: Cluster) -> None:
     assert cluster.jobs() == []
     assert "one: validation: 3 of 3 passed" in run.stdout
     (line,) = [line for line in run.stdout.splitlines() if "training" in line and "simulated" in line]
-    assert line.split()[:2] == ["training", "3"] and "validation" in line
+    assert line.split()[:2] == ["training", "3"] and "validation" in line and "3 proven" in line
 
 
 def test_valid_proofs_need_no_pod(cluster: Cluster) -> None:
@@ -99,12 +124,9 @@ def test_valid_proofs_need_no_pod(cluster: Cluster) -> None:
 
 
 def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
-    before, pods = cluster.proofs(), cluster.client.resource("v1", "Pod")
-    container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 8}}}
-    spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": TAKEN}, "tolerations": [{"operator": "Exists"}]}
-    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
-    until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
-    run, result = cluster.validate()
+    before = cluster.proofs()
+    with cluster.busy(TAKEN):
+        run, result = cluster.validate()
     assert run.rc == 0, run.stdout[-6000:]
     assert result["nodes"] == {"passed": 2, "unproven": 1, "failed": 0}
     (row,) = result["faults"]
@@ -112,7 +134,6 @@ def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
     assert "Insufficient nvidia.com/gpu" in row["reason"]
     assert cluster.proofs()[TAKEN] == before[TAKEN]
     assert cluster.jobs() == []
-    cluster.client.delete(pods, "job", "default")
 
 
 def test_answers_of_a_survey_arrive_as_texts_and_empty(cluster: Cluster) -> None:
@@ -124,13 +145,48 @@ def test_answers_of_a_survey_arrive_as_texts_and_empty(cluster: Cluster) -> None
 
 
 def test_another_gpu_than_declared_fails_the_run_and_takes_the_proof(cluster: Cluster) -> None:
-    wrong = [POOLS[0] | {"gpu": GPU | {"product": "NVIDIA-A100-SXM4-80GB"}}]
+    wrong = [POOLS[0] | {"gpu": GPU | {"product": "NVIDIA-A100-SXM4-80GB", "ecc": False}}]
     hosts = {"one": site.cluster(cluster.sandbox.kubeconfig, hwaccel_pools=wrong)}
     run = site.playbook("validate", hosts)
     assert run.rc == 2
     assert "the pod sees a NVIDIA H100 80GB HBM3, NVIDIA-A100-SXM4-80GB is expected" in run.failures[0]
+    assert "ECC mode is Enabled, Disabled is expected" in run.failures[0] and "nvidia-smi -e 0" in run.failures[0]
     assert "validation 0/3" in run.stdout, "the table is shown all the same"
     assert cluster.proofs() == {} and cluster.jobs() == []
+
+
+def test_what_a_killed_run_has_proven_is_kept(cluster: Cluster) -> None:
+    """It waits for a free GPU of the second node when it is killed."""
+    hosts = {"one": site.cluster(cluster.sandbox.kubeconfig, hwaccel_pools=POOLS, gpu_validation_parallel=1)}
+    validation.forget(cluster.client)
+    with cluster.busy(TAKEN):
+        assert site.killed("validate", hosts, lambda: bool(cluster.proofs()))
+    kept = cluster.proofs()
+    assert sorted(kept) == NODES[:1]
+    run, result = cluster.validate(gpu_validation_always=False)
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["validated"] == NODES[1:]
+    assert cluster.proofs() | kept == cluster.proofs() and sorted(cluster.proofs()) == NODES
+    jobs = cluster.client.resource("batch/v1", "Job")
+    for job in cluster.client.list(jobs, AGENTS, label_selector=RUN_LABEL, metadata_only=True).items:
+        cluster.client.delete(jobs, job["metadata"]["name"], AGENTS)
+    until(lambda: cluster.jobs() == [], "the Jobs of the killed run to leave")
+
+
+def test_a_node_whose_driver_is_broken_is_told_with_that_link(cluster: Cluster) -> None:
+    cluster.sandbox.add_fault("driver_load_failure", node=BROKEN)
+    cluster.sandbox.reboot(BROKEN)
+    until(lambda: cluster.gpus(BROKEN) == 0 and cluster.crashes(BROKEN) > 0, "the driver to crash on the node")
+    run, result = cluster.validate()
+    assert run.rc == 2
+    assert (result["failed_nodes"], result["validated"]) == ([BROKEN], [name for name in NODES if name != BROKEN])
+    (row,) = result["faults"]
+    assert (row["pool"], row["link"]) == ("training", "driver"), row
+    assert "nvidia-driver-ctr" in row["reason"] and "RmInitAdapter failed" in row["log_tail"] and row["next_step"].startswith("the GPU does not answer"), row
+    assert f"{BROKEN} (pool training) failed at gate validation, driver: " in run.stdout
+    cluster.sandbox.clear_faults()
+    cluster.sandbox.reboot(BROKEN)
+    until(lambda: cluster.gpus(BROKEN) == 8, "the node to offer its GPUs again")
 
 
 def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster) -> None:

@@ -94,7 +94,7 @@ def playbook(
 
 
 def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 300) -> bool:
-    """Starts a playbook, and once `when` says so ends its whole process group at once, as a machine that loses power would.
+    """Starts a playbook, and once `when` says so ends all its processes at once, as a machine that loses power would.
 
     False where it had ended before.
     """
@@ -110,9 +110,23 @@ def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: f
                 time.sleep(0.05)
             return process.poll() is None
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _end(folder / "record.json")
             process.wait()
+
+
+def _end(record: pathlib.Path) -> None:
+    """Of a run with this record. Its process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess)."""
+    mark = f"HWACCEL_RECORD={record}".encode()
+
+    def marked(folder: pathlib.Path) -> bool:
+        with contextlib.suppress(OSError):
+            return mark in (folder / "environ").read_bytes().split(b"\0")
+        return False
+
+    while found := [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if marked(folder)]:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str]) -> list[str]:
