@@ -18,8 +18,9 @@ description:
   - The log of the pod is judged. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and what NVIDIA's sample
     C(vectorAdd) prints, and when it has done so C(all devices were asked). After it the pod has to stay for as many seconds as its environment variable
     E(HOLD_SECONDS) says, which this module sets.
-  - Nodes with GPU pods of others are V(busy), which is no failure. Neither is V(skipped), which is what nodes are that are not Ready, quarantined, cordoned or
-    without GPUs, or whose GPUs are shared by several pods.
+  - Nodes with GPU pods of others are V(busy), and so is a node whose pod had to make room for one of higher priority. Nodes are V(skipped) that are not
+    Ready, quarantined, cordoned or without GPUs, or whose GPUs are shared by several pods. Neither is a failure.
+  - Who else holds GPUs is read from the pods of all namespaces, which takes the right to list them.
   - Users find no GPU on a node while it is tried, which takes seconds.
   - In check mode it is told which nodes would run pods. Each of these is shown to the server in a dry run.
 author:
