@@ -53,7 +53,7 @@ def last_of(run: site.Run, name: str) -> float:
 def test_nobody_waits_for_a_cluster_that_stopped(make_sandbox: t.Any, tmp_path: pathlib.Path, healthy: int) -> None:
     well = {f"well-{number}": make_sandbox(FLEET) for number in range(healthy)}
     halted: Sandbox = make_sandbox(FLEET)
-    clusters = {name: site.cluster(sandbox.kubeconfig) for name, sandbox in {**well, "halted": halted}.items()}
+    clusters = {name: site.cluster(sandbox.kubeconfig, hwaccel_stages=site.ALL) for name, sandbox in {**well, "halted": halted}.items()}
     ended = threading.Event()
     with socket.socket() as held, concurrent.futures.ThreadPoolExecutor(1) as threads:
         # Bound and not listening: nobody answers here as long as the test runs.

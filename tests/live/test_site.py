@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import predictions
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.site import cluster, playbook
+from ansible_collections.hwaccel.gpu.tests.live.support.site import ALL, cluster, playbook
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, snapshot
 
 MakeSandbox = c.Callable[..., Sandbox]
@@ -39,7 +39,7 @@ JOB = {"job": "training"}
 
 
 def variables(sandbox: Sandbox, **more: t.Any) -> dict[str, t.Any]:
-    return cluster(sandbox.kubeconfig, **({"hwaccel_pools": POOLS, "hwaccel_wait_timeout": WAIT} | more))
+    return cluster(sandbox.kubeconfig, **({"hwaccel_pools": POOLS, "hwaccel_wait_timeout": WAIT, "hwaccel_stages": ALL} | more))
 
 
 def client(sandbox: Sandbox) -> Client:
@@ -86,7 +86,7 @@ def test_check_mode_writes_nothing_and_marks_what_it_assumes(first: dict[str, t.
 
 def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
     assert predictions.differences(first["planned"], first["done"]) == []
-    assert len(predictions.actions(first["done"])) == 3
+    assert len(predictions.actions(first["done"])) == 4
     assert predictions.marks(first["done"])["driver"]["switched"] == ["training-0", "training-1", "training-2"]
 
 
@@ -132,7 +132,7 @@ def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
     summary = first["done"].summary["one"]
     assert summary["failed_nodes"] == []
     (row,) = [row for row in summary["pools"] if row["pool"] == "training"]
-    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices", "validation"])
+    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices", "exporters", "validation"])
 
 
 def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[str, t.Any]) -> None:
@@ -234,11 +234,12 @@ def test_two_clusters_in_one_run_do_not_mix(make_sandbox: MakeSandbox) -> None:
 
 def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) -> None:
     machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
-    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=[POOLS[0] | {"machines": machines}], hwaccel_render_to=str(tmp_path))}
+    pools = [POOLS[0] | {"machines": machines}]
+    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), hwaccel_stages=ALL)}
     run = playbook("render", hosts)
     assert run.rc == 0, run.stdout
     written = {path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8"))) for path in (tmp_path / "one").iterdir()}
-    assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml"]
+    assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml", "monitoring.yaml"]
     assert "assumed: pool training: GPUs on its nodes with kernel 6.8.0-134-generic" in run.stdout.splitlines()
     drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
     assert len(drivers) == 2

@@ -40,7 +40,7 @@ class Cluster:
         self.undisturbed = ours(self.client)
 
     def run(self, name: str) -> None:
-        run = site.playbook(name, {"one": site.cluster(self.kubeconfig, hwaccel_wait_timeout=120)})
+        run = site.playbook(name, {"one": site.cluster(self.kubeconfig, hwaccel_wait_timeout=120, hwaccel_stages=site.ALL)})
         assert run.rc == 0, run.stdout[-6000:]
 
 
@@ -55,7 +55,7 @@ def cluster(make_sandbox: t.Any) -> Cluster:
 def test_site_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path, faults: tuple[str, ...]) -> None:
     cluster.run("teardown")
     with spoilt(cluster.kubeconfig, faults, SHARE if COMMON & set(faults) else OF_WATCHES, SEED) as way:
-        hosts = {"one": site.cluster(way.kubeconfig(tmp_path / "kubeconfig"), hwaccel_wait_timeout=120)}
+        hosts = {"one": site.cluster(way.kubeconfig(tmp_path / "kubeconfig"), hwaccel_wait_timeout=120, hwaccel_stages=site.ALL)}
         runs: list[site.Run] = []
         while len(runs) < TRIES and (not runs or runs[-1].rc):
             # The way is bad, and what warns of it is right to come; a traceback is not.

@@ -6,7 +6,7 @@
 demo.py up [--fleet FILE]      ansible-playbook hwaccel.gpu.demo
 demo.py down                   takes the sandbox away again
 demo.py twice [--fleet FILE]   for the tests: up (the table is right), up again (nothing may change or be written), down (nothing may be left)
-   --installed                 ... of the collection's tarball, installed by itself, and from another working directory
+   --installed                 ... of the collection's tarball, installed by itself, from another working directory, and validate on its cluster
 """
 
 from __future__ import annotations
@@ -88,9 +88,12 @@ def from_tarball() -> Iterator[None]:
             yield
 
 
+def fleet_file(fleet: str | None) -> pathlib.Path:
+    return pathlib.Path(fleet) if fleet else environments.TREE / "roles" / "sandbox" / "files" / "fleet.yml"
+
+
 def output_faults(text: str, fleet: str | None) -> list[str]:
-    file = pathlib.Path(fleet) if fleet else environments.TREE / "roles" / "sandbox" / "files" / "fleet.yml"
-    pools = yaml.safe_load(file.read_text(encoding="utf-8"))["pools"]
+    pools = yaml.safe_load(fleet_file(fleet).read_text(encoding="utf-8"))["pools"]
     declared = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))["demo_pools"]
     return demo_output.faults(text, pools, set() if fleet else {pool["name"] for pool in declared})
 
@@ -106,7 +109,21 @@ def writes(mark: int) -> list[str]:
     return [str(request) for request in log.our_writes()]
 
 
-def twice(fleet: str | None) -> int:
+def validation_faults(text: str, fleet: str | None) -> list[str]:
+    """What is wrong with hwaccel.gpu.validate on the cluster whose files the demo's output names."""
+    (kubeconfig,) = re.findall("^KUBECONFIG=(.+)$", text, re.MULTILINE)
+    with tempfile.TemporaryDirectory() as scratch:
+        inventory = pathlib.Path(scratch) / "inventory.json"
+        one = {"ansible_connection": "local", "hwaccel_connection": {"kubeconfig": kubeconfig}}
+        inventory.write_text(json.dumps({"gpu_clusters": {"hosts": {"one": one}}}), encoding="utf-8")
+        status, told = playbook("-i", str(inventory), "hwaccel.gpu.validate")
+    pools = yaml.safe_load(fleet_file(fleet).read_text(encoding="utf-8"))["pools"]
+    nodes = sum(pool["count"] for pool in pools if pool.get("gpu"))
+    right = status == 0 and f"validation: {nodes} of {nodes} passed" in told
+    return [] if right else [f"validate ended with {status}, and does not tell that {nodes} nodes have passed"]
+
+
+def twice(fleet: str | None, *, validated: bool) -> int:
     try:
         status, text = up(fleet)
         if status:
@@ -122,6 +139,7 @@ def twice(fleet: str | None) -> int:
         faults += [f"the second run ended with {status}"] if status or not RECAP.search(text) else []
         faults += [f"the second run says changed={changed}"] if changed else []
         faults += [f"the second run wrote {line}" for line in written]
+        faults += validation_faults(text, fleet) if validated else []
     finally:
         gone = down()
     faults += ["taking down failed"] if gone else []
@@ -142,7 +160,7 @@ def main() -> int:
     if arguments.action == "up":
         return up(fleet)[0]
     with from_tarball() if arguments.installed else contextlib.nullcontext():
-        return twice(fleet)
+        return twice(fleet, validated=arguments.installed)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,10 @@ UNIT = tuple(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) f
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
-WHOLE_RUNS = tuple(f"tests/live/test_{name}.py" for name in ("awx", "clusters", "coexistence", "dead_node", "gates", "mutations", "running_drivers"))
+WHOLE_RUNS = tuple(
+    f"tests/live/test_{name}.py"
+    for name in ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
+)
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 

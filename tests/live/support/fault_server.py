@@ -50,7 +50,9 @@ class FaultServer:
     token: the one that is known, any other is answered with 401; "": all are. before_each: called before each request, one after the other.
     """
 
-    def __init__(self, kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self, kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0, handler: type[http.server.BaseHTTPRequestHandler] | None = None
+    ) -> None:
         credentials = files.load(kubeconfig)
         self.pool = urllib3.HTTPSConnectionPool(*_address(credentials.host), ssl_context=tls.context(credentials), maxsize=32, retries=False)
         self.counts: collections.Counter[str] = collections.Counter()
@@ -58,8 +60,8 @@ class FaultServer:
         self.token = ""
         self.before_each: t.Callable[[FaultServer], None] = lambda _server: None
         self._faults, self._share, self._random, self._lock = list(faults), share, random.Random(seed), threading.Lock()
-        handler = type("Bound", (_Handler,), {"front": self})
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        bound = type("Bound", (handler or Handler,), {"front": self})
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), bound)
         self.server.daemon_threads = True
 
     def fault(self, watch: bool) -> str:
@@ -98,7 +100,12 @@ class FaultServer:
 
 @contextlib.contextmanager
 def spoilt(kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0) -> t.Iterator[FaultServer]:
-    made = FaultServer(kubeconfig, faults, share, seed)
+    with serving(FaultServer(kubeconfig, faults, share, seed)) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def serving(made: FaultServer) -> t.Iterator[FaultServer]:
     thread = threading.Thread(target=made.server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -109,7 +116,7 @@ def spoilt(kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, se
         thread.join(timeout=10)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     front: FaultServer
 

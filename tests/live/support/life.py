@@ -81,7 +81,7 @@ def lived(make_sandbox: c.Callable[..., Sandbox]) -> Life:
     client = connect({"kubeconfig": made.kubeconfig})
     _of_users(client)
     before, audit = plain(client), AuditLog(made.audit_log)
-    clusters = {"one": site.cluster(made.kubeconfig, **WAIT)}
+    clusters = {"one": site.cluster(made.kubeconfig, **WAIT, hwaccel_stages=site.ALL)}
     done = site.playbook("site", clusters)
     client.forget_discovery()
     between = differences(before, plain(client))

@@ -71,9 +71,14 @@ class Run:
         return [task["result"] for task in rows if task["outcome"] != "skipped"]
 
 
+#: Until GPUs can be scheduled: what most tests are about. None: all stages, as users have it.
+TO_SCHEDULABLE, ALL = "feature_discovery, driver, device_plugin", None
+
+
 def cluster(kubeconfig: str, **variables: t.Any) -> dict[str, t.Any]:
     """Variables of an inventory host that stands for a cluster."""
-    return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "hwaccel_connection": {"kubeconfig": kubeconfig}, **variables}
+    connection = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "hwaccel_connection": {"kubeconfig": kubeconfig}}
+    return {**connection, "hwaccel_stages": TO_SCHEDULABLE, **variables}
 
 
 def playbook(
@@ -110,12 +115,15 @@ def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: f
                 time.sleep(0.05)
             return process.poll() is None
         finally:
-            _end(folder / "record.json")
+            end(folder / "record.json")
             process.wait()
 
 
-def _end(record: pathlib.Path) -> None:
-    """Of a run with this record. Its process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess)."""
+def end(record: pathlib.Path) -> None:
+    """Kills every process that has this HWACCEL_RECORD in its environment.
+
+    A process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess).
+    """
     mark = f"HWACCEL_RECORD={record}".encode()
 
     def marked(folder: pathlib.Path) -> bool:
