@@ -9,7 +9,7 @@ import pathlib
 import re
 import typing as t
 
-COLUMNS = ["pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "time", "remark"]
+COLUMNS = ["pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "proofs", "time", "remark"]
 KUBECONFIG_MODE = 0o600
 
 
@@ -43,8 +43,10 @@ def _table_faults(rows: list[dict[str, str]], pools: list[dict[str, t.Any]], dec
     found = [] if shown == wanted else [f"nodes, kernels and GPUs of the pools are {shown} in the table, {wanted} in the fleet"]
     found += [f"the table has no pool {name}" for name in sorted(declared - {row["pool"] for row in rows})]
     for row in rows:
-        gates = "features" if row["GPUs expected"] == "0" else "features, driver, devices, exporters, validation"
-        right = row | {"GPUs seen": row["GPUs expected"], "gates passed": gates, "remark": "simulated"}
+        bare = row["GPUs expected"] == "0"
+        gates = "features" if bare else "features, driver, devices, exporters, validation"
+        proofs = "" if bare else f"{row['nodes']} proven"
+        right = row | {"GPUs seen": row["GPUs expected"], "gates passed": gates, "proofs": proofs, "remark": "simulated"}
         found += [f"{column} of pool {row['pool']} is {row[column]!r}, not {value!r}" for column, value in right.items() if row[column] != value]
         found += [] if re.fullmatch(r"\d+ s", row["time"]) else [f"time of pool {row['pool']} is {row['time']!r}"]
     return found

@@ -145,10 +145,10 @@ def demo_lines(tmp_path: pathlib.Path) -> list[str]:
     (tmp_path / "audit.log").touch()
     (tmp_path / "kubeconfig").touch(mode=0o600)
     return [
-        "pool      nodes  kernel             driver     GPUs expected  GPUs seen  gates passed                                      time  remark",
-        "--------  -----  -----------------  ---------  -------------  ---------  ------------------------------------------------  ----  ---------",
-        "cpu       4      6.8.0-134-generic             0              0          features                                          9 s   simulated",
-        "training  8      6.8.0-134-generic  595.91.07  64             64         features, driver, devices, exporters, validation  16 s  simulated",
+        "pool      nodes  kernel             driver     GPUs expected  GPUs seen  gates passed                                      proofs    time  remark",
+        "--------  -----  -----------------  ---------  -------------  ---------  ------------------------------------------------  --------  ----  ---------",
+        "cpu       4      6.8.0-134-generic             0              0          features                                                    9 s   simulated",
+        "training  8      6.8.0-134-generic  595.91.07  64             64         features, driver, devices, exporters, validation  8 proven  16 s  simulated",
         "",
         f"KUBECONFIG={tmp_path}/kubeconfig",
         f"AUDIT_LOG={tmp_path}/audit.log",
@@ -174,6 +174,7 @@ def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str])
         (3, "64             64", "0              0 ", "nodes, kernels and GPUs of the pools are"),
         (3, "64         features", "63         features", "GPUs seen of pool training is '63', not '64'"),
         (3, ", validation", "            ", "gates passed of pool training is 'features, driver, devices, exporters', not"),
+        (3, "8 proven", "7 proven", "proofs of pool training is '7 proven', not '8 proven'"),
         (3, "16 s", "    ", "time of pool training is ''"),
         (3, "simulated", "", "remark of pool training is '', not 'simulated'"),
         (5, "KUBECONFIG=", "", "KUBECONFIG names nothing"),
