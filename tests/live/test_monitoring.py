@@ -118,6 +118,15 @@ def test_a_second_run_changes_and_writes_nothing(world: dict[str, t.Any]) -> Non
     assert [str(request) for request in world["audit"].our_writes()] == []
 
 
+def test_a_change_reaches_the_others_beside_a_node_without_driver(world: dict[str, t.Any]) -> None:
+    before = ready(world["client"], "nvidia-dcgm-exporter")
+    run = site.playbook("monitoring", {"one": world["clusters"]["one"] | {"monitoring_profiling": True}})
+    assert run.rc == 0, run.stdout[-4000:]
+    after = ready(world["client"], "nvidia-dcgm-exporter")
+    assert after.keys() == before.keys()
+    assert not {row["uid"] for row in after.values()} & {row["uid"] for row in before.values()}
+
+
 def test_an_exporter_leaves_before_the_driver_is_loaded_anew_and_comes_back(world: dict[str, t.Any]) -> None:
     client: Client = world["client"]
     apps = ("nvidia-driver", "nvidia-dcgm-exporter")
