@@ -106,12 +106,12 @@ def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: f
     with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as scratch:
         folder = pathlib.Path(scratch)
         command = _command(folder, name, {"gpu_clusters": {"hosts": clusters}}, ())
-        null, end = subprocess.DEVNULL, time.monotonic() + timeout
+        null, deadline = subprocess.DEVNULL, time.monotonic() + timeout
         process = subprocess.Popen(command, env=_environment(folder, folder / "record.json"), cwd=folder, stdin=null, stdout=null, stderr=null,
                                    start_new_session=True)
         try:
             while process.poll() is None and not when():
-                assert time.monotonic() < end, f"{name} did not come so far in {timeout:.0f} s"
+                assert time.monotonic() < deadline, f"{name} did not come so far in {timeout:.0f} s"
                 time.sleep(0.05)
             return process.poll() is None
         finally:
