@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
+import pathlib
 import subprocess
 import sys
 import typing as t
@@ -189,20 +189,21 @@ def test_a_node_whose_driver_is_broken_is_told_with_that_link(cluster: Cluster) 
     until(lambda: cluster.gpus(BROKEN) == 8, "the node to offer its GPUs again")
 
 
-def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster) -> None:
-    """The whole process group, as a machine that loses power would end it."""
+def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    """All its processes, as a machine that loses power would end them."""
     container = {"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "sleep 3000"]}
     template = {"metadata": {"labels": {"app": "killed"}}, "spec": {"restartPolicy": "Never", "containers": [container]}}
     spec = {"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 1, "template": template}
     workload = {"name": "endless", "definition": {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "endless", "namespace": AGENTS}, "spec": spec}}
     given = json.dumps({"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
-    environment = os.environ | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    mark = {"HWACCEL_RECORD": str(tmp_path)}
+    environment = os.environ | mark | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     command = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local", "-m", "hwaccel.gpu.workload_run", "-a", given]
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: len(cluster.jobs("app=killed")) > 0, "the pod of the workload")
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        site.end(tmp_path)
         process.wait()
     assert cluster.jobs()
     until(lambda: cluster.jobs() == [], "the cluster to take away what the killed run has made")
