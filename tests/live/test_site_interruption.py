@@ -31,7 +31,7 @@ class Cluster:
     def __init__(self, sandbox: Sandbox) -> None:
         self.audit_log = sandbox.audit_log
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
-        self.hosts = {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=120)}
+        self.hosts = {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=120, hwaccel_stages=site.ALL)}
 
     def site(self) -> site.Run:
         run = site.playbook("site", self.hosts)
