@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate, Settings
@@ -48,16 +49,22 @@ class Chain:
         left = sorted(set(names) - set(found))
         if not left:
             return found
-        deployed = self._deployed()
-        self.fleet.read_pods(self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces}))
+        try:
+            deployed = self._deployed()
+            self.fleet.read_pods(self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces}))
+        except Forbidden as refused:
+            # What the nodes say by themselves is better than no validation.
+            return found | self._of_nodes(left, f"grant what is lacking, and the link is told: {refused.faults[0].why}")
         for gate in chain.GATES:
             if namespaces := deployed.get(ROLE_OF_GATE[gate]):
                 found |= self._held(gate, min(namespaces), [name for name in left if name not in found], deployed)
-        for name in left:
-            verdict = self._of_node(name)
-            if name not in found and verdict.state != chain.PASSED:
-                found[name] = _row(verdict) | ({} if parts.PLUGIN in deployed else {"next_step": _NOTHING_DEPLOYED})
-        return found
+        return found | self._of_nodes([name for name in left if name not in found], "" if parts.PLUGIN in deployed else _NOTHING_DEPLOYED)
+
+    def _of_nodes(self, names: c.Iterable[str], next_step: str) -> dict[str, Row]:
+        """Of nodes that do not offer what is expected, and no pod says why. next_step: in place of the usual one, unless empty."""
+        verdicts = {name: self._of_node(name) for name in names}
+        instead = {"next_step": next_step} if next_step else {}
+        return {name: _row(verdict) | instead for name, verdict in verdicts.items() if verdict.state != chain.PASSED}
 
     def _of_node(self, name: str) -> Verdict:
         return chain.judge("devices", self.fleet.nodes[name], {}, self._devices.wanted(name))

@@ -11,6 +11,9 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import Cluster, Obj, deployed, fault, go, node
 
@@ -73,6 +76,23 @@ def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, tol
     assert (fault(outcome)["link"], fault(outcome)["state"]) == (link, "failed")
     assert told in fault(outcome)["reason"]
     assert outcome.values["validated"] == []
+
+
+def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED))
+    allowed = cluster.pages
+
+    def pages(resource: Resource, *place: str, **options: t.Any) -> t.Iterator[Page]:
+        if resource.kind == "DaemonSet":
+            raise Forbidden("listing daemonsets", "https://x", "the right to list daemonsets.apps is missing", "grant it")
+        return allowed(resource, *place, **options)
+
+    monkeypatch.setattr(cluster, "pages", pages)
+    outcome = go(cluster, max_failed="1")
+    assert outcome.failure is None and outcome.values["validated"] == ["b"]
+    assert (fault(outcome)["node"], fault(outcome)["state"]) == ("a", "failed")
+    assert "0 nvidia.com/gpu schedulable" in fault(outcome)["reason"]
+    assert "the right to list daemonsets.apps is missing" in fault(outcome)["next_step"]
 
 
 def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:
