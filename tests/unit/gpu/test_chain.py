@@ -39,6 +39,10 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "driver missing": ([s.toolkit(N), s.validator(N, BUSY)], ("waiting", "driver", "no driver pod")),
     "driver crashed twice": ([s.driver(N, s.crash_loop("d", 1)), s.validator(N, BUSY)], ("waiting", "driver", "crashed twice")),
     "driver crash loop": ([s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times, last with exit code 1")),
+    "driver runs again after a crash": (
+        [s.driver(N, s.running(ready=False, started=False, restarts=3, last={"terminated": {"exitCode": 1, "reason": "Error"}})), s.validator(N, BUSY)],
+        ("waiting", "driver", "run 4, the one before ended with exit code 1"),
+    ),
     "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
     "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
     "driver of many months crashed": ([s.driver(N, s.ended(137, 7, hours=9)), s.validator(N, BUSY)], ("waiting", "driver", "crashed once")),
@@ -107,6 +111,11 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("CreateContainerConfigError", "configmap \"x\" not found"))], ("waiting", "driver", "configmap"),
     ),
 }
+
+
+def test_what_a_reboot_ended_is_not_told_as_a_crash() -> None:
+    rebooted = s.running(ready=False, started=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}})
+    assert verdict("driver", s.node(N), s.driver(N, rebooted), s.validator(N, BUSY)).reason == "the driver is compiling or loading, run 2"
 
 
 @pytest.mark.parametrize("case", DRIVER_CASES, ids=str)
