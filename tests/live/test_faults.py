@@ -41,8 +41,7 @@ class Case:
 CASES = {
     "bus": Case({"name": "gpu_off_bus"}, "driver", "the readiness probe does not confirm driver and devices", "the GPU does not answer the driver"),
     "ecc": Case({"name": "gpu_ecc_error"}, "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected", "error that cannot be corrected"),
-    "unsupported": Case({"name": "gpu_unsupported"}, "driver", r"container nvidia-driver-ctr .*crashed|loading, run \d+, the one before ended with exit code 1",
-                        "the driver does not know this GPU", "reboot"),
+    "unsupported": Case({"name": "gpu_unsupported"}, "driver", "container nvidia-driver-ctr", "the driver does not know this GPU", "reboot"),
     "fabric": Case({"name": "fabric_manager_down"}, "cuda", "container cuda-validation|the proof runs on every GPU", "fabric manager", "reboot"),
     "unready": Case({"name": "node_not_ready"}, "hardware seen", "the node is not Ready: KubeletNotReady", "repair the kubelet"),
     "gone": Case({"name": "kubelet_gone"}, "hardware seen", "not Ready: NodeStatusUnknown: Kubelet stopped posting", "repair the kubelet"),

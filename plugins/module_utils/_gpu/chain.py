@@ -298,7 +298,8 @@ def _driver_holds(pod: PodFacts | None) -> Verdict | None:
     if main is None:
         waits = next((container.reason for container in (*pod.inits, *pod.containers) if container.state == "waiting" and container.reason), pod.phase)
         return Verdict(WAITING, DRIVER, f"the driver pod starts ({waits or 'no status yet'})", "", pod=pod)
-    ended = f", the one before ended with exit code {main.last_exit}" if main.last_exit and main.last_reason not in trouble.LOST else ""
+    crashed = main.last_exit and main.last_reason not in trouble.LOST
+    ended = f"; in the run before, container {main.name} ended with exit code {main.last_exit}" if crashed else ""
     again = f", run {main.restarts + 1}{ended}" if main.restarts else ""
     doing = "compiling or loading" if not main.started else "loaded once, its probe fails now"
     return Verdict(WAITING, DRIVER, f"the driver is {doing}{again}", "see the driver's log", pod=pod, container=main.name, brief=doing)

@@ -41,7 +41,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "driver crash loop": ([s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times, last with exit code 1")),
     "driver runs again after a crash": (
         [s.driver(N, s.running(ready=False, started=False, restarts=3, last={"terminated": {"exitCode": 1, "reason": "Error"}})), s.validator(N, BUSY)],
-        ("waiting", "driver", "run 4, the one before ended with exit code 1"),
+        ("waiting", "driver", "run 4; in the run before, container nvidia-driver-ctr ended with exit code 1"),
     ),
     "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
     "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
