@@ -118,7 +118,7 @@ def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any]
     machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
     platform = {"hwaccel_distribution": "kubernetes", "hwaccel_kubernetes_version": "1.36"}
     pools = [POOLS[0] | {"machines": machines}]
-    run = playbook("render", {"one": cluster("/nowhere", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), **platform)})
+    run = playbook("render", {"one": cluster("/nowhere", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), hwaccel_stages=ALL, **platform)})
     assert run.rc == 0, run.stdout
     written = [one for path in (tmp_path / "one").iterdir() for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
     rendered = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in written}
