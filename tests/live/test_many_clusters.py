@@ -49,11 +49,13 @@ def last_of(run: site.Run, name: str) -> float:
     return max(task["ended"] for task in run.tasks if task["host"] == name and not task["name"].startswith("Summary"))
 
 
-@pytest.mark.parametrize("healthy", [1, pytest.param(6, marks=pytest.mark.slow)])
-def test_nobody_waits_for_a_cluster_that_stopped(make_sandbox: t.Any, tmp_path: pathlib.Path, healthy: int) -> None:
+# patience: seconds after which the stopped one is given up, more than the others can need.
+@pytest.mark.parametrize(("healthy", "patience"), [(1, 60), pytest.param(6, 240, marks=pytest.mark.slow)])
+def test_nobody_waits_for_a_cluster_that_stopped(make_sandbox: t.Any, tmp_path: pathlib.Path, healthy: int, patience: int) -> None:
     well = {f"well-{number}": make_sandbox(FLEET) for number in range(healthy)}
     halted: Sandbox = make_sandbox(FLEET)
     clusters = {name: site.cluster(sandbox.kubeconfig, hwaccel_stages=site.ALL) for name, sandbox in {**well, "halted": halted}.items()}
+    clusters["halted"]["hwaccel_connection"]["retry_timeout"] = patience
     ended = threading.Event()
     with socket.socket() as held, concurrent.futures.ThreadPoolExecutor(1) as threads:
         # Bound and not listening: nobody answers here as long as the test runs.
