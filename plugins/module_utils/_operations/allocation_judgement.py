@@ -13,7 +13,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SU
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import BUSY, FAILED, PASSED, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import BUSY, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 
 Row = c.Mapping[str, t.Any]
 

@@ -24,9 +24,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation_report as report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED, tail
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_chain import Chain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import FAILED, PASSED, UNPROVEN, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import UNPROVEN, Finding
 
 #: A proof is written on condition of what was read just before.
 _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))
@@ -226,10 +227,10 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
         return Finding(FAILED, chain.SCHEDULABLE, row["reason"], "let the pod tolerate the node's taints, or take the taint away", row["pod"])
     if row["state"] != runs.SUCCEEDED:
         why = "; ".join(part for part in (row["reason"], device_query.error(log)) if part)
-        return Finding(FAILED, chain.CUDA, why, "see the pod's log, and the validator's on this node", row["pod"], report.tail(log))
+        return Finding(FAILED, chain.CUDA, why, "see the pod's log, and the validator's on this node", row["pod"], tail(log))
     if wrong := proofs.deviations(log, node, pool):
         next_steps = dict.fromkeys(one.next_step for one in wrong)
-        return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], report.tail(log))
+        return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], tail(log))
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     proof = Proof("", at, *proofs.identity(log))
     return Finding(PASSED, chain.SCHEDULABLE, f"proven {at}", pod=row["pod"], proof=proof)

@@ -16,14 +16,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import findings as shared
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
 
 #: unproven: its GPUs are taken, or it is cordoned: no failure, and no proof either.
-PASSED, UNPROVEN, FAILED = "passed", "unproven", "failed"
+UNPROVEN = "unproven"
 _ORDER = (FAILED, UNPROVEN)
-_TAIL_LINES = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +36,6 @@ class Finding:
     pod: str = ""
     log_tail: str = ""
     proof: Proof = dataclasses.field(default_factory=Proof)
-
-
-def tail(log: str) -> str:
-    return "\n".join(log.splitlines()[-_TAIL_LINES:])
 
 
 def finding_of(row: c.Mapping[str, t.Any]) -> Finding:
@@ -62,29 +57,19 @@ class Report:
     def values(self) -> dict[str, t.Any]:
         count = collections.Counter(found.state for found in self.findings.values())
         return {
-            "gate": "validation", "nodes": {state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "failed_nodes": self._named(FAILED),
+            "gate": "validation", "nodes": {state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "failed_nodes": shared.named(self.findings, FAILED),
             "faults": self._faults(), "pools": self._rows(),
         }
 
     def line(self) -> str:
         """`validation: 14 of 16 passed, 1 unproven: gpu-2, 1 failed: gpu-3`"""
-        parts = [f"validation: {len(self._named(PASSED))} of {len(self.findings)} passed"]
-        parts += [f"{len(found)} {state}: {some(found)}" for state in (UNPROVEN, FAILED) if (found := self._named(state))]
-        return ", ".join(parts)
+        return shared.line("validation", self.findings, (UNPROVEN, FAILED))
 
     def failure(self) -> GateFailed | None:
-        failed = self._named(FAILED)
-        limit = marks.limit_of(self.max_failed, len(self.findings))
-        if len(failed) <= limit:
-            return None
-        head = Fault(f"validation: {len(failed)} of {len(self.findings)} nodes failed, {limit} may", "", "", "repair what is named below, and validate again")
-        return GateFailed([head, *(_fault(name, self.findings[name]) for name in failed[: self.sample])])
-
-    def _named(self, state: str) -> list[str]:
-        return sorted(name for name, found in self.findings.items() if found.state == state)
+        return shared.failure("validation", self.findings, self.max_failed, "validate again", lambda name: _fault(name, self.findings[name]), self.sample)
 
     def _faults(self) -> list[dict[str, t.Any]]:
-        chosen = [(name, self.findings[name]) for state in _ORDER for name in self._named(state)][: self.sample]
+        chosen = [(name, self.findings[name]) for state in _ORDER for name in shared.named(self.findings, state)][: self.sample]
         return [
             {
                 "node": name, "pool": self.pools[name].name if name in self.pools else "", "state": found.state, "link": found.link, "reason": found.reason,

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What reports of pods on many nodes share: who ended how, in a line and as a failure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
+
+PASSED, FAILED = "passed", "failed"
+_TAIL_LINES = 20
+
+
+class Finding(t.Protocol):
+    """What is known of a node at the end."""
+
+    @property
+    def state(self) -> str: ...
+
+
+Findings = c.Mapping[str, Finding]
+
+
+def tail(log: str) -> str:
+    """As much of a log as a result carries."""
+    return "\n".join(log.splitlines()[-_TAIL_LINES:])
+
+
+def named(findings: Findings, state: str) -> list[str]:
+    return sorted(name for name, found in findings.items() if found.state == state)
+
+
+def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
+    """`validation: 14 of 16 passed, 1 unproven: gpu-2, 1 failed: gpu-3`; others: the states beside passed, in their order."""
+    parts = [f"{what}: {len(named(findings, PASSED))} of {len(findings)} passed"]
+    parts += [f"{len(nodes)} {state}: {some(nodes)}" for state in others if (nodes := named(findings, state))]
+    return ", ".join(parts)
+
+
+def failure(what: str, findings: Findings, max_failed: str, again: str, told: c.Callable[[str], Fault], sample: int) -> GateFailed | None:
+    """None where no more have failed than may. again: what to do once all is repaired. told: of one node; as many as `sample`."""
+    failed = named(findings, FAILED)
+    limit = marks.limit_of(max_failed, len(findings))
+    if len(failed) <= limit:
+        return None
+    head = Fault(f"{what}: {len(failed)} of {len(findings)} nodes failed, {limit} may", "", "", f"repair what is named below, and {again}")
+    return GateFailed([head, *map(told, failed[:sample])])
