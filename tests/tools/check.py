@@ -29,6 +29,7 @@ from jobs import SUITES, Job
 
 LOGS = environments.BUILD / "logs"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
+FAILURE = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)")
 CLOSING = re.compile(r"^(=+ )?\d+ (passed|failed|skipped|errors?|deselected|xfailed|xpassed)\b.* in [\d.]+s")
 KINDS = {"error": "failed", "errors": "failed", "xfailed": "skipped", "xpassed": "failed"}
 STARTED = time.monotonic()
@@ -65,8 +66,15 @@ CLEANING_SECONDS = 90
 STOPPED = threading.Event()
 
 
-def log_of(job: Job) -> pathlib.Path:
-    return LOGS / f"{job.name.replace(' ', '-')}.log"
+def log_of(job: str) -> pathlib.Path:
+    return LOGS / f"{job.replace(' ', '-')}.log"
+
+
+def failures(job: str) -> list[str]:
+    """Names of its tests that failed, where it is a pytest run: all of them at the end, for a reader who has only that."""
+    log = log_of(job)
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    return list(dict.fromkeys(found[1] for line in lines if (found := FAILURE.match(line))))
 
 
 def count(job: Job, text: str, status: int) -> dict[str, int]:
@@ -101,13 +109,13 @@ def run(job: Job) -> Result:
     except environments.Unavailable as reason:
         return Result({"skipped": 1}, reason=str(reason))
     say(f"start   {job.name}")
-    with open(log_of(job), "w", encoding="utf-8") as log:
+    with open(log_of(job.name), "w", encoding="utf-8") as log:
         given = variables(job, folder)
         process = subprocess.Popen(
             job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=given, start_new_session=True
         )
         status, reason = wait(job, process)
-    return Result(count(job, log_of(job).read_text(encoding="utf-8", errors="replace"), status), time.monotonic() - began, reason)
+    return Result(count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), time.monotonic() - began, reason)
 
 
 def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
@@ -120,7 +128,7 @@ def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         except subprocess.TimeoutExpired:
             if time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
-                say(f"running {job.name}: {last_line(log_of(job))}")
+                say(f"running {job.name}: {last_line(log_of(job.name))}")
     os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(timeout=CLEANING_SECONDS)
@@ -141,9 +149,9 @@ def report(job: Job, result: Result) -> None:
     summary = ", ".join(f"{number} {kind}" for kind, number in result.counts.items() if kind in ("passed", "failed", "skipped"))
     word = "FAILED " if result.failed else "passed " if result.ran else "skipped"
     say(f"{word} {job.name} ({result.seconds:.0f} s): {summary}{'; ' + result.reason if result.reason else ''}")
-    if not result.failed or not log_of(job).exists():
+    if not result.failed or not log_of(job.name).exists():
         return
-    tail = log_of(job).read_text(encoding="utf-8", errors="replace").splitlines()[-80:]
+    tail = log_of(job.name).read_text(encoding="utf-8", errors="replace").splitlines()[-80:]
     with PRINTING:
         print("\n".join(f"    {line}" for line in tail), flush=True)
 
@@ -195,6 +203,9 @@ def close(results: dict[str, Result]) -> int:
     for name, result in results.items():
         if result.counts.get("skipped") and not result.ran:
             say(f"skipped as a whole: {name}: {result.reason}")
+    for name, result in results.items():
+        if result.failed:
+            say(f"failed: {name}: {result.reason or ', '.join(failures(name)) or 'as its log says'}")
     say(f"logs: {LOGS}")
     closing = ", ".join(f"{number} {kind}" for kind, number in total.items())
     (LOGS / "total").write_text(closing + "\n", encoding="utf-8")

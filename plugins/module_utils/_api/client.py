@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.discovery import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat, lasting
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Reply, Request, Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Event, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, Gone, HwaccelError, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 PAGE_SIZE = 500
@@ -230,7 +230,7 @@ class Client:
         namespace, name = _place(obj)
         try:
             live = self.get(resource, name, namespace)
-        except NotFound:
+        except (NotFound, Forbidden):
             raise self._transport.error(request, reply) from None
         ask = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
         meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")}

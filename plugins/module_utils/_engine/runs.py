@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs_re
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs_report import FAILED, STATES, SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Fault, HwaccelError, ManyFaults, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -147,7 +147,15 @@ class Run:
             # Before the request: a Job whose creation was not answered is taken away like any other.
             self.active[name] = _Active(metadata["name"], metadata["namespace"], runs.PENDING, self.clock.now())
             self.namespaces.add(metadata["namespace"])
+            self._create(job)
+
+    def _create(self, job: dict[str, t.Any]) -> None:
+        try:
             self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run")
+        except Conflict as error:
+            # Its name is of this run alone: an attempt whose answer was lost has made it. A quota that others write just then conflicts too.
+            if error.body.get("reason") != "AlreadyExists":
+                raise
 
     def _look(self) -> dict[str, Progress]:
         """Settles what has ended, and hands it over; the progress of the others."""

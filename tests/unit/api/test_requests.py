@@ -211,6 +211,12 @@ def test_somebody_elses_object_is_not_taken_for_ours(fake: Fake, client: Client)
         client.create(config_map(data={"a": "b"}), MAPS)
 
 
+def test_one_that_may_not_be_read_back_is_told_as_the_conflict_that_it_is(fake: Fake, client: Client) -> None:
+    fake.answers = [Answer(0), status(409, "exists", "AlreadyExists"), status(403, "may not get", "Forbidden")]
+    with pytest.raises(e.Conflict):
+        client.create(config_map(data={"a": "b"}), MAPS)
+
+
 def test_a_conflict_on_the_first_attempt_is_not_read_back(fake: Fake, client: Client) -> None:
     fake.answers = [status(409, "exists", "AlreadyExists")]
     with pytest.raises(e.Conflict, match="exists"):

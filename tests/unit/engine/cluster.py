@@ -99,7 +99,7 @@ class Cluster:
             place = _place(resource, obj)
             self._namespace_exists(resource, place)
             if place in self.objects:
-                raise Conflict("already exists")
+                raise Conflict("already exists", body={"reason": "AlreadyExists"})
             made = copy.deepcopy(obj)
             made["metadata"] |= {"uid": f"uid-{next(self._counter)}"}
             made["metadata"]["managedFields"] = [_entry(field_manager or "test", "Update", _leaves(obj))]

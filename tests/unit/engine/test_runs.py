@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload, run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, NotFound, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, ManyFaults, NotFound, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -186,6 +186,28 @@ def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> No
         outcome = go(cluster, *workloads, slice_of=2, resume=outcome.pending)
     assert [row["state"] for row in outcome.values["workloads"]] == ["succeeded", "failed"]
     assert sum(write.startswith("create") for write in cluster.writes) == 2
+
+
+def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(job: Obj, resource: Resource, **options: t.Any) -> t.Any:
+        Jobs.create(cluster, job, resource, **options)
+        return Jobs.create(cluster, job, resource, **options)
+
+    monkeypatch.setattr(cluster, "create", twice)
+    # The server writes it as "1": what it has is not letter for letter what was sent, and ours nevertheless.
+    workload = pod("well")
+    workload.definition["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}  # type: ignore[index]
+    assert only(go(cluster, workload))["state"] == "succeeded"
+    assert cluster.jobs() == []
+
+
+def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: t.Any, **_options: t.Any) -> t.Any:
+        raise Conflict("creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"})
+
+    monkeypatch.setattr(cluster, "create", refuse)
+    with pytest.raises(Conflict, match="resourcequotas"):
+        go(cluster, pod("well"))
 
 
 def test_a_job_is_made_once_and_not_anew_in_each_slice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
