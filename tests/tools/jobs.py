@@ -65,7 +65,7 @@ LINT = (
 )
 
 #: What meets Ansible itself; the layers below meet Python only, whose oldest and newest come with the oldest and newest core.
-ANSIBLE_FACING = tuple(f"tests/unit/{folder}" for folder in ("filter", "inventory", "module", "repository", "roles"))
+ANSIBLE_FACING = tuple(f"tests/unit/{folder}" for folder in ("filter", "inventory", "module", "monitoring", "repository", "roles"))
 UNIT = (
     Job("unit core-2.19", "core-2.19", pytest(*ANSIBLE_FACING, "-m", "not slow")),
     *(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) for core in CORES[1:]),
