@@ -31,8 +31,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import is_candidate
 
 _POD = Resource("", "v1", "Pod", "pods", True)
-#: How long the pod that takes all stays: the run ends it, or else its Job's deadline.
+#: How long the pod that takes all stays after its last line: the run ends it before, unless it was killed.
 HOLD = "HOLD_SECONDS"
+#: Seconds beyond two schedule_timeouts, for the one that waits and for what an answer may take.
+_HOLD_MARGIN = 60
 #: A pod that was preempted, evicted or drained is gone soon; its Job stays and tells it by this rule.
 _TELL_DISRUPTION = {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 
@@ -148,7 +150,8 @@ def _definition(ask: Ask, settings: Settings) -> c.Mapping[str, t.Any]:
 
 def _contest(node: str, ask: Ask, settings: Settings) -> Contest:
     definition = _definition(ask, settings)
-    first = _workload(node, node, ask.request, int(settings.options.longest), definition)
+    hold = int(2 * settings.options.schedule_timeout) + _HOLD_MARGIN
+    first = _workload(node, node, ask.request, hold, definition)
     second = _workload(f"{node} (one more)", node, ask.one_more, 0, definition)
     return Contest(first, second, allocations.ALL_ASKED, allocations.insufficient(ask.one_more))
 

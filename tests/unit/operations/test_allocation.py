@@ -62,7 +62,7 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
     assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
     first, second = cluster.made
     assert (asked(first), asked(second)) == ({s.GPU: 8}, {s.GPU: 1})
-    assert hold_of(first) > 0 and hold_of(second) == 0
+    assert hold_of(first) == 2 * 60 + 60 and hold_of(second) == 0
     # Of a run that is killed, the cluster ends and removes both; not before a run that lives would have given them up.
     assert [(job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.made] == [(960 + 60 + 60, 300)] * 2
     assert cluster.jobs == {}
