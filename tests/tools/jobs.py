@@ -73,6 +73,9 @@ UNIT = (
 
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
 
+#: What takes longest is told, beside what failed.
+SLOWEST = ("--durations=40", "--durations-min=10")
+
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
 WHOLE_RUNS = tuple(
     f"tests/live/test_{name}.py"
@@ -83,10 +86,10 @@ SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/fi
 
 LIVE = (
     CONTROL_PLANE,
-    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow"), ("control plane",), limit=3600, sandbox=True),
+    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow", *SLOWEST), ("control plane",), limit=3600, sandbox=True),
     Job(
-        "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *(f"--ignore={path}" for path in WHOLE_RUNS)), ("control plane",),
-        limit=3600, sandbox=True,
+        "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in WHOLE_RUNS)),
+        ("control plane",), limit=3600, sandbox=True,
     ),
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
