@@ -1,0 +1,89 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tries of a container count: those that began under the eyes of the gate."""
+
+from __future__ import annotations
+
+import functools
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, healthy, settings, training
+
+
+def test_a_failure_from_before_the_run_gets_one_more_try(clock: Clock) -> None:
+    """Repaired before the run, the container still sits in its back-off: it starts during the run, and passes."""
+    nodes, pods = [training(0)], broken("training-0")
+
+    def starts(cluster: FakeCluster) -> None:
+        for pod in pods:
+            cluster.remove("Pod", pod["metadata"]["name"])
+        for pod in healthy("training-0"):
+            cluster.put(pod)
+
+    cluster = FakeCluster(nodes, pods, [lambda cluster: None, starts], clock.advance)
+    assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
+    stays = FakeCluster(nodes, pods, on_idle=clock.advance)
+    began = clock.now
+    assert run(settings(max_failed=0), stays).values["nodes"]["failed"] == 1
+    assert clock.now - began < node_gate.STALE + 60
+
+
+def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) -> None:
+    """Repaired before the run, while a try was under way: that one still ends badly, the next one passes."""
+    nodes, pods = [training(0)], healthy("training-0")
+    driver, validator = pods[0], pods[2]
+    metadata = driver["metadata"]
+
+    def becomes(status: s.Obj, *, ready: bool) -> t.Callable[[FakeCluster], None]:
+        def change(cluster: FakeCluster) -> None:
+            cluster.put(s.driver("training-0", status) | {"metadata": metadata})
+            cluster.put(s.validator("training-0", s.done() if ready else s.running(ready=False)) | {"metadata": validator["metadata"]})
+
+        return change
+
+    last = s.done(1, restarts=4)
+    script = [becomes(last, ready=False), becomes(s.crash_loop("d", 4), ready=False), becomes(s.running(restarts=5), ready=True)]
+    cluster = FakeCluster(nodes, pods, script, clock.advance)
+    becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
+    assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
+    script = [becomes(last, ready=False), becomes(s.crash_loop("d", 5), ready=False)]
+    cluster = FakeCluster(nodes, pods, script, clock.advance)
+    becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
+    began = clock.now
+    assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
+    assert clock.now - began < 60, "a run that began under the eyes of the gate decides"
+
+
+@pytest.mark.parametrize(("seen", "decided"), [("ImagePullBackOff", False), ("ErrImagePull", True)])
+def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Clock, seen: str, decided: bool) -> None:
+    """The kubelet says ErrImagePull after a try, and ImagePullBackOff until the next."""
+    pods = [s.driver("training-0", s.waiting("ErrImagePull", "manifest unknown")), s.validator("training-0", s.running(ready=False))]
+    later = [s.driver("training-0", s.waiting(reason, "manifest unknown")) | {"metadata": pods[0]["metadata"]} for reason in ("ImagePullBackOff", seen)]
+    cluster = FakeCluster([training(0)], pods, [functools.partial(FakeCluster.put, obj=obj) for obj in later], clock.advance)
+    began = clock.now
+    assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
+    assert (clock.now - began < 60) is decided
+
+
+def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(clock: Clock) -> None:
+    """Also by a later slice, and when nothing was seen between the driver's readiness and the step's next crash."""
+    before, after, last = (f"2026-11-20T10:0{minute}:00Z" for minute in (0, 1, 2))
+    loading = [s.driver("training-0", s.running(ready=False, started=False)), s.toolkit("training-0", since=before)]
+    validator = s.validator("training-0", s.crash_loop("driver-validation", 3, ended=before))
+    cluster = FakeCluster([training(0)], [*loading, validator], on_idle=clock.advance)
+    first = run(settings(), cluster, deadline=clock.monotonic())
+    assert first.pending is not None
+    for old, now in ((loading[0], s.driver("training-0", since=after)), (validator, s.validator("training-0", s.crash_loop("d", 4, ended=last)))):
+        now["metadata"] = old["metadata"] | {"labels": {}}
+        cluster.put(now)
+    second = run(settings(), cluster, deadline=clock.monotonic() + 5, resume=json.loads(json.dumps(first.pending)))
+    assert second.failure is None
+    assert "crashed once" in second.progress[-1]
