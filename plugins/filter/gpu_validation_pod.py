@@ -43,8 +43,12 @@ options:
       image:
         description: Another image for it.
         type: str
+      command:
+        description: Another command than its shell, with its arguments before the script.
+        type: list
+        elements: str
       script:
-        description: Another script for its shell.
+        description: Another script for the command.
         type: str
 """
 

@@ -21,9 +21,10 @@ SOURCES = ("precompiled", "build")
 #: At most this many nodes are named in one fault; the rest are counted.
 _NAMED = 5
 
-_KEYS = {"name", "selector", "nodes", "gpu", "driver", "plugin_config"}
+_KEYS = {"name", "selector", "nodes", "gpu", "driver", "plugin_config", "interconnect"}
 _GPU_KEYS = {"product", "count", "memory_mib", "ecc", "mig"}
 _DRIVER_KEYS = {"provider", "version", "source"}
+_INTERCONNECT_KEYS = {"transport", "min_bandwidth", "resources", "environment", "annotations"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,20 @@ class PoolDriver:
 
 
 @dataclasses.dataclass(frozen=True)
+class PoolInterconnect:
+    """transport: how the name of NCCL's network has to begin. min_bandwidth: in GB/s, 0 where it is not judged.
+
+    resources, environment, annotations: what a pod needs to have it, beside its GPUs.
+    """
+
+    transport: str = "IB"
+    min_bandwidth: float = 0.0
+    resources: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    environment: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
 class Pool:
     name: str
     selector: str = ""
@@ -55,6 +70,7 @@ class Pool:
     driver: PoolDriver = PoolDriver()
     plugin_config: str = ""
     declared: bool = True
+    interconnect: PoolInterconnect | None = None
 
 
 def parse_pools(declared: t.Any) -> tuple[Pool, ...]:
@@ -141,9 +157,10 @@ def _pool(entry: t.Any, where: str, faults: list[Fault]) -> Pool | None:
     except selectors.SelectorError as error:
         faults.append(Fault("the selector cannot be read", where, str(error), "write it as for kubectl -l"))
     gpu, driver = _gpu(entry.get("gpu"), where, faults), _driver(entry.get("driver"), where, faults)
+    interconnect = _interconnect(entry.get("interconnect"), where, faults)
     if len(faults) > before:
         return None
-    return Pool(name, selector, frozenset(str(node) for node in nodes), gpu, driver, str(entry.get("plugin_config") or ""))
+    return Pool(name, selector, frozenset(str(node) for node in nodes), gpu, driver, str(entry.get("plugin_config") or ""), interconnect=interconnect)
 
 
 def _gpu(entry: t.Any, where: str, faults: list[Fault]) -> PoolGpu | None:
@@ -170,6 +187,42 @@ def _driver(entry: t.Any, where: str, faults: list[Fault]) -> PoolDriver:
         if value and value not in allowed:
             faults.append(Fault(f"driver.{key} {value!r} is unknown", where, "", f"choose one of {', '.join(allowed)}"))
     return driver
+
+
+def _interconnect(entry: t.Any, where: str, faults: list[Fault]) -> PoolInterconnect | None:
+    if not entry:
+        return None
+    if not isinstance(entry, dict):
+        faults.append(Fault("interconnect is no dictionary", where, "", f"give {', '.join(sorted(_INTERCONNECT_KEYS))}"))
+        return None
+    where = f"{where} interconnect"
+    _unknown_keys(entry, _INTERCONNECT_KEYS, where, faults)
+    resources = {name: _whole(value, f"{where}.resources.{name}", faults) for name, value in _texts(entry, "resources", where, faults).items()}
+    environment, annotations = (_texts(entry, key, where, faults) for key in ("environment", "annotations"))
+    bandwidth = _bandwidth(entry.get("min_bandwidth"), f"{where}.min_bandwidth", faults)
+    return PoolInterconnect(str(entry.get("transport") or "IB"), bandwidth, resources, environment, annotations)
+
+
+def _texts(entry: dict[t.Any, t.Any], key: str, where: str, faults: list[Fault]) -> dict[str, str]:
+    found = entry.get(key) or {}
+    if not isinstance(found, dict):
+        faults.append(Fault(f"{key} is no dictionary", where, "", "give names with their values"))
+        return {}
+    return {str(name): str(value) for name, value in found.items()}
+
+
+def _bandwidth(value: t.Any, where: str, faults: list[Fault]) -> float:
+    """As `_whole` of survey answers."""
+    if value in (None, ""):
+        return 0.0
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf") or isinstance(value, bool):
+        faults.append(Fault(f"{value!r} is no bandwidth", where, "", "give GB/s, 0 where it is not to be judged"))
+        return 0.0
+    return number
 
 
 def _whole(value: t.Any, where: str, faults: list[Fault]) -> int:

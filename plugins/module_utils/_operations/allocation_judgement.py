@@ -5,21 +5,15 @@
 
 from __future__ import annotations
 
-import collections.abc as c
-import typing as t
-
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED, UNSCHEDULABLE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import BUSY, Finding
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import disrupted, taken
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, Finding
 
-Row = c.Mapping[str, t.Any]
-
-#: Condition of a pod that was preempted, evicted or drained, as the message of its Job has it (kubernetes, pkg/controller/job/pod_failure_policy.go).
-_DISRUPTED = "condition DisruptionTarget"
 _SEE_LOG = "see the pod's log, and the validator's on this node"
 _SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sharing in its configuration"
 
@@ -27,9 +21,9 @@ _SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sha
 def found(result: Result, ask: Ask, *, exclusivity: bool) -> Finding:
     """exclusivity: whether one more pod was to wait."""
     first = result.first
-    if away := next((row for row in (first, result.second) if row is not None and _DISRUPTED in row["reason"]), None):
+    if away := next((row for row in (first, result.second) if row is not None and disrupted(row)), None):
         return Finding(BUSY, f"its pod had to make room: {away['reason']}", "try again when nothing of higher priority asks for these GPUs")
-    if _taken(first, ask.request):
+    if taken(first, ask.request):
         return Finding(BUSY, f"pods have taken GPUs there meanwhile: {first['reason']}", "try again when they have ended")
     if first["state"] != SUCCEEDED:
         return Finding(FAILED, f"the pod that takes all GPUs: {first['reason']}", _SEE_LOG, log=first["log"])
@@ -53,7 +47,7 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
     if not result.refused:
         why = second["reason"] or "it ran when the other had ended"
         return Finding(FAILED, f"one more pod was never Pending for want of a GPU: {why}", "see its tolerations, and what else it asks for", log=log)
-    if _taken(second, ask.one_more):
+    if taken(second, ask.one_more):
         next_step = "see whether another pod has taken the GPUs; else the kubelet's log, and restart the device plugin there"
         return Finding(FAILED, f"one more pod did not start after the pod with all GPUs had ended: {second['reason']}", next_step, log=log)
     if second["state"] != SUCCEEDED:
@@ -61,7 +55,3 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
     if wrong := allocations.deviations(log, 1, integrated=ask.integrated):
         return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {'; '.join(wrong)}", _SEE_LOG, log=log)
     return None
-
-
-def _taken(row: Row, asked: c.Mapping[str, int]) -> bool:
-    return row["state"] == UNSCHEDULABLE and any(word in row["reason"] for word in allocations.insufficient(asked))

@@ -21,7 +21,8 @@ class Finding(t.Protocol):
     """What is known of a node at the end."""
 
     @property
-    def state(self) -> str: ...
+    def state(self) -> str:
+        """PASSED, FAILED, or another one that its report knows."""
 
 
 Findings = c.Mapping[str, Finding]
@@ -43,11 +44,10 @@ def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
     return ", ".join(parts)
 
 
-def failure(what: str, findings: Findings, max_failed: str, again: str, told: c.Callable[[str], Fault], sample: int) -> GateFailed | None:
-    """None where no more have failed than may. again: what to do once all is repaired. told: of one node; as many as `sample`."""
-    failed = named(findings, FAILED)
-    limit = marks.limit_of(max_failed, len(findings))
+def failure(what: str, failed: c.Sequence[Fault], total: int, max_failed: str, again: str, sample: int) -> GateFailed | None:
+    """None where no more have failed than may. failed: one fault a node, of which `sample` are told. again: what to do once all is repaired."""
+    limit = marks.limit_of(max_failed, total)
     if len(failed) <= limit:
         return None
-    head = Fault(f"{what}: {len(failed)} of {len(findings)} nodes failed, {limit} may", "", "", f"repair what is named below, and {again}")
-    return GateFailed([head, *map(told, failed[:sample])])
+    head = Fault(f"{what}: {len(failed)} of {total} nodes failed, {limit} may", "", "", f"repair what is named below, and {again}")
+    return GateFailed([head, *failed[:sample]])

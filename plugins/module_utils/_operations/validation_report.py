@@ -66,7 +66,8 @@ class Report:
         return shared.line("validation", self.findings, (UNPROVEN, FAILED))
 
     def failure(self) -> GateFailed | None:
-        return shared.failure("validation", self.findings, self.max_failed, "validate again", lambda name: _fault(name, self.findings[name]), self.sample)
+        failed = [_fault(name, self.findings[name]) for name in shared.named(self.findings, FAILED)]
+        return shared.failure("validation", failed, len(self.findings), self.max_failed, "validate again", self.sample)
 
     def _faults(self) -> list[dict[str, t.Any]]:
         chosen = [(name, self.findings[name]) for state in _ORDER for name in shared.named(self.findings, state)][: self.sample]

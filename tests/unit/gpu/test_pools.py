@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, assumed, parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, PoolInterconnect, assumed, parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
@@ -118,3 +118,15 @@ def test_odd_declarations_are_read_or_told(declared: t.Any) -> None:
         assert error.faults
     else:
         assert all(pool.name for pool in pools)
+
+
+def test_an_interconnect_is_read_with_all_that_is_wrong_in_it() -> None:
+    declared = {"min_bandwidth": "40.5", "resources": {"rdma/a": "1"}, "environment": {"NCCL_IB_GID_INDEX": 3}, "annotations": {"net/x": "ib0"}}
+    (pool,) = parse_pools([{"name": "a", "selector": "x", "interconnect": declared}])
+    assert pool.interconnect == PoolInterconnect("IB", 40.5, {"rdma/a": 1}, {"NCCL_IB_GID_INDEX": "3"}, {"net/x": "ib0"})
+    assert parse_pools([{"name": "a", "selector": "x", "interconnect": {}}])[0].interconnect is None
+    wrong = {"min_bandwidth": "fast", "resources": {"rdma/a": "one"}, "environment": ["X"], "speed": 1}
+    with pytest.raises(ManyFaults) as caught:
+        parse_pools([{"name": "a", "selector": "x", "interconnect": wrong}, {"name": "b", "selector": "y", "interconnect": "IB"}])
+    for told in ("'fast' is no bandwidth", "'one' is no whole number", "environment is no dictionary", "unknown: speed", "interconnect is no dictionary"):
+        assert told in str(caught.value)

@@ -98,8 +98,8 @@ class Cluster(FakeCluster):
             free = self._free(node_of(job))
             if self.beside and not hold_of(job):
                 self.given[name] = self.beside
-            elif len(free) >= sum(asked(job).values()):
-                self.given[name] = free[: sum(asked(job).values())]
+            elif len(free) >= gpus(job):
+                self.given[name] = free[: gpus(job)]
 
     def _free(self, node: str) -> list[str]:
         count = sum(int(value) for key, value in self.objects["Node"][node]["status"]["allocatable"].items() if key.startswith("nvidia.com/"))
@@ -128,9 +128,13 @@ def asked(job: Obj) -> dict[str, int]:
     return dict(job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"])
 
 
+def gpus(job: Obj) -> int:
+    return sum(count for resource, count in asked(job).items() if resource.startswith("nvidia.com/"))
+
+
 def hold_of(job: Obj) -> int:
-    (variable,) = job["spec"]["template"]["spec"]["containers"][0]["env"]
-    return int(variable["value"])
+    held = [entry["value"] for entry in job["spec"]["template"]["spec"]["containers"][0]["env"] if entry["name"] == allocation.HOLD]
+    return int(held[0]) if held else 0
 
 
 def node(name: str, allocatable: int = 8, **labels: str) -> Obj:

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.allocation_report import Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import Finding
 
 RESOURCE = "nvidia.com/gpu"
 REFUSED = f"0/3 nodes are available: 1 Insufficient {RESOURCE}."

@@ -44,8 +44,9 @@ def test_defaults_are_those_of_playbooks_and_roles() -> None:
 
 
 def test_every_key_of_a_pool_is_told_and_no_other() -> None:
-    plain = pools._KEYS - {"gpu", "driver"}
-    nested = {f"gpu.{key}" for key in pools._GPU_KEYS} | {f"driver.{key}" for key in pools._DRIVER_KEYS}
+    plain = pools._KEYS - {"gpu", "driver", "interconnect"}
+    parts = {"gpu": pools._GPU_KEYS, "driver": pools._DRIVER_KEYS, "interconnect": pools._INTERCONNECT_KEYS}
+    nested = {f"{part}.{key}" for part, keys in parts.items() for key in keys}
     machines = {f"machines[].{key}" for key in re.findall(r'machine\.get\("(\w+)"\)', inspect.getsource(fleet))}
     assert set(KEYS) == plain | nested | machines
 

@@ -11,7 +11,8 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, proofs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, bandwidth, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
@@ -68,6 +69,16 @@ def test_the_pod_of_integrated_gpus_ends_badly_where_one_of_its_programs_does() 
     assert script.splitlines()[1] == "deviceQuery && vectorAdd || exit 1"
     assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
     assert stack.defaults(ROLE)["gpu_validation_integrated_image"].startswith("docker.io/"), "a host that the registry of the settings takes the place of"
+
+
+def test_the_program_of_two_pods_runs_in_a_pod_with_no_more_rights() -> None:
+    program = (stack.TOP / "roles" / ROLE / "files" / "bandwidth.py").read_text(encoding="utf-8")
+    made, usual = pod(image="nvcr.io/nvidia/pytorch:26.08-py3", command=["python3", "-c"], script=program), pod()
+    (container,), (plain,) = made["spec"].pop("containers"), usual["spec"].pop("containers")
+    assert (container["command"], container["args"]) == (["python3", "-c"], [program])
+    assert made["spec"] == usual["spec"] and container["securityContext"] == plain["securityContext"]
+    assert f'print(f"{bandwidth.LISTENING}{{address}}"' in program and f'"{rendezvous.PEER}"' in program
+    assert "{{" not in program and "{%" not in program, "Ansible would take it for a template"
 
 
 def test_a_role_without_the_pod_is_told() -> None:

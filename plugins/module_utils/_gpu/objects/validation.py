@@ -17,6 +17,7 @@ def plan(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Ma
     pod["metadata"]["name"] = settings.get("name") or pod["metadata"]["name"]
     container = pod["spec"]["containers"][0]
     container["image"] = settings.get("image") or container["image"]
+    container["command"] = settings.get("command") or container["command"]
     container["args"] = [settings["script"]] if settings.get("script") else container["args"]
     # As the template of a workload: that is what labels and image sources are laid over.
     carrier = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": pod["metadata"]["name"]}, "spec": {"template": pod}}

@@ -1,0 +1,46 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All-reduces between the GPUs of two nodes: what their logs say of the network and the bandwidth. Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PoolInterconnect
+
+#: What the first pod prints before the address at which it listens (roles/gpu_validation/files/bandwidth.py).
+LISTENING = "listening at "
+#: NCCL of each link to another node (NVIDIA/nccl 5067397, src/transport/net.cc): "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA". The name is
+#: that of a network of its own (net_ib/common.cc: IB, net_socket.cc: Socket) or of a plugin: "IBext_v11", "AWS Libfabric".
+_LINK = re.compile(r" via NET/([^/\n]+)/\d")
+
+
+def networks(log: str) -> list[str]:
+    """Names of the networks over which NCCL has sent or received."""
+    return sorted(set(_LINK.findall(log)))
+
+
+def measured(values: c.Sequence[t.Any]) -> float | None:
+    """GB/s; None where none of the objects in the log has it. values: these objects."""
+    found = [value["bus_bandwidth"] for value in values if isinstance(value, dict) and isinstance(value.get("bus_bandwidth"), (int, float))]
+    return float(found[-1]) if found else None
+
+
+def deviations(names: c.Sequence[str], bandwidth: float | None, wanted: PoolInterconnect) -> list[str]:
+    """What is otherwise than the pool declares. names: of the networks that were used."""
+    found = []
+    if bandwidth is None:
+        found.append("its log has no line of JSON with bus_bandwidth")
+    elif bandwidth < wanted.min_bandwidth:
+        found.append(f"{bandwidth:.3g} GB/s bus bandwidth, {wanted.min_bandwidth:g} GB/s are expected")
+    if other := [name for name in names if not name.startswith(wanted.transport)]:
+        found.append(f"NCCL has used NET/{', NET/'.join(other)}, NET/{wanted.transport} is expected")
+    if not names:
+        found.append(f"NCCL names no network between the nodes in its log, NET/{wanted.transport} is expected")
+    return found

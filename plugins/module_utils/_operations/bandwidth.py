@@ -1,0 +1,178 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All-reduces over all GPUs of two nodes, pair by pair. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import copy
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pairs import Pair
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.bandwidth import LISTENING
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolInterconnect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth_judgement as judgement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import whole_nodes
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_judgement import Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, SUSPECT, Finding, Report
+
+Names = tuple[str, str]
+
+_WHAT, _STATES = "bandwidth between nodes", (PASSED, BUSY, SKIPPED, SUSPECT, FAILED)
+#: Where the processes of a pod exchange data; the runtime's own has 64 MiB, which is too little for NCCL (its user guide, troubleshooting, Docker).
+_SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options of the module, under its names. definition: the Pod; node, GPUs and part in the pair are filled in for each run."""
+
+    definition: c.Mapping[str, t.Any]
+    pools: tuple[Pool, ...] = ()
+    exclude: frozenset[str] = frozenset()
+    max_failed: str = "0"
+    sample: int = 20
+    options: RunOptions = dataclasses.field(default_factory=RunOptions)
+
+    def interconnect(self, pool: str) -> PoolInterconnect:
+        return next((one.interconnect for one in self.pools if one.name == pool and one.interconnect), PoolInterconnect())
+
+
+@dataclasses.dataclass
+class Plan:
+    """nodes: which are asked. pairs: that run now. verdicts: of those that have run."""
+
+    nodes: whole_nodes.Plan
+    pairs: list[Names]
+    verdicts: list[Verdict] = dataclasses.field(default_factory=list)
+
+    def pack(self) -> dict[str, t.Any]:
+        return {"nodes": self.nodes.pack(), "pairs": self.pairs, "verdicts": [dataclasses.asdict(one) for one in self.verdicts]}
+
+    @classmethod
+    def unpack(cls, packed: dict[str, t.Any]) -> Plan:
+        """What was packed may have been JSON since: lists are tuples again."""
+        verdicts = [Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])}) for one in packed["verdicts"]]
+        return cls(whole_nodes.Plan.unpack(packed["nodes"]), [(first, second) for first, second in packed["pairs"]], verdicts)
+
+
+def run(
+    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+) -> Outcome:
+    """resume: the `pending` of the slice before. In check mode it is told which nodes would run pods, and whether the run might."""
+    marks.limit_of(settings.max_failed, 0)
+    nothing = Report(_WHAT, _STATES, "0", 0, {}, {}).values() | {"pairs": [], "tried": [], "missing_rights": []}
+    if (lacking := whole_nodes.lacking(client, check_mode, nothing)) is not None:
+        return lacking
+    plan = Plan.unpack(resume["plan"]) if resume else _plan(client, settings)
+    going_on: dict[str, t.Any] | None = resume["run"] if resume else None
+    progress: list[str] = []
+    while True:
+        outcome = _play(plan, settings, client, clock, check_mode, going_on)
+        progress += outcome.progress
+        outcome.progress = progress
+        if outcome.pending is not None:
+            return Outcome(changed=True, pending={"plan": plan.pack(), "run": outcome.pending}, progress=progress)
+        if not plan.pairs or check_mode:
+            return _outcome(outcome, plan, settings, check_mode)
+        going_on = None
+
+
+def _plan(client: Client, settings: Settings) -> Plan:
+    nodes = whole_nodes.plan(client, settings.pools, settings.exclude, lambda pool: pool.interconnect is not None, _unfit)
+    by_pool: dict[str, list[str]] = collections.defaultdict(list)
+    for name in sorted(nodes.asked):
+        by_pool[nodes.pools[name]].append(name)
+    pairs: list[Names] = []
+    for names in by_pool.values():
+        # The last one of an odd number has its turn with the first one, when that is free again.
+        pairs += list(zip(names[::2], names[1::2], strict=False)) + ([(names[-1], names[0])] if len(names) % 2 and len(names) > 1 else [])
+    return Plan(nodes, pairs)
+
+
+def _unfit(node: NodeFacts) -> Finding | None:
+    if device_query.needed(node):
+        return Finding(SKIPPED, "its GPU is integrated", "take interconnect out of its pool")
+    if "-MIG-" in node.gpu.product or any(resource.startswith(resources.MIG_PREFIX) for resource in resources.observed(node)):
+        return Finding(SKIPPED, "its GPUs are partitioned: NCCL does not join slices", "nothing: try it where they are whole")
+    return None
+
+
+def _play(plan: Plan, settings: Settings, client: Client, clock: Clock, check_mode: bool, resume: dict[str, t.Any] | None) -> Outcome:
+    """The pairs of the plan. Once they have ended, their verdicts are in it, and in their place the pairs that these ask for."""
+    if not plan.pairs:
+        return Outcome()
+    asked = plan.nodes.asked
+    options = dataclasses.replace(settings.options, fail_on=frozenset())
+    pairs = [_pair(names, plan, settings) for names in plan.pairs]
+    outcome, results = rendezvous.run(client, pairs, options, clock, check_mode=check_mode, resume=resume)
+    if outcome.pending is None and not check_mode:
+        first_round = not plan.verdicts
+        for names, result in zip(plan.pairs, results, strict=False):
+            wanted = settings.interconnect(plan.nodes.pools[names[0]])
+            plan.verdicts.append(judgement.verdict(names, result, (asked[names[0]], asked[names[1]]), wanted))
+        plan.pairs = judgement.once_more(plan.nodes.pools, plan.verdicts) if first_round else []
+    return outcome
+
+
+def _pair(names: Names, plan: Plan, settings: Settings) -> Pair:
+    one, other = (plan.nodes.asked[name].devices for name in names)
+    interconnect = settings.interconnect(plan.nodes.pools[names[0]])
+    first = _workload(names, 0, {"DEVICES": one, "FIRST_RANK": 0, "RANKS": one + other}, plan, settings.definition, interconnect)
+    second = _workload(names[::-1], 1, {"DEVICES": other, "FIRST_RANK": one, "RANKS": one + other}, plan, settings.definition, interconnect)
+    return Pair(first, second, LISTENING, names)
+
+
+def _workload(
+    names: Names, part: int, numbers: c.Mapping[str, int], plan: Plan, definition: c.Mapping[str, t.Any], interconnect: PoolInterconnect,
+) -> Workload:
+    """names: of the pod's node, and of the other one."""
+    pod = copy.deepcopy(dict(definition))
+    metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
+    metadata["annotations"] = (metadata.get("annotations") or {}) | dict(interconnect.annotations)
+    spec["volumes"] = [*(spec.get("volumes") or ()), _SHARED_MEMORY]
+    for container in spec.get("containers", [])[:1]:
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), {"name": _SHARED_MEMORY["name"], "mountPath": "/dev/shm"}]
+        address = {"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+        container["env"] = [*(container.get("env") or ()), address]
+        if interconnect.resources:
+            _lock_memory(container)
+    wanted = plan.nodes.asked[names[0]].request | dict(interconnect.resources)
+    environment = {"NCCL_DEBUG": "INFO"} | dict(interconnect.environment) | {key: str(value) for key, value in numbers.items()}
+    return whole_nodes.workload(f"{names[0]} with {names[1]}", names[0], wanted, environment, pod)
+
+
+def _lock_memory(container: dict[str, t.Any]) -> None:
+    """RDMA pins memory beyond the limit that runtimes set. A capability that is added counts for root alone (capabilities(7), execve)."""
+    context = container.get("securityContext") or {}
+    capabilities = context.get("capabilities") or {}
+    added = {"capabilities": capabilities | {"add": [*(capabilities.get("add") or ()), "IPC_LOCK"]}}
+    container["securityContext"] = context | {"runAsUser": 0, "runAsNonRoot": False} | added
+
+
+def _outcome(ran: Outcome, plan: Plan, settings: Settings, check_mode: bool) -> Outcome:
+    found = dict(plan.nodes.findings)
+    tried = sorted({name for names in plan.pairs for name in names} | {name for one in plan.verdicts for name in one.nodes})
+    untried = [name for name in plan.nodes.asked if name not in tried]
+    found |= judgement.findings(untried if check_mode else plan.nodes.asked, plan.verdicts)
+    report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.nodes.pools, found)
+    more = {"pairs": [one.row() for one in plan.verdicts], "tried": tried, "missing_rights": ran.values.get("missing_rights", [])}
+    outcome = Outcome(changed=bool(tried), values=report.values() | more, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
+    if not check_mode:
+        outcome.progress.append(report.line())
+        outcome.failure = report.failure()
+    if not found and not tried:
+        outcome.warnings.append("no node to try: no pool declares an interconnect, or none of its nodes shows a GPU")
+    return outcome

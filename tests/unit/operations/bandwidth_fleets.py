@@ -1,0 +1,104 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fleets for the tests of bandwidth between nodes: pods on two nodes that meet, in the cluster in memory that counts devices."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import POD, Cluster, Obj, node_of
+
+RESOURCE = "rdma/hca_shared_devices_a"
+POOL: Obj = {"name": "training", "selector": "pool=training", "interconnect": {"min_bandwidth": 40, "resources": {RESOURCE: 1}}}
+DISRUPTED = "Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
+
+
+class Meeting(Cluster):
+    """Two pods that have met end at the second look after that.
+
+    reach: GB/s of nodes that reach less. tcp: nodes whose pods use it. mute: nodes whose pods never listen. broken: nodes whose pods end badly as
+    soon as they run, with the message of their Job. pulls: seconds for which pods of these nodes start.
+    """
+
+    def __init__(self, *nodes: Obj) -> None:
+        super().__init__(*nodes)
+        self.reach: dict[str, float] = {}
+        self.tcp: set[str] = set()
+        self.mute: set[str] = set()
+        self.broken: dict[str, str] = {}
+        self.pulls: dict[str, float] = {}
+        #: Node of the other one, by the names of those that have met it.
+        self.met: dict[str, str] = {}
+
+    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
+        if resource.kind == "Job":
+            before = set(self.met)
+            self._schedule()
+            for name, job in self.jobs.items():
+                if self._runs(name) and self._runs(peer := self._peer(job)):
+                    self.met.setdefault(name, node_of(self.jobs[peer]))
+            return Page([job | {"status": self._status(name, job, name in before)} for name, job in self.jobs.items()], "1")
+        return super().list(resource, namespace, **options)
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        name = pod.removesuffix("-x")
+        job = self.jobs[name]
+        lines = [] if value(job, "PEER_ADDRESS") or node_of(job) in self.mute else [f"listening at at-{node_of(job)}"]
+        if name in self.met:
+            nodes = {node_of(job), self.met[name]}
+            lines.append(f"a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/{'Socket/0' if nodes & self.tcp else 'IBext_v11/0/GDRDMA'}")
+            if not value(job, "PEER_ADDRESS"):
+                lines.append(json.dumps({"ranks": 16, "bytes": 1, "seconds": 1.0, "bus_bandwidth": min(self.reach.get(node, 48.0) for node in nodes)}))
+        return "\n".join([*lines, ""])
+
+    def _status(self, name: str, job: Obj, met: bool) -> Obj:
+        message = self.broken.get(node_of(job)) if self._runs(name) else None
+        if message is not None:
+            return {"conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}]}
+        return {"conditions": [{"type": "Complete", "status": "True"}]} if met else {}
+
+    def _runs(self, name: str) -> bool:
+        return name in self.given and self.at - self.jobs[name]["began"] >= self.pulls.get(node_of(self.jobs[name]), 0.0)
+
+    def _peer(self, job: Obj) -> str:
+        address = value(job, "PEER_ADDRESS")
+        if address:
+            return next((name for name, one in self.jobs.items() if f"at-{node_of(one)}" == address and not value(one, "PEER_ADDRESS")), "")
+        return next((name for name, one in self.jobs.items() if value(one, "PEER_ADDRESS") == f"at-{node_of(job)}"), "")
+
+    def _pod(self, name: str, job: Obj) -> Obj:
+        pod = super()._pod(name, job)
+        if name in self.given and not self._runs(name):
+            pod["status"] = {"phase": "Pending", "containerStatuses": [{"name": "cuda", "state": {"waiting": {"reason": "ContainerCreating"}}}]}
+        return pod
+
+
+def value(job: Obj, name: str) -> str:
+    """Of an environment variable."""
+    found = {entry["name"]: entry.get("value", "") for entry in job["spec"]["template"]["spec"]["containers"][0]["env"]}
+    return str(found.get(name, ""))
+
+
+def go(
+    cluster: Meeting, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, pool: Obj | None = None,
+    **options: t.Any,
+) -> Outcome:
+    settings = bandwidth.Settings(POD, parse_pools([pool or POOL]), options=RunOptions(namespace="n", parallel=parallel), **options)
+    return bandwidth.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
+
+
+def states(outcome: Outcome) -> dict[str, str]:
+    """Of the nodes that have not passed."""
+    return {row["node"]: row["state"] for row in outcome.values["faults"]}
+
+
+def reasons(outcome: Outcome) -> dict[str, str]:
+    return {row["node"]: row["reason"] for row in outcome.values["faults"]}

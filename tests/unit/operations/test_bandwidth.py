@@ -1,0 +1,214 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bandwidth between nodes, pair by pair, on a cluster in memory that counts devices as a scheduler does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import Run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth_judgement as judgement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_judgement import Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import Obj, asked, foreign, jetson, node, node_of
+from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import DISRUPTED, POOL, RESOURCE, Meeting, go, reasons, states, value
+
+
+def nodes(count: int) -> list[Obj]:
+    return [node(f"n{index}") for index in range(count)]
+
+
+def tried(cluster: Meeting) -> list[list[str]]:
+    return [[node_of(first), node_of(second)] for first, second in zip(cluster.made[::2], cluster.made[1::2], strict=True)]
+
+
+def test_two_pods_meet_and_say_what_they_reach() -> None:
+    cluster = Meeting(*nodes(2))
+    outcome = go(cluster)
+    assert outcome.failure is None
+    assert outcome.values["nodes"] == {"passed": 2, "busy": 0, "skipped": 0, "suspect": 0, "failed": 0}
+    assert outcome.values["pairs"] == [{"nodes": ["n0", "n1"], "state": "passed", "bandwidth": 48.0, "networks": ["IBext_v11"], "reason": ""}]
+    first, second = cluster.made
+    assert asked(first) == asked(second) == {s.GPU: 8, RESOURCE: 1}
+    assert [[value(job, name) for name in ("DEVICES", "FIRST_RANK", "RANKS")] for job in cluster.made] == [["8", "0", "16"], ["8", "8", "16"]]
+    assert (value(first, "PEER_ADDRESS"), value(second, "PEER_ADDRESS")) == ("", "at-n0")
+    assert cluster.jobs == {}
+    assert outcome.progress[-1] == "bandwidth between nodes: 2 of 2 passed"
+
+
+def test_only_rdma_makes_the_pods_lock_memory() -> None:
+    cluster = Meeting(*nodes(2))
+    go(cluster)
+    spec = cluster.made[0]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {"runAsUser": 0, "runAsNonRoot": False, "capabilities": {"add": ["IPC_LOCK"]}}
+    assert spec["volumes"][0]["emptyDir"]["medium"] == "Memory" and container["volumeMounts"][0]["mountPath"] == "/dev/shm"
+    cluster, pool = Meeting(*nodes(2)), POOL | {"interconnect": {"transport": "IB", "environment": {"NCCL_IB_HCA": "mlx5"}, "annotations": {"a/b": "c"}}}
+    assert go(cluster, pool=pool).failure is None
+    template = cluster.made[0]["spec"]["template"]
+    assert "securityContext" not in template["spec"]["containers"][0] and asked(cluster.made[0]) == {s.GPU: 8}
+    assert (template["metadata"]["annotations"], value(cluster.made[0], "NCCL_IB_HCA")) == ({"a/b": "c"}, "mlx5")
+
+
+def test_the_node_that_is_slow_is_found_by_one_that_has_passed() -> None:
+    cluster = Meeting(*nodes(4))
+    cluster.reach = {"n2": 12.0}
+    outcome = go(cluster)
+    assert [pair["nodes"] for pair in outcome.values["pairs"]] == [["n0", "n1"], ["n2", "n3"], ["n2", "n0"], ["n3", "n1"]]
+    assert (outcome.values["failed_nodes"], states(outcome)) == (["n2"], {"n2": "failed"})
+    assert reasons(outcome)["n2"] == "with n3: 12 GB/s bus bandwidth, 40 GB/s are expected"
+    assert "bandwidth between nodes: 1 of 4 nodes failed, 0 may" in str(outcome.failure)
+    assert go(cluster, max_failed="1").failure is None
+
+
+def test_of_a_pair_alone_nobody_says_which_of_its_nodes_it_is() -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.tcp = {"n0"}
+    outcome = go(cluster)
+    assert (outcome.values["failed_nodes"], states(outcome)) == ([], {"n0": "suspect", "n1": "suspect"})
+    assert reasons(outcome)["n0"].startswith("with n1: NCCL has used NET/Socket, NET/IB is expected (")
+    assert "1 of 2 nodes failed, 0 may" in str(outcome.failure) and "one of the nodes n0 and n1 (pool training)" in str(outcome.failure)
+    assert go(cluster, max_failed="1").failure is None, "one of the two is fit"
+
+
+def test_two_that_pass_with_others_and_not_with_each_other_are_suspect() -> None:
+    pairs = [("a", "b", PASSED), ("c", "d", FAILED), ("c", "a", PASSED), ("d", "b", PASSED)]
+    found = judgement.findings("abcd", [Verdict((one, other), state, "12 GB/s" if state == FAILED else "") for one, other, state in pairs])
+    assert {node: finding.state for node, finding in found.items()} == {"a": "passed", "b": "passed", "c": "suspect", "d": "suspect"}
+    assert found["c"].reason == "with d: 12 GB/s (each passed with another node)"
+
+
+def test_every_node_of_an_odd_number_has_its_turn_and_no_node_two_at_once() -> None:
+    cluster = Meeting(*nodes(5))
+    outcome = go(cluster)
+    assert outcome.values["nodes"]["passed"] == 5
+    assert [pair["nodes"] for pair in outcome.values["pairs"]] == [["n0", "n1"], ["n2", "n3"], ["n4", "n0"]]
+    assert cluster.most == 4
+    cluster.reach = {"n4": 3.0}
+    assert states(go(cluster)) == {"n4": "failed"}, "its partner has passed before"
+
+
+def test_a_first_pod_that_never_listens_is_to_blame_and_its_partner_is_tried_with_another() -> None:
+    cluster = Meeting(*nodes(4))
+    cluster.mute = {"n0"}
+    outcome = go(cluster)
+    assert states(outcome) == {"n0": "failed"}
+    assert reasons(outcome)["n0"].startswith("with n1: the pod on n0: it has not ended in 600 s")
+    assert [pair["nodes"] for pair in outcome.values["pairs"]] == [["n0", "n1"], ["n2", "n3"], ["n1", "n2"]]
+    assert cluster.jobs == {}
+
+
+def test_nothing_is_said_of_a_node_whose_only_partner_failed_before() -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.mute = {"n0"}
+    outcome = go(cluster)
+    assert states(outcome) == {"n0": "failed", "n1": "skipped"}
+    assert reasons(outcome)["n1"] == "n0 failed before the two could meet"
+
+
+def test_where_one_of_two_fails_the_other_is_ended_at_once() -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.broken = {"n1": "exit code 1"}
+    outcome = go(cluster)
+    assert reasons(outcome)["n0"].startswith("with n1: the pod on n0: ended, because n1 with n0 had failed; the pod on n1: PodFailurePolicy: exit code 1")
+    assert cluster.at < 1000 + 60, "not the time that a pod may run"
+    assert cluster.jobs == {}
+
+
+def test_the_first_waits_while_the_image_of_the_second_is_pulled() -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.pulls = {"n0": 250.0, "n1": 290.0}
+    assert go(cluster).failure is None
+    assert cluster.made[0]["spec"]["activeDeadlineSeconds"] == 2 * (60 + 300 + 600) + 60
+    cluster.pulls = {"n1": 400.0}
+    outcome = go(cluster)
+    assert states(outcome) == {"n1": "failed", "n0": "skipped"} and "it has not started in 300 s" in reasons(outcome)["n1"]
+
+
+def test_nodes_in_use_run_nothing_and_one_that_is_left_alone_is_skipped() -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.put(foreign("job", "n0"))
+    outcome = go(cluster)
+    assert outcome.failure is None and cluster.made == []
+    assert reasons(outcome) == {
+        "n0": "pods hold GPUs there: team/job", "n1": "no other node of its pool can be tried with it",
+    }
+    assert states(outcome) == {"n0": "busy", "n1": "skipped"}
+
+
+@pytest.mark.parametrize("who", ["n0", "n1"])
+def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
+    cluster = Meeting(*nodes(2))
+    cluster.broken = {who: DISRUPTED}
+    outcome = go(cluster)
+    assert outcome.failure is None and states(outcome) == {"n0": "busy", "n1": "busy"}
+    assert reasons(outcome)["n0"].startswith(f"the pod on {who} had to make room")
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (node("n9", 0), "it is not Ready, quarantined, or offers no GPU"),
+        (node("n9") | {"spec": {"unschedulable": True}}, "it is cordoned"),
+        (jetson("n9"), "its GPU is integrated"),
+        (node("n9", **{names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}), "its GPUs are partitioned: NCCL does not join slices"),
+    ],
+)
+def test_a_node_that_cannot_be_tried_is_skipped(odd: Obj, told: str) -> None:
+    outcome = go(Meeting(*nodes(2), odd))
+    assert outcome.failure is None and reasons(outcome) == {"n9": told}
+
+
+def test_pools_without_an_interconnect_are_left_out() -> None:
+    cluster = Meeting(*nodes(2))
+    outcome = go(cluster, pool={"name": "training", "selector": "pool=training"})
+    assert cluster.made == [] and outcome.values["tried"] == [] and not outcome.changed
+    assert outcome.warnings == ["no node to try: no pool declares an interconnect, or none of its nodes shows a GPU"]
+
+
+def test_at_most_so_many_pairs_at_once() -> None:
+    cluster = Meeting(*nodes(8))
+    assert go(cluster, parallel=2).values["nodes"]["passed"] == 8
+    assert cluster.most == 4
+
+
+def test_a_run_goes_on_where_its_slice_ended() -> None:
+    cluster = Meeting(*nodes(4))
+    cluster.reach = {"n3": 12.0}
+    outcome, slices = go(cluster, slice_of=0.1), 1
+    while outcome.pending is not None:
+        outcome, slices = go(cluster, slice_of=0.1, resume=json.loads(json.dumps(outcome.pending))), slices + 1
+    assert slices > 4
+    assert states(outcome) == {"n3": "failed"} and outcome.values["tried"] == ["n0", "n1", "n2", "n3"]
+    assert len(tried(cluster)) == 4 and cluster.jobs == {}
+
+
+def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
+    cluster = Meeting(*nodes(4))
+    cluster.put(foreign("job", "n3"))
+    outcome = go(cluster, check_mode=True)
+    assert outcome.changed and outcome.failure is None and cluster.made == []
+    assert outcome.values["tried"] == ["n0", "n1", "n2"] and outcome.values["pairs"] == []
+    for verb, resource in (("list", "pods"), ("create", "jobs")):
+        cluster.denied = {(verb, resource)}
+        assert f"the right to {verb} {resource}" in str(go(cluster, check_mode=True).failure)
+
+
+def test_a_run_that_breaks_off_takes_its_pods_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Meeting(*nodes(2))
+
+    def breaks(self: Run, *_arguments: object) -> None:
+        if len(cluster.made) == 2:
+            raise HwaccelError("the server is gone", "", "", "")
+
+    monkeypatch.setattr(rendezvous.Rendezvous, "_tell", breaks)
+    with pytest.raises(HwaccelError):
+        go(cluster)
+    assert len(cluster.made) == 2 and cluster.jobs == {}
