@@ -50,9 +50,10 @@ _POOL_DEFAULTS: dict[str, t.Any] = {
     "container_runtime": "containerd://2.0.0",
     "host_driver": "",
 }
-_POOL_FIELDS = frozenset({"name", "count", "gpu", "labels", "taints", "nodes", "faults", "os_id", "os_version", *_POOL_DEFAULTS})
+_POOL_FIELDS = frozenset({"name", "count", "gpu", "labels", "taints", "nodes", "faults", "os_id", "os_version", "interconnect", *_POOL_DEFAULTS})
 _GPU_FIELDS = frozenset({"product", "count", "memory_mib", "ecc", "mig_capable", "mig"})
-_NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "faults"})
+_NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "interconnect", "faults"})
+_INTERCONNECT_DEFAULTS: dict[str, t.Any] = {"transport": "Socket", "bandwidth": 1.0}
 #: Names of systems in /etc/os-release (ID), by the beginning of the image's name.
 _SYSTEMS = (
     ("Ubuntu", "ubuntu"),
@@ -185,6 +186,7 @@ class Parser:
         self._kernel(base["kernel"], where)
         base |= self._system(pool, base["os_image"], where)
         base["gpu"] = self._gpu(pool.get("gpu"), f"{where}.gpu")
+        base["interconnect"] = self._interconnect(pool.get("interconnect"), f"{where}.interconnect", _INTERCONNECT_DEFAULTS)
         base["labels"] = self._labels(pool.get("labels"), f"{where}.labels")
         base["taints"] = self._taints(pool.get("taints"), f"{where}.taints")
         base["faults"] = self.faults(pool.get("faults"), where)
@@ -199,6 +201,7 @@ class Parser:
         if "os_image" in given:
             node["os_image"] = self._text(given, "os_image", where, "")
             node |= self._system(given, node["os_image"], where)
+        node["interconnect"] = self._interconnect(given.get("interconnect"), f"{where}.interconnect", base["interconnect"])
         node["faults"] = [*base["faults"], *self.faults(given.get("faults"), where)]
         return node
 
@@ -228,6 +231,14 @@ class Parser:
         count = self._whole(gpu, "count", where, 1, 1, 64)
         memory = self._whole(gpu, "memory_mib", where, 0, 1, 10**7)
         return {"product": product, "count": count, "memory_mib": memory, "ecc": ecc, "mig_capable": bool(capable), "mig": bool(mig)}
+
+    def _interconnect(self, data: t.Any, where: str, default: dict[str, t.Any]) -> dict[str, t.Any]:
+        given = self._mapping(data, where)
+        self._unknown(given, frozenset(default), where)
+        bandwidth = given.get("bandwidth", default["bandwidth"])
+        if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float)) or not 0 < bandwidth <= 10**5:
+            self.wrong(f"{where}.bandwidth", f"{bandwidth!r} is no bandwidth in GB/s", "an example is 46.5")
+        return {"transport": self._text(given, "transport", where, default["transport"]), "bandwidth": bandwidth}
 
     def _truth(self, data: dict[str, t.Any], key: str, where: str) -> bool | None:
         value = data.get(key)

@@ -53,6 +53,7 @@ def test_a_pool_with_a_name_only_is_one_node_with_defaults() -> None:
                 "kernel": "6.8.0-45-generic",
                 "container_runtime": "containerd://2.0.0",
                 "gpu": None,
+                "interconnect": {"transport": "Socket", "bandwidth": 1.0},
                 "host_driver": "",
                 "labels": {},
                 "taints": [],
@@ -187,3 +188,12 @@ def test_the_agent_knows_every_fault() -> None:
     """Read as text: the agent is a program of its own, with a path of its own."""
     agent = DEFAULT_FLEET.parent / "fleet_agent" / "faults.py"
     assert all(f'    "{name}": "' in agent.read_text(encoding="utf-8") for name in fleet_file.FAULTS)
+
+
+def test_an_interconnect_of_a_pool_and_of_one_of_its_nodes() -> None:
+    nodes = fleet_file.parse(pool(count=2, interconnect={"transport": "IB", "bandwidth": 46}, nodes={"a-1": {"interconnect": {"bandwidth": 12.5}}}))["nodes"]
+    assert nodes["a-0"]["interconnect"] == {"transport": "IB", "bandwidth": 46}
+    assert nodes["a-1"]["interconnect"] == {"transport": "IB", "bandwidth": 12.5}
+    assert fleet_file.parse(pool())["nodes"]["a-0"]["interconnect"] == {"transport": "Socket", "bandwidth": 1.0}
+    found = faults_of(pool(interconnect={"bandwidth": 0, "speed": 1}))
+    assert found == {"pool a.interconnect": "'speed' is no field here", "pool a.interconnect.bandwidth": "0 is no bandwidth in GB/s"}

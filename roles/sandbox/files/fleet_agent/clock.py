@@ -34,6 +34,7 @@ DELAYS: dict[str, float] = {
     "driver_unload": 5.0,       # A
     "toolkit_install": 4.0,     # A: binaries, configuration, runtime signalled
     "cuda_sample": 1.0,         # A: context creation and one kernel
+    "all_reduces": 20.0,        # A: start of PyTorch on each GPU, connections, three sizes of data
     "sigkill": 0.2,             # A
     "node_monitor_grace": 50.0,  # S: kube-controller-manager's --node-monitor-grace-period
     "flap": 60.0,               # A

@@ -24,6 +24,14 @@ class Gpu:
 
 
 @dataclasses.dataclass(frozen=True)
+class Interconnect:
+    """transport: as NCCL names the network over which it reaches other nodes. bandwidth: bus bandwidth of an all-reduce, in GB/s."""
+
+    transport: str = "Socket"
+    bandwidth: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
 class NodeSpec:
     """One machine as the fleet file describes it."""
 
@@ -41,6 +49,7 @@ class NodeSpec:
     taints: tuple[tuple[str, str, str], ...] = ()
     faults: tuple[tuple[tuple[str, str], ...], ...] = ()
     boot: int = 1
+    interconnect: Interconnect = Interconnect()
 
     def fault(self, name: str) -> dict[str, str] | None:
         """The parameters of an active fault, None when it is not active."""
@@ -77,7 +86,7 @@ def parse_node(name: str, entry: dict[str, Any]) -> NodeSpec:
     return NodeSpec(
         name=name, labels=tuple(sorted((str(k), str(v)) for k, v in (entry.get("labels") or {}).items())), faults=faults,
         taints=tuple((str(t["key"]), str(t.get("value") or ""), str(t["effect"])) for t in entry.get("taints") or ()),
-        gpu=_parse_gpu(gpu) if gpu else None,
+        gpu=_parse_gpu(gpu) if gpu else None, interconnect=Interconnect(**entry.get("interconnect") or {}),
         **fields)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fleet_agent import gpu_tools, images
-from fleet_agent.programs import device_plugin, device_query, driver, driver_manager, gfd, misc, nfd, nfd_master, toolkit, validator
+from fleet_agent.programs import all_reduce, device_plugin, device_query, driver, driver_manager, gfd, misc, nfd, nfd_master, toolkit, validator
 
 _OPERATOR: dict[str, Callable[..., Any]] = {"nvidia-validator": validator.validator, "vectorAdd": gpu_tools.vector_add, "gpu-operator": misc.operator,
                                             "driver-manager": driver_manager.manager}
@@ -26,12 +26,14 @@ PROGRAMS: dict[str, dict[str, Callable[..., Any]]] = {
     "dcgm-exporter": {"dcgm-exporter": misc.dcgm_exporter},
     "cuda-sample": _SAMPLE, "vectoradd": _SAMPLE, "cuda-vector-add": _SAMPLE,
     "cuda": _SAMPLE | {"deviceQuery": device_query.device_query},
+    "pytorch": {"python3": all_reduce.python3, "python": all_reduce.python3},
     "pause": {"pause": misc.just_runs},
 }
 ENTRY_POINTS: dict[str, list[str]] = {
     "driver": ["nvidia-driver"], "k8s-driver-manager": ["driver-manager"], "container-toolkit": ["nvidia-ctk-installer"], "gpu-operator": ["gpu-operator"],
     "gpu-operator-validator": ["nvidia-validator"], "k8s-device-plugin": ["nvidia-device-plugin"], "dcgm-exporter": ["dcgm-exporter"],
-    "cuda-sample": ["vectorAdd"], "vectoradd": ["vectorAdd"], "cuda-vector-add": ["vectorAdd"], "cuda": ["bash"], "pause": ["/pause"], "busybox": ["sh"],
+    "cuda-sample": ["vectorAdd"], "vectoradd": ["vectorAdd"], "cuda-vector-add": ["vectorAdd"], "cuda": ["bash"], "pytorch": ["bash"],
+    "pause": ["/pause"], "busybox": ["sh"],
 }
 DEFAULT_ARGUMENTS: dict[str, list[str]] = {"driver": ["init"]}
 

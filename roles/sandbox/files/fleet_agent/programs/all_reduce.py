@@ -1,0 +1,73 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PyTorch's image: the program of role gpu_validation that two pods run together. The first waits for the second, and both compute.
+
+The lines of NCCL are those of NVIDIA/nccl 5067397, src/init.cc and src/transport/net.cc.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fleet_agent import gpu_tools
+from fleet_agent.fleet import Interconnect
+from fleet_agent.loop import Park, Process, Sleep
+
+_BYTES = 1 << 30
+
+
+def python3(proc: Any) -> Process:
+    """Another program than that is a user's job, which computes on all that it got for as long as it is let."""
+    if "FIRST_RANK" in proc.env:
+        return (yield from _all_reduce(proc))
+    proc.host.compute(proc.container.container_id, gpu_tools.visible_gpus(proc.container))
+    yield Park()
+    return 0
+
+
+def _all_reduce(proc: Any) -> Process:
+    devices, first, ranks = (int(proc.env[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS"))
+    seen = len(gpu_tools.visible_gpus(proc.container))
+    if seen != devices:
+        proc.say(f"RuntimeError: the pod sees {seen} GPUs, {devices} are expected")
+        return 1
+    if not first:
+        proc.say(f"listening at {proc.env['POD_ADDRESS']}")
+    while (peer := _peer(proc)) is None:
+        yield Sleep(0.5)
+    link = _between(proc.host.spec.interconnect, peer.kubelet.host.spec.interconnect)
+    _connect(proc, link, first, devices, ranks)
+    yield Sleep(proc.clock.delay("all_reduces"))
+    if not first:
+        seconds = _BYTES * 2 * (ranks - 1) / ranks / (link.bandwidth * 1e9)
+        proc.say(json.dumps({"ranks": ranks, "bytes": _BYTES, "seconds": seconds, "bus_bandwidth": link.bandwidth}))
+    return 0
+
+
+def _peer(proc: Any) -> Any:
+    """The other pod, once its program runs."""
+    address = proc.env.get("PEER_ADDRESS", "")
+    for node in list(proc.kubelet.agent.nodes.values()):
+        for pod in list(node.pods.values()):
+            other = pod.main[0]
+            met = pod.pod_ip == address if address else other.env.get("PEER_ADDRESS") == proc.pod.pod_ip
+            if met and "running" in other.state:
+                return pod
+    return None
+
+
+def _between(one: Interconnect, other: Interconnect) -> Interconnect:
+    """NCCL falls back to TCP where one of the two has no other network."""
+    transport = one.transport if one.transport == other.transport else Interconnect().transport
+    return Interconnect(transport, min(one.bandwidth, other.bandwidth))
+
+
+def _connect(proc: Any, link: Interconnect, first: int, devices: int, ranks: int) -> None:
+    last, before = (first + devices) % ranks, (first - 1) % ranks
+    direct = "" if link.transport == Interconnect().transport else "/GDRDMA"
+    beginning = f"{proc.pod.name}:1:1 [0] NCCL INFO"
+    proc.say(f"{beginning} Using network {link.transport}")
+    proc.say(f"{beginning} Channel 00/0 : {before}[{devices - 1}] -> {first}[0] [receive] via NET/{link.transport}/0{direct}")
+    proc.say(f"{beginning} Channel 00/0 : {first + devices - 1}[{devices - 1}] -> {last}[0] [send] via NET/{link.transport}/0{direct}")
