@@ -19,7 +19,7 @@ description:
     fails, the other is ended at once.
   - The first pod has to print C(listening at <address>) when it can be reached. Then the second one is started, with that address in E(PEER_ADDRESS).
     Both get E(POD_ADDRESS), their own one, E(DEVICES), how many GPUs they have to see, E(RANKS), how many there are in both pods, E(FIRST_RANK), how many of
-    them are in the pod before, and E(NCCL_DEBUG).
+    them are in the pod before, E(PATIENCE_SECONDS), how long the other one may be on its way, and E(NCCL_DEBUG).
   - The log of the first pod must have a line of JSON with C(bus_bandwidth) in GB/s, and the logs name the network as NCCL does, C(via NET/IB/0).
   - Both pods get memory for C(/dev/shm). Where the pool declares C(resources), they run as root with the capability C(IPC_LOCK), which RDMA needs.
   - Nodes with GPU pods of others are V(busy), and so are two of which one's pod had to make room for one of higher priority. Nodes are V(skipped) that are

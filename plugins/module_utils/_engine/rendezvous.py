@@ -20,6 +20,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.runs import Pro
 
 #: Environment variable of the second one: what the first has said after the word.
 PEER = "PEER_ADDRESS"
+#: Reason of one that has not failed by itself.
+ENDED = "ended, because the other one had failed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Rendezvous(Pairs[Pair]):
         for name, peer in ((one, other), (other, one)):
             if peer in found and name in self.done and self.done[name]["state"] != SUCCEEDED:
                 seen = found.pop(peer)
-                self._settle(peer, FAILED, dataclasses.replace(seen, reason=f"ended, because {name} had failed"), self._log(self.active[peer], seen))
+                self._settle(peer, FAILED, dataclasses.replace(seen, reason=ENDED), self._log(self.active[peer], seen))
         if one in found and one in self.said and other not in self.done and (other not in found or found[other].stage != stages.RUNNING):
             # Its time begins when both are there: until then it waits for an image to be pulled.
             self.active[one].stage_since = self.clock.now()

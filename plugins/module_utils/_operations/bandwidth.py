@@ -65,7 +65,7 @@ class Plan:
     def unpack(cls, packed: dict[str, t.Any]) -> Plan:
         """What was packed may have been JSON since: lists are tuples again."""
         verdicts = [Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])}) for one in packed["verdicts"]]
-        return cls(whole_nodes.Plan.unpack(packed["nodes"]), [(first, second) for first, second in packed["pairs"]], verdicts)
+        return cls(whole_nodes.Plan.unpack(packed["nodes"]), [(pair[0], pair[1]) for pair in packed["pairs"]], verdicts)
 
 
 def run(
@@ -129,17 +129,16 @@ def _play(plan: Plan, settings: Settings, client: Client, clock: Clock, check_mo
 
 def _pair(names: Names, plan: Plan, settings: Settings) -> Pair:
     one, other = (plan.nodes.asked[name].devices for name in names)
-    interconnect = settings.interconnect(plan.nodes.pools[names[0]])
-    first = _workload(names, 0, {"DEVICES": one, "FIRST_RANK": 0, "RANKS": one + other}, plan, settings.definition, interconnect)
-    second = _workload(names[::-1], 1, {"DEVICES": other, "FIRST_RANK": one, "RANKS": one + other}, plan, settings.definition, interconnect)
+    numbers = {"RANKS": one + other, "PATIENCE_SECONDS": int(settings.options.longest)}
+    first = _workload(names, numbers | {"DEVICES": one, "FIRST_RANK": 0}, plan, settings)
+    second = _workload(names[::-1], numbers | {"DEVICES": other, "FIRST_RANK": one}, plan, settings)
     return Pair(first, second, LISTENING, names)
 
 
-def _workload(
-    names: Names, part: int, numbers: c.Mapping[str, int], plan: Plan, definition: c.Mapping[str, t.Any], interconnect: PoolInterconnect,
-) -> Workload:
+def _workload(names: Names, numbers: c.Mapping[str, int], plan: Plan, settings: Settings) -> Workload:
     """names: of the pod's node, and of the other one."""
-    pod = copy.deepcopy(dict(definition))
+    interconnect = settings.interconnect(plan.nodes.pools[names[0]])
+    pod = copy.deepcopy(dict(settings.definition))
     metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
     metadata["annotations"] = (metadata.get("annotations") or {}) | dict(interconnect.annotations)
     spec["volumes"] = [*(spec.get("volumes") or ()), _SHARED_MEMORY]

@@ -12,7 +12,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rendezvous import Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rendezvous import ENDED, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import bandwidth
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
@@ -54,7 +54,7 @@ def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], wante
             return Verdict(nodes, BUSY, f"the pod on {node} had to make room: {row['reason']}", "try again when nothing of higher priority asks for these GPUs")
         if taken(row, ask.request):
             return Verdict(nodes, BUSY, f"pods have taken GPUs on {node} meanwhile: {row['reason']}", "try again when they have ended")
-    failed = [(node, row) for node, _ask, row in rows if row["state"] != SUCCEEDED]
+    failed = [(node, row) for node, _ask, row in rows if row["state"] != SUCCEEDED and row["reason"] != ENDED]
     names = tuple(sorted({name for _node, _ask, row in rows for name in bandwidth.networks(row["log"])}))
     if failed:
         return _broken(nodes, failed, alone=result.second is None, names=names)

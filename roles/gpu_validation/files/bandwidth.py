@@ -21,21 +21,20 @@ PORT = 29500
 #: Of the data, in bytes. The largest takes a link of 1 GB/s two seconds.
 SIZES = (1 << 24, 1 << 27, 1 << 30)
 WARM_UP, ROUNDS = 2, 10
-#: Longer than the run waits, which knows how long an image may be pulled.
-PATIENCE = datetime.timedelta(hours=2)
 
 
 def work(local: int) -> None:
     """One process for each GPU; local: its number in the pod."""
-    devices, first, ranks = (int(os.environ[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS"))
+    devices, first, ranks, patience = (int(os.environ[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS", "PATIENCE_SECONDS"))
     if (seen := torch.cuda.device_count()) != devices:
         raise RuntimeError(f"the pod sees {seen} GPUs, {devices} are expected")
     torch.cuda.set_device(local)
     rank, address = first + local, os.environ.get("PEER_ADDRESS") or os.environ["POD_ADDRESS"]
-    store = torch.distributed.TCPStore(address, PORT, ranks, is_master=rank == 0, timeout=PATIENCE, wait_for_workers=False)
+    timeout = datetime.timedelta(seconds=patience)
+    store = torch.distributed.TCPStore(address, PORT, ranks, is_master=rank == 0, timeout=timeout, wait_for_workers=False)
     if rank == 0:
         print(f"listening at {address}", flush=True)
-    torch.distributed.init_process_group("nccl", store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    torch.distributed.init_process_group("nccl", store=store, rank=rank, world_size=ranks, timeout=timeout)
     found = [measure(size, ranks) for size in SIZES]
     if rank == 0:
         print(json.dumps(max(found, key=lambda one: one["bus_bandwidth"])), flush=True)
@@ -49,11 +48,11 @@ def measure(size: int, ranks: int) -> dict[str, float]:
     if not bool((data == ranks).all()):
         raise RuntimeError(f"an all-reduce of {size} bytes over {ranks} GPUs has not the right sum")
     data.zero_()
-    for _ in range(WARM_UP):
+    for _round in range(WARM_UP):
         torch.distributed.all_reduce(data)
     torch.cuda.synchronize()
     begin = time.perf_counter()
-    for _ in range(ROUNDS):
+    for _round in range(ROUNDS):
         torch.distributed.all_reduce(data)
     torch.cuda.synchronize()
     seconds = (time.perf_counter() - begin) / ROUNDS

@@ -43,7 +43,8 @@ class Meeting(Cluster):
             before = set(self.met)
             self._schedule()
             for name, job in self.jobs.items():
-                if self._runs(name) and self._runs(peer := self._peer(job)):
+                peer = self._peer(job)
+                if self._runs(name) and self._runs(peer) and not self.broken.keys() & {node_of(job), node_of(self.jobs[peer])}:
                     self.met.setdefault(name, node_of(self.jobs[peer]))
             return Page([job | {"status": self._status(name, job, name in before)} for name, job in self.jobs.items()], "1")
         return super().list(resource, namespace, **options)
@@ -88,10 +89,10 @@ def value(job: Obj, name: str) -> str:
 
 
 def go(
-    cluster: Meeting, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, pool: Obj | None = None,
-    **options: t.Any,
+    cluster: Meeting, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, timeout: float = 600,
+    pool: Obj | None = None, **options: t.Any,
 ) -> Outcome:
-    settings = bandwidth.Settings(POD, parse_pools([pool or POOL]), options=RunOptions(namespace="n", parallel=parallel), **options)
+    settings = bandwidth.Settings(POD, parse_pools([pool or POOL]), options=RunOptions(namespace="n", parallel=parallel, timeout=timeout), **options)
     return bandwidth.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
 
 
