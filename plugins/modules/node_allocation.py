@@ -47,19 +47,6 @@ options:
     type: list
     elements: dict
     default: []
-  namespace:
-    description: Namespace of the pods, unless their manifest names one.
-    type: str
-    default: hwaccel-gpu
-  max_failed:
-    description: So many failed nodes are borne, as a number or as a percentage of the nodes.
-    type: str
-    default: "0"
-  exclude:
-    description: Names of nodes to leave out.
-    type: list
-    elements: str
-    default: []
   parallel:
     description: At most so many nodes at the same time.
     type: int
@@ -68,21 +55,10 @@ options:
     description: Seconds after which a pod that no node takes is given up. A pod that has to wait gets them once more when the other has ended.
     type: float
     default: 30
-  start_timeout:
-    description: Seconds that a pod may take to start, its image pulled.
-    type: float
-    default: 300
-  timeout:
-    description: Seconds that a pod may run.
-    type: float
-    default: 300
-  sample:
-    description: At most so many nodes are told in RV(faults).
-    type: int
-    default: 20
 extends_documentation_fragment:
   - hwaccel.gpu.cluster
   - hwaccel.gpu.waiting
+  - hwaccel.gpu.tries
   - hwaccel.gpu.attributes
   - hwaccel.gpu.attributes.cluster_group
 attributes:
@@ -171,21 +147,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import Ru
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import TRIES_SPEC
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
     "definition": {"type": "dict", "required": True},
     "integrated_definition": {"type": "dict"},
     "exclusivity": {"type": "bool", "default": False},
     "pools": {"type": "list", "elements": "dict", "default": []},
-    "namespace": {"type": "str", "default": "hwaccel-gpu"},
-    "max_failed": {"type": "str", "default": "0"},
-    "exclude": {"type": "list", "elements": "str", "default": []},
     "parallel": {"type": "int", "default": 5},
-    "schedule_timeout": {"type": "float", "default": 30},
-    "start_timeout": {"type": "float", "default": 300},
-    "timeout": {"type": "float", "default": 300},
-    "sample": {"type": "int", "default": 20},
 }
 
 

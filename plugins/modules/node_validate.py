@@ -58,23 +58,10 @@ options:
     description: Configurations of the device plugin by name, as M(hwaccel.gpu.node_gate) takes them. They change what is expected of a node.
     type: dict
     default: {}
-  namespace:
-    description: Namespace of the pods, unless their manifest names one.
-    type: str
-    default: hwaccel-gpu
   always:
     description: Validate also nodes whose proof is valid.
     type: bool
     default: false
-  max_failed:
-    description: So many failed nodes are borne, as a number or as a percentage of the nodes judged.
-    type: str
-    default: "0"
-  exclude:
-    description: Names of nodes to leave out.
-    type: list
-    elements: str
-    default: []
   parallel:
     description: At most so many pods at the same time.
     type: int
@@ -83,21 +70,10 @@ options:
     description: Seconds after which a pod that finds no free GPU is given up.
     type: float
     default: 30
-  start_timeout:
-    description: Seconds that a pod may take to start, its image pulled.
-    type: float
-    default: 300
-  timeout:
-    description: Seconds that a pod may run.
-    type: float
-    default: 300
-  sample:
-    description: At most so many nodes are told in RV(faults).
-    type: int
-    default: 20
 extends_documentation_fragment:
   - hwaccel.gpu.cluster
   - hwaccel.gpu.waiting
+  - hwaccel.gpu.tries
   - hwaccel.gpu.attributes
   - hwaccel.gpu.attributes.cluster_group
 attributes:
@@ -214,23 +190,17 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import TRIES_SPEC
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
 
-ARGUMENT_SPEC: dict[str, t.Any] = {
+ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
     "definition": {"type": "dict"},
     "integrated_definition": {"type": "dict"},
     "state": {"type": "str", "default": "present", "choices": ["present", "absent"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
     "plugin_configs": {"type": "dict", "default": {}},
-    "namespace": {"type": "str", "default": "hwaccel-gpu"},
     "always": {"type": "bool", "default": False},
-    "max_failed": {"type": "str", "default": "0"},
-    "exclude": {"type": "list", "elements": "str", "default": []},
     "parallel": {"type": "int", "default": 20},
-    "schedule_timeout": {"type": "float", "default": 30},
-    "start_timeout": {"type": "float", "default": 300},
-    "timeout": {"type": "float", "default": 300},
-    "sample": {"type": "int", "default": 20},
 }
 
 

@@ -55,3 +55,14 @@ SOURCES_SPEC: dict[str, t.Any] = {
         "options": {"origin": {"type": "str", "required": True}, "text": {"type": "str", "required": True}},
     },
 }
+
+#: doc_fragments/tries.py.
+TRIES_SPEC: dict[str, t.Any] = {
+    "namespace": {"type": "str", "default": "hwaccel-gpu"},
+    "max_failed": {"type": "str", "default": "0"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "schedule_timeout": {"type": "float", "default": 30},
+    "start_timeout": {"type": "float", "default": 300},
+    "timeout": {"type": "float", "default": 300},
+    "sample": {"type": "int", "default": 20},
+}
