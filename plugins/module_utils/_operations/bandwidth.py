@@ -31,7 +31,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_node
 Names = tuple[str, str]
 
 _WHAT, _STATES = "bandwidth between nodes", (PASSED, BUSY, SKIPPED, SUSPECT, FAILED)
-#: Where the processes of a pod exchange data; the runtime's own has 64 MiB, which is too little for NCCL (its user guide, troubleshooting, Docker).
+#: Where the processes of a pod exchange data; the runtime's own has 64 MiB, and NCCL needs more (NVIDIA/nccl 5067397,
+#: docs/userguide/source/troubleshooting/runtime_and_mpi_issues.rst).
 _SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
 
 
