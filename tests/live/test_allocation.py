@@ -53,7 +53,8 @@ class Cluster:
         return site.playbook(name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments)
 
     def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
-        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6, **variables)
+        # The first pod stays for twice this and a minute of a machine's time, of which this sandbox makes the hundredth part.
+        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=1500, **variables)
         results = run.results("node_allocation")
         assert len(results) == 1, run.stdout[-6000:]
         return run, results[0]
