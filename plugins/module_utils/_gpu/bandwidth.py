@@ -19,11 +19,14 @@ LISTENING = "listening at "
 #: NCCL of each link to another node (NVIDIA/nccl 5067397, src/transport/net.cc): "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA". The name is
 #: that of a network of its own (net_ib/common.cc: IB, net_socket.cc: Socket) or of a plugin: "IBext_v11", "AWS Libfabric".
 _LINK = re.compile(r" via NET/([^/\n]+)/\d")
+#: Nodes whose GPUs are joined by NVLink need no network: what NCCL says of the whole then (src/init.cc).
+_NVLINK = re.compile(r" nNodes \d+ localRanks \d+ localRank \d+ MNNVL 1\b")
+NVLINK = "MNNVL"
 
 
 def networks(log: str) -> list[str]:
-    """Names of the networks over which NCCL has sent or received."""
-    return sorted(set(_LINK.findall(log)))
+    """Names of the networks over which NCCL has sent or received, and NVLINK where that joins the nodes."""
+    return sorted({*_LINK.findall(log), *([NVLINK] if _NVLINK.search(log) else [])})
 
 
 def measured(values: c.Sequence[t.Any]) -> float | None:
@@ -40,7 +43,12 @@ def deviations(names: c.Sequence[str], bandwidth: float | None, wanted: PoolInte
     elif bandwidth < wanted.min_bandwidth:
         found.append(f"{bandwidth:.3g} GB/s bus bandwidth, {wanted.min_bandwidth:g} GB/s are expected")
     if other := [name for name in names if not name.startswith(wanted.transport)]:
-        found.append(f"NCCL has used NET/{', NET/'.join(other)}, NET/{wanted.transport} is expected")
+        found.append(f"NCCL has used {', '.join(map(_told, other))}, {_told(wanted.transport)} is expected")
     if not names:
-        found.append(f"NCCL names no network between the nodes in its log, NET/{wanted.transport} is expected")
+        found.append(f"NCCL names no network between the nodes in its log, {_told(wanted.transport)} is expected")
     return found
+
+
+def _told(name: str) -> str:
+    """As NCCL's log has it."""
+    return name if name == NVLINK else f"NET/{name}"
