@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Credentials that end while `site` runs: it says so once and asks no further, and one that is renewed in its file is taken up.
 
-Runtime: four runs of site, two of which end early.
+Runtime: eight runs of site, three of which end early.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import datetime
 import os
 import pathlib
@@ -20,10 +21,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
 from ansible_collections.hwaccel.gpu.tests.live.support.fault_server import FaultServer, spoilt
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import ours
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, ours
 
 FLEET: dict[str, t.Any] = {
     # So slow that the gates watch.
@@ -34,6 +36,8 @@ FLEET: dict[str, t.Any] = {
 AFTERWARDS = 40
 #: Requests between two rotations: so many that one which is repeated with the new token meets no other rotation.
 ROTATION = 50
+#: Seconds that the last certificate is valid for: longer than any slice of a gate, so that one begins with it; shorter than a gate bears a pod without image.
+SHORT = 45
 DRIVERS = "app.kubernetes.io/component=driver"
 
 
@@ -47,29 +51,53 @@ def run_site(kubeconfig: str) -> site.Run:
     return site.playbook("site", {"one": site.cluster(kubeconfig, hwaccel_wait_timeout=120)})
 
 
-def is_refused(run: site.Run, source: str) -> None:
+def is_refused(run: site.Run, *words: str) -> None:
     """In one message, with what to do."""
     assert run.rc != 0
     assert "Traceback" not in run.stdout
     assert len(set(run.failures)) == 1, run.failures
-    for words in ("the server does not know who we are: ", "Next: check that the token or client certificate", source, "has not expired"):
-        assert words in run.failures[0]
+    for part in ("the server does not know who we are: ", *words):
+        assert part in run.failures[0], run.stdout[-6000:]
+
+
+def signed(sandbox: Sandbox, user: str, end: datetime.datetime) -> bytes:
+    """An administrator's certificate for the key of the sandbox's own, by its authority, as PEM."""
+    pki = sandbox.layout.pki
+    old = x509.load_pem_x509_certificate((pki / "admin.crt").read_bytes())
+    groups = old.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
+    subject = x509.Name([*groups, x509.NameAttribute(x509.NameOID.COMMON_NAME, user)])
+    builder = x509.CertificateBuilder(old.issuer, subject, old.public_key(), x509.random_serial_number(), end - datetime.timedelta(days=1), end)
+    for extension in old.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    key = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), None)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
+
+
+def comes_with(sandbox: Sandbox, certificate: pathlib.Path) -> str:
+    """A kubeconfig beside the certificate, which it names by its path."""
+    config = yaml.safe_load(pathlib.Path(sandbox.kubeconfig).read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {"client-certificate": str(certificate), "client-key": str(sandbox.layout.pki / "admin.key")}
+    path = certificate.with_name("kubeconfig")
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return str(path)
+
+
+def in_seconds(seconds: float) -> datetime.datetime:
+    """Certificates end at a full second."""
+    return (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)).replace(microsecond=0)
+
+
+def is_watched(requests: list[Request]) -> bool:
+    """Whether a gate looks, since the driver was brought."""
+    brought = [place for place, one in enumerate(requests) if one.is_write and one.resource == "daemonsets" and one.name.startswith("nvidia-driver")]
+    return bool(brought) and any(one.verb == "watch" for one in requests[brought[-1]:])
 
 
 def test_a_certificate_that_has_expired(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
-    """By the sandbox's own authority: the administrator's, with another end."""
-    pki = sandbox.layout.pki
-    old = x509.load_pem_x509_certificate((pki / "admin.crt").read_bytes())
-    key = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), None)
-    yesterday = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
-    builder = x509.CertificateBuilder(old.issuer, old.subject, old.public_key(), x509.random_serial_number(), yesterday - datetime.timedelta(days=1), yesterday)
-    for extension in old.extensions:
-        builder = builder.add_extension(extension.value, extension.critical)
-    (tmp_path / "old.crt").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))  # type: ignore[arg-type]
-    config = yaml.safe_load(pathlib.Path(sandbox.kubeconfig).read_text(encoding="utf-8"))
-    config["users"][0]["user"] = {"client-certificate": str(tmp_path / "old.crt"), "client-key": str(pki / "admin.key")}
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
-    is_refused(run_site(str(tmp_path / "kubeconfig")), f"kubeconfig {tmp_path / 'kubeconfig'}")
+    certificate, yesterday = tmp_path / "old.crt", in_seconds(-24 * 3600)
+    certificate.write_bytes(signed(sandbox, "old", yesterday))
+    kubeconfig = comes_with(sandbox, certificate)
+    is_refused(run_site(kubeconfig), f"has expired, at {yesterday.isoformat()}", f"Next: renew the client certificate of kubeconfig {kubeconfig}")
 
 
 def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
@@ -83,7 +111,7 @@ def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathl
                 server.token = "another"
 
         way.before_each = revoke
-        is_refused(run_site(kubeconfig), f"kubeconfig {kubeconfig}")
+        is_refused(run_site(kubeconfig), f"Next: check that the token or client certificate of kubeconfig {kubeconfig}", "has not expired")
         print(f"{way.counts['401']} of {way.requests} requests were refused")
         assert 0 < way.counts["401"] <= AFTERWARDS
         way.before_each, way.token = lambda _server: None, ""
@@ -111,3 +139,38 @@ def test_a_token_file_that_rotates_is_read_again(sandbox: Sandbox, tmp_path: pat
         assert run.rc == 0, run.stdout[-6000:]
         assert way.counts["401"] > 0
     assert len(ours(connect({"kubeconfig": sandbox.kubeconfig}))) > 20
+
+
+def test_a_certificate_that_expires_in_the_middle(make_sandbox: t.Any, tmp_path: pathlib.Path) -> None:
+    """While the gate of the driver watches, which nothing opens before: no registry has the driver's image, and no node.
+
+    The API server looks at a certificate's end with each request, not when a connection is opened (k8s.io/apiserver 0.36.4,
+    pkg/server/secure_serving.go and pkg/authentication/request/x509/x509.go).
+    """
+    sandbox: Sandbox = make_sandbox(FLEET)
+    client, audit, certificate = connect({"kubeconfig": sandbox.kubeconfig}), AuditLog(sandbox.audit_log), tmp_path / "user.crt"
+    sandbox.add_fault("image_pull_failure", pool="gpu", image="driver")
+    certificate.write_bytes(signed(sandbox, "until tomorrow", in_seconds(24 * 3600)))
+    kubeconfig = comes_with(sandbox, certificate)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_site, kubeconfig)
+        until(lambda: running.done() or is_watched(audit.ours()), "the gate of the driver", seconds=300)
+        end = in_seconds(SHORT)
+        (tmp_path / "new").write_bytes(signed(sandbox, "for a moment", end))
+        os.replace(tmp_path / "new", certificate)
+        run = running.result()
+    is_refused(run, "gate driver lost the cluster", f"has expired, at {end.isoformat()}", f"Next: renew the client certificate of kubeconfig {kubeconfig}")
+    assert run.failures[0].endswith(", and run again")
+    assert [str(request) for request in audit.ours() if request.user == "for a moment" and request.status == 200], "it was valid, and in use"
+    sandbox.clear_faults()
+    interrupted = ours(client)
+    finished, again = run_site(sandbox.kubeconfig), run_site(sandbox.kubeconfig)
+    assert (finished.rc, again.rc, again.changed()) == (0, 0, 0), finished.stdout[-6000:] + again.stdout[-6000:]
+    found = ours(client)
+    assert len(interrupted) < len(found), "the run had not come to its end"
+    gone = site.playbook("teardown", {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=120)})
+    assert gone.rc == 0, gone.stdout[-4000:]
+    undisturbed = run_site(sandbox.kubeconfig)
+    assert undisturbed.rc == 0, undisturbed.stdout[-6000:]
+    unlike = differences(ours(client), found)
+    assert unlike == [], "\n".join(unlike)

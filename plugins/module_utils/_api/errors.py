@@ -26,17 +26,17 @@ _SECRET_VALUE = re.compile(r"(?<=, got ).*", re.DOTALL)
 _LONGEST = 1200
 
 
-def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "") -> e.ApiError:
-    """The error of an answer that is no success. body: the server's Status object, {} where it sent something else (then text)."""
+def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "", expired: str = "") -> e.ApiError:
+    """The error of an answer that is no success. body: the server's Status object, {} where it sent something else (then text).
+
+    source: where our credentials are from. expired: when our client certificate has ended, "" where it has not.
+    """
     why = _reason(body, text, status)
     hook = _WEBHOOK.search(why) or _POLICY.search(why)
     if hook:
         error: e.ApiError = e.WebhookDenied(what, where, why, _webhook_next(why, hook["name"]), body=body)
     elif status == 401:
-        error = e.Unauthorized(
-            what, where, f"the server does not know who we are: {why}",
-            f"check that the token or client certificate{f' of {source}' if source else ''} is for this cluster and has not expired", body=body,
-        )
+        error = _unauthorized(why, what, where, f" of {source}" if source else "", expired, body)
     elif status == 403:
         error = e.Forbidden(what, where, why, _forbidden_next(why), body=body)
     elif status == 404:
@@ -59,6 +59,15 @@ def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where
         error = e.ApiError(what, where, why, body=body)
     error.status = status
     return error
+
+
+def _unauthorized(why: str, what: str, where: str, of_source: str, expired: str, body: dict[str, t.Any]) -> e.Unauthorized:
+    """The server never says why it does not know somebody."""
+    why = f"the server does not know who we are: {why}"
+    if expired:
+        return e.Unauthorized(what, where, f"{why}; our client certificate has expired, at {expired}", f"renew the client certificate{of_source}", body=body)
+    next_step = f"check that the token or client certificate{of_source} is for this cluster and has not expired"
+    return e.Unauthorized(what, where, why, next_step, body=body)
 
 
 def is_final(text: str) -> bool:

@@ -15,7 +15,7 @@ import time
 import typing as t
 import urllib.parse
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps, errors, proxy, retry, tls
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps, certificates, errors, proxy, retry, tls
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Failure, Policy, Repeat
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.version import USER_AGENT
@@ -126,7 +126,8 @@ class Transport:
 
     def error(self, request: Request, reply: Reply) -> errors.e.ApiError:
         body = reply.body if isinstance(reply.body, dict) and reply.body.get("kind") == "Status" else {}
-        return errors.from_status(reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source)
+        expired = certificates.expired(self.credentials.client_cert)
+        return errors.from_status(reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired)
 
     def stream(self, request: Request, read_timeout: float, policy: Policy) -> t.Any:
         """An open response whose body is not read yet. The caller closes it. policy: how long an open one is tried for."""

@@ -1,0 +1,56 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a certificate ends, read by the standard library alone: a bastion may lack `cryptography`, and `ssl` shows nobody's own certificate.
+
+Pure. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import datetime
+import re
+import ssl
+
+_FIRST = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+#: Tags of DER (X.690): a time with two digits of the year, and the explicit version that all but the oldest certificates begin with.
+_UTC_TIME, _VERSION = 0x17, 0xA0
+
+
+def expired(pem: str, now: datetime.datetime | None = None) -> str:
+    """notAfter of the first certificate where that is past, in ISO 8601 and UTC; "" where it is not, or cannot be read."""
+    try:
+        end = _not_after(pem)
+    except (ValueError, IndexError):
+        return ""
+    return end.isoformat() if end <= (now or datetime.datetime.now(datetime.UTC)) else ""
+
+
+def _not_after(pem: str) -> datetime.datetime:
+    """By RFC 5280, 4.1. Raises ValueError or IndexError where this is no certificate."""
+    block = _FIRST.search(pem)
+    if block is None:
+        raise ValueError("no certificate")
+    (_tag, certificate), *_more = _elements(ssl.PEM_cert_to_DER_cert(block.group()))
+    (_tag, signed), *_more = _elements(certificate)
+    fields = [content for tag, content in _elements(signed) if tag != _VERSION]
+    # serial number, signature algorithm, issuer, validity
+    _not_before, (tag, end) = _elements(fields[3])
+    text = end.decode("ascii")
+    if tag == _UTC_TIME:
+        text = ("19" if text >= "50" else "20") + text
+    return datetime.datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC)
+
+
+def _elements(der: bytes) -> c.Iterator[tuple[int, bytes]]:
+    """Tag and content of each element in a row."""
+    place = 0
+    while place < len(der):
+        tag, length = der[place], der[place + 1]
+        place += 2
+        if length >= 0x80:
+            size = length - 0x80
+            length, place = int.from_bytes(der[place:place + size], "big"), place + size
+        yield tag, der[place:place + length]
+        place += length

@@ -1,0 +1,75 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client certificate that has ended is named where the server only says that it does not know us."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import certificates
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
+from ansible_collections.hwaccel.gpu.tests.unit.api.conftest import Pki
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Fake, status
+
+NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
+BEGIN = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+
+
+def certificate(end: datetime.datetime, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> str:
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "user")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), BEGIN, end)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
+@pytest.mark.parametrize(("end", "told"), [
+    (NOW - datetime.timedelta(seconds=1), "2026-11-21T23:59:59+00:00"), (NOW, "2026-11-22T00:00:00+00:00"), (NOW + datetime.timedelta(seconds=1), ""),
+    # From 2050 on the year has four digits.
+    (datetime.datetime(2049, 12, 31, tzinfo=datetime.UTC), ""), (datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC), ""),
+])
+def test_the_end_is_told_once_it_is_past(end: datetime.datetime, told: str) -> None:
+    assert certificates.expired(certificate(end), NOW) == told
+
+
+def test_a_year_of_four_digits_passes_too() -> None:
+    end = datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC)
+    assert certificates.expired(certificate(end), end) == end.isoformat()
+
+
+def test_the_first_of_several_is_the_clients() -> None:
+    """After it come its authorities', and text may stand before it; a large key makes lengths of two bytes."""
+    old = certificate(NOW, rsa.generate_private_key(65537, 2048))
+    new = certificate(NOW + datetime.timedelta(days=1))
+    assert certificates.expired(f"subject=CN = user\n{old}{new}", NOW) == NOW.isoformat()
+    assert certificates.expired(new + old, NOW) == ""
+
+
+@pytest.mark.parametrize("text", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+                                  "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----"])
+def test_what_cannot_be_read_tells_nothing(text: str) -> None:
+    assert certificates.expired(text, NOW) == ""
+
+
+def test_whoever_comes_with_it_is_told_to_renew_it(fake: Fake) -> None:
+    fake.answers = [status(401, "Unauthorized", "Unauthorized")]
+    with pytest.raises(e.Unauthorized) as caught:
+        Client(Transport(Credentials(fake.host, client_cert=certificate(NOW - datetime.timedelta(days=365)), source="kubeconfig /x"))).server_version()
+    assert "who we are: Unauthorized; our client certificate has expired, at 2025-11-22T00:00:00+00:00" in str(caught.value)
+    assert str(caught.value).endswith("Next: renew the client certificate of kubeconfig /x")
+
+
+def test_one_that_is_valid_is_not_blamed(fake: Fake, pki: Pki) -> None:
+    fake.answers = [status(401, "Unauthorized", "Unauthorized")]
+    with pytest.raises(e.Unauthorized) as caught:
+        Client(Transport(Credentials(fake.host, client_cert=pathlib.Path(pki.client).read_text(encoding="utf-8")))).server_version()
+    assert "has expired, at" not in str(caught.value)
