@@ -177,12 +177,3 @@ def test_boards_with_an_integrated_gpu_are_labelled(vendor: str, kernel: str, in
     features = {"attributes": {"cpu.model": {"elements": {"vendor_id": vendor}}, "kernel.version": {"elements": {"full": kernel}}}}
     assert (rule_output(rule, features) is not None) is integrated
     assert rule["labels"] == {names.INTEGRATED_LABEL: "true"}
-
-
-@pytest.mark.parametrize("role", stack.ROLES)
-def test_rolling_updates_do_not_take_hours(role: str) -> None:
-    # Without exporters nothing but metrics is missed for a moment, and one without a driver is unavailable for long.
-    share = "100%" if role == "monitoring" else "10%"
-    for one in stack.manifests(role):
-        if one["kind"] == "DaemonSet" and one["metadata"]["name"] != "nvidia-driver":
-            assert one["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] == share, one["metadata"]["name"]

@@ -17,6 +17,7 @@ import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import updates
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.waves import wave_of
 
@@ -90,7 +91,10 @@ def containers(template: Manifest) -> list[Manifest]:
 
 
 def finish(manifests: c.Iterable[Manifest], sources: Sources, part: str) -> list[Manifest]:
-    """Owner labels, image sources and pull secrets on everything, in the order of applying. part: the role, as app.kubernetes.io/component."""
+    """Owner labels, image sources, pull secrets and limits of updates on everything, in the order of applying.
+
+    part: the role, as app.kubernetes.io/component.
+    """
     return sorted((_finished(copy.deepcopy(manifest), sources, part) for manifest in manifests), key=_order)
 
 
@@ -102,6 +106,7 @@ def _order(manifest: Manifest) -> tuple[int, str, str, str]:
 
 def _finished(manifest: Manifest, sources: Sources, part: str) -> Manifest:
     _label(manifest["metadata"], part)
+    updates.limit(manifest)
     template = pod_template(manifest)
     if template is not None:
         _label(template.setdefault("metadata", {}), part)
