@@ -69,12 +69,13 @@ class RunOptions:
 
 @dataclasses.dataclass
 class _Active:
-    """stage_since: seconds since 1970 at which the workload came to its stage (pending, starting, running)."""
+    """stage_since: seconds since 1970 at which the workload came to its stage (pending, starting, running). uid: of the Job, "" until it was seen."""
 
     job: str
     namespace: str
     stage: str
     stage_since: float
+    uid: str = ""
 
 
 #: Rows of workloads, as the result has them.
@@ -147,11 +148,11 @@ class Run:
             # Before the request: a Job whose creation was not answered is taken away like any other.
             self.active[name] = _Active(metadata["name"], metadata["namespace"], runs.PENDING, self.clock.now())
             self.namespaces.add(metadata["namespace"])
-            self._create(job)
+            self._create(job, self.active[name])
 
-    def _create(self, job: dict[str, t.Any]) -> None:
+    def _create(self, job: dict[str, t.Any], one: _Active) -> None:
         try:
-            self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run")
+            one.uid = str(self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run").object["metadata"].get("uid") or "")
         except Conflict as error:
             # Its name is of this run alone: an attempt whose answer was lost has made it. A quota that others write just then conflicts too.
             if error.body.get("reason") != "AlreadyExists":
@@ -167,10 +168,11 @@ class Run:
             if place not in jobs:
                 self._settle(name, FAILED, Progress(runs.FAILED, "its Job is gone: somebody has deleted it"), "")
                 continue
+            one.uid = str(jobs[place]["metadata"].get("uid") or "")
             seen = runs.progress(jobs[place], pods[place], self.workloads[name].container)
             if seen.stage in (runs.SUCCEEDED, runs.FAILED):
                 self._judge(name, seen)
-            elif late := self._late(one, seen, str(jobs[place]["metadata"].get("uid") or "")):
+            elif late := self._late(one, seen):
                 self._settle(name, late[0], dataclasses.replace(seen, reason=late[1]), self._log(one, seen))
             else:
                 found[name] = seen
@@ -190,7 +192,7 @@ class Run:
                 pods[namespace, runs.owner(pod)].append(pod)
         return jobs, pods
 
-    def _late(self, one: _Active, seen: Progress, job_uid: str) -> tuple[str, str] | None:
+    def _late(self, one: _Active, seen: Progress) -> tuple[str, str] | None:
         """(state, reason) where it stays in a stage for longer than it may."""
         stage = runs.PENDING if seen.stage == runs.CREATED else seen.stage
         now = self.clock.now()
@@ -203,7 +205,7 @@ class Run:
         if seen.stage == runs.PENDING:
             return UNSCHEDULABLE, f"no node has taken it for {limit:.0f} s: {seen.reason}"
         what = {runs.CREATED: "no pod was made of it", runs.STARTING: "it has not started", runs.RUNNING: "it has not ended"}[seen.stage]
-        event = "" if seen.stage == runs.RUNNING else self._event(one.namespace, seen.uid or job_uid)
+        event = "" if seen.stage == runs.RUNNING else self._event(one.namespace, seen.uid or one.uid)
         return TIMEOUT, "; ".join(part for part in (f"{what} in {limit:.0f} s: {seen.reason}" if seen.reason else f"{what} in {limit:.0f} s", event) if part)
 
     def _judge(self, name: str, seen: Progress) -> None:
@@ -239,7 +241,8 @@ class Run:
 
     def _delete(self, one: _Active) -> None:
         with contextlib.suppress(NotFound):
-            self.client.delete(_JOB, one.job, one.namespace)
+            # By its uid, which may be asked again where no answer came.
+            self.client.delete(_JOB, one.job, one.namespace, uid=one.uid)
 
     def _gone(self) -> bool:
         """Whether the pods have left; one whose node does not answer is not waited for for ever."""

@@ -201,6 +201,18 @@ def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluste
     assert cluster.jobs() == []
 
 
+def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    uids: list[str] = []
+
+    def delete(resource: Resource, name: str, namespace: str = "", *, uid: str = "", **options: t.Any) -> None:
+        uids.append(uid)
+        Jobs.delete(cluster, resource, name, namespace, uid=uid, **options)
+
+    monkeypatch.setattr(cluster, "delete", delete)
+    go(cluster, pod("well"), pod("badly"), pod("endless"))
+    assert len(set(uids)) == 3 and all(uids)
+
+
 def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: t.Any, **_options: t.Any) -> t.Any:
         raise Conflict("creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"})
