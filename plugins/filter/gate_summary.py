@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import exporters
+
 DOCUMENTATION = r"""
 name: gate_summary
 version_added: 0.1.0
@@ -42,6 +44,7 @@ _value:
         - One row a pool, with all its nodes, also those that failed at an early gate and were left out of the later ones.
         - C(seen) is what the last gate has seen; C(gates) names the gates that the pool's nodes have passed, with numbers where not all have;
           C(settled) is when the last of its gates knew of every node.
+        - The gate C(exporters) counts the nodes that are to have an exporter and whose driver works. A pool without any is not named with it.
       type: list
       elements: dict
     failed_nodes:
@@ -75,14 +78,17 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     rows = {gate["gate"]: next((row for row in gate.get("pools") or () if row["pool"] == name), None) for gate in gates}
     judged = [row for row in rows.values() if row is not None]
     if any(row["passed"] < row["nodes"] for row in judged):
-        judged = [row or judged[0] | {"seen": 0, "passed": 0} for row in rows.values()]
-        rows = dict(zip(rows, judged, strict=True))
+        # That of the exporters lies beside the chain: where it has judged no node, none is to have one, or none can.
+        rows = {gate: row or (None if gate == exporters.GATE else judged[0] | {"seen": 0, "passed": 0}) for gate, row in rows.items()}
+        judged = [row for row in rows.values() if row is not None]
     nodes = max(row["nodes"] for row in judged)
-    passed = {gate: row["passed"] for gate, row in rows.items() if row is not None}
-    return judged[-1] | {
+    passed = {gate: (row["passed"], row["nodes"] if gate == exporters.GATE else nodes) for gate, row in rows.items() if row is not None}
+    # Where the exporters are the last gate, they may be fewer than the nodes.
+    last = next((row for gate, row in reversed(rows.items()) if row is not None and gate != exporters.GATE), judged[-1])
+    return last | {
         "nodes": nodes, "expected": max(row["expected"] for row in judged), "simulated": max(row["simulated"] for row in judged),
         "settled": max(row["settled"] for row in judged),
-        "gates": [gate if count == nodes else f"{gate} {count}/{nodes}" for gate, count in passed.items()],
+        "gates": [gate if count == nodes else f"{gate} {count}/{of}" for gate, (count, of) in passed.items()],
     }
 
 

@@ -26,6 +26,8 @@ description:
   - What the module itself cannot find out, because the API server does not answer, makes a node C(unknown), never C(failed). Such a task fails, and
     marks no node.
   - A failure that was there before the run, such as a container in its back-off, gets one more try before it counts.
+  - At gates V(devices) and V(exporters) a node that has failed by a pod passes or stays so. That its container runs for a moment between two back-offs
+    changes nothing.
   - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for when what is judged is taken away.
     With O(gate=driver) the labels C(nvidia.com/gpu.deploy.*) go as well that NVIDIA's driver manager has left there without a value, and its mark of
     a driver of the host.
@@ -74,6 +76,11 @@ options:
     description: Namespace of the pods that the gate reads.
     type: str
     default: hwaccel-gpu
+  driver_namespace:
+    description:
+      - Namespace of driver, toolkit and validator, where it is another than O(namespace).
+      - Only gate V(exporters) heeds it. By these pods it tells which exporters wait for a driver that does not work.
+    type: str
   pod_selector:
     description:
       - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins, the exporters).
@@ -337,6 +344,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "driver_providers": {"type": "dict", "default": {}},
     "plugin_configs": {"type": "dict", "default": {}},
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
+    "driver_namespace": {"type": "str"},
     "pod_selector": {"type": "str"},
     "max_failed": {"type": "str", "default": "0"},
     "quarantine": {"type": "bool", "default": True},
@@ -352,6 +360,7 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
         pools=parse_pools(params["pools"]),
         driver_providers={name: str(provider) for name, provider in params["driver_providers"].items()},
         namespace=params["namespace"],
+        driver_namespace=params.get("driver_namespace") or "",
         pod_selector=params.get("pod_selector") or "",
         max_failed=params["max_failed"],
         quarantine=params["quarantine"],

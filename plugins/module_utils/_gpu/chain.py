@@ -195,6 +195,8 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
     numbers = f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected" if wanted.expected else "no GPU is schedulable"
+    if not resources.total(seen):
+        numbers += _again(plugin)
     if extra and not lacking:
         next_step = "correct the pool's declared count, or the device plugin's configuration"
     else:
@@ -213,7 +215,7 @@ def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict
         return _troubled(PLUGIN, found, discovery)
     # GPU feature discovery knows no names of integrated GPUs.
     if discovery is not None and node.nfd_seen and not node.tegra and not node.gpu.known:
-        reason = "GPU feature discovery has not said which GPUs these are"
+        reason = f"GPU feature discovery has not said which GPUs these are{_again(discovery)}"
         # Its container may run and write what nfd-master never makes a label of.
         next_step = f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
         return Verdict(WAITING, PLUGIN, reason, next_step, pod=discovery, container=_first(discovery), brief="no label of its GPUs yet", observer=True)
@@ -298,11 +300,8 @@ def _driver_holds(pod: PodFacts | None) -> Verdict | None:
     if main is None:
         waits = next((container.reason for container in (*pod.inits, *pod.containers) if container.state == "waiting" and container.reason), pod.phase)
         return Verdict(WAITING, DRIVER, f"the driver pod starts ({waits or 'no status yet'})", "", pod=pod)
-    crashed = main.last_exit and main.last_reason not in trouble.LOST
-    ended = f"; in the run before, container {main.name} ended with exit code {main.last_exit}" if crashed else ""
-    again = f", run {main.restarts + 1}{ended}" if main.restarts else ""
     doing = "compiling or loading" if not main.started else "loaded once, its probe fails now"
-    return Verdict(WAITING, DRIVER, f"the driver is {doing}{again}", "see the driver's log", pod=pod, container=main.name, brief=doing)
+    return Verdict(WAITING, DRIVER, f"the driver is {doing}{_run_of(main)}", "see the driver's log", pod=pod, container=main.name, brief=doing)
 
 
 def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
@@ -316,7 +315,8 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
         reason = f"the plugin waits in {waiting.name}"
         next_step = "see its log, and that it has the mounts of those that write what it waits for"
         return Verdict(WAITING, PLUGIN, reason, next_step, pod=plugin, container=waiting.name)
-    return Verdict(WAITING, PLUGIN, "the device plugin starts", "see its log", pod=plugin, container=waiting.name if waiting is not None else _first(plugin))
+    container = waiting.name if waiting is not None else _first(plugin)
+    return Verdict(WAITING, PLUGIN, f"the device plugin starts{_again(plugin)}", "see its log", pod=plugin, container=container)
 
 
 def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], wanted: Wanted) -> Verdict:
@@ -331,6 +331,18 @@ def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], want
 def _troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:
     state = FAILED if found.state == "failed" else WAITING
     return Verdict(state, link, found.reason, found.next_step, 0.0 if state == FAILED else GRACE, pod, found.container, found.brief)
+
+
+def _again(pod: PodFacts) -> str:
+    """Between two back-offs a container runs for a moment: what is told of the pod does not depend on that."""
+    return "".join(_run_of(container) for container in (*pod.inits, *pod.containers) if container.state == "running")
+
+
+def _run_of(container: ContainerFacts) -> str:
+    """", run 3" of one that runs again, and how the run before ended where that was a crash."""
+    crashed = container.last_exit and container.last_reason not in trouble.LOST
+    ended = f"; in the run before, container {container.name} ended with exit code {container.last_exit}" if crashed else ""
+    return f", run {container.restarts + 1}{ended}" if container.restarts else ""
 
 
 def _first(pod: PodFacts) -> str:

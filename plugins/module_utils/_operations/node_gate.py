@@ -18,8 +18,6 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, exporters, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -31,6 +29,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import nod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import Settings
 
 #: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
 BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0, "exporters": 300.0}
@@ -42,30 +41,10 @@ STALE = 330.0
 _CYCLE = 4.0
 #: And where only the DaemonSets' and Deployments' own state is waited for.
 _SHORT_CYCLE = 1.0
+#: Where a container that has failed runs again for a moment between two back-offs. A driver's run takes minutes, and may be the one that works.
+_KEPT_FAILED = ("devices", exporters.GATE)
 _LINE_EVERY = 5.0
 _SAME_LINE_EVERY = 60.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    gate: str
-    pools: tuple[Pool, ...] = ()
-    namespace: str = "hwaccel-gpu"
-    pod_selector: str = ""
-    max_failed: t.Any = 0
-    quarantine: bool = True
-    exclude: frozenset[str] = frozenset()
-    #: None: by gate and size of the fleet.
-    wait_timeout: float | None = None
-    sample: int = 20
-    plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
-    #: By pool, where it does not say so itself: hwaccel, host, existing or none.
-    driver_providers: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @property
-    def marks(self) -> bool:
-        """Whether failed nodes are kept from new pods: one that nobody watches still computes."""
-        return self.quarantine and self.gate in chain.GATES
 
 
 @dataclasses.dataclass
@@ -82,6 +61,8 @@ class Gate:
     held: dict[str, Verdict] = dataclasses.field(default_factory=dict)
     #: Nodes that may not stay as they are: what was seen, and since when.
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
+    #: Nodes that have failed by what a pod is in, and have not passed since: its uid.
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
     #: What DaemonSets and Deployments have not done yet, and since when that has not changed.
     rollout: tuple[list[str], float] = dataclasses.field(default_factory=lambda: ([], 0.0))
     #: Deployments that were not up at the last look.
@@ -123,7 +104,7 @@ class Gate:
             self.held.pop(name, None)
             verdict = self._verdict(name) if name in self.fleet.nodes else None
             if verdict is not None:
-                self._set(name, self._fresh(verdict))
+                self._set(name, self._kept(name, self._fresh(verdict)))
             else:
                 self.verdicts.pop(name, None)
                 self.stuck.pop(name, None)
@@ -225,7 +206,7 @@ class Gate:
         return [line]
 
     def pack(self) -> dict[str, t.Any]:
-        kept = ("started", "stuck", "rollout", "excused", "waited", "line", "line_at")
+        kept = ("started", "stuck", "failed", "rollout", "excused", "waited", "line", "line_at")
         return {"fleet": self.fleet.pack(), **{name: getattr(self, name) for name in kept}}
 
     def _is_target(self, name: str) -> bool:
@@ -243,6 +224,16 @@ class Gate:
         if verdict.state == chain.FAILED and verdict.pod is not None and verdict.pod.uid not in self.fleet.fresh:
             return dataclasses.replace(verdict, state=chain.WAITING, grace=STALE)
         return verdict
+
+    def _kept(self, name: str, verdict: Verdict) -> Verdict:
+        """What a pod has failed by lasts until its node passes."""
+        if verdict.state == chain.PASSED:
+            self.failed.pop(name, None)
+        if self.settings.gate not in _KEPT_FAILED or verdict.pod is None:
+            return verdict
+        if verdict.state == chain.FAILED:
+            self.failed[name] = verdict.pod.uid
+        return dataclasses.replace(verdict, state=chain.FAILED) if self.failed.get(name) == verdict.pod.uid else verdict
 
     def _skip(self, seconds: float) -> None:
         self.stuck = {name: (seen, since + seconds) for name, (seen, since) in self.stuck.items()}
@@ -293,14 +284,15 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
 
 def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
     renamed = {sharing.renamed for config in settings.plugin_configs.values() for sharing in config.sharing}
-    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed))
+    besides = (settings.driver_namespace,) if settings.gate == exporters.GATE and settings.driver_namespace else ()
+    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed), besides)
     if not resume:
         fleet.read(client)
         return Gate(settings, client, fleet, time.time())
     fleet.unpack(resume["fleet"])
     stuck = {name: (seen, since) for name, (seen, since) in resume["stuck"].items()}
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
-    told = {name: resume[name] for name in ("excused", "waited", "line", "line_at")}
+    told = {name: resume[name] for name in ("failed", "excused", "waited", "line", "line_at")}
     return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
 
 

@@ -39,7 +39,10 @@ _FLOWING = 0.1
 class Fleet:
     """Facts by node. `changed` names the nodes whose facts are newer than the last `take_changed`."""
 
-    def __init__(self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = ()) -> None:
+    def __init__(
+        self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = (), besides: c.Collection[str] = (),
+    ) -> None:
+        """besides: namespaces whose pods are read, and not watched: what waits for them shows itself when they are ready."""
         self.nodes: dict[str, NodeFacts] = {}
         self.pool_names: dict[str, str] = {}
         #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
@@ -57,6 +60,8 @@ class Fleet:
         self._role = ROLE_OF_GATE[gate]
         self._selector = selectors.parse(pod_selector) if pod_selector else None
         self._namespace = namespace
+        # The last one that is read is watched from there on.
+        self._namespaces = (*(one for one in besides if one != namespace), namespace)
         self._renamed = tuple(renamed)
 
     def pool(self, node: str) -> Pool:
@@ -83,7 +88,7 @@ class Fleet:
     def read(self, client: Client) -> None:
         """Everything once, page by page. Raises ManyFaults where the declared pools overlap."""
         self.read_nodes(client)
-        self.read_pods(client, [self._namespace])
+        self.read_pods(client, self._namespaces)
 
     def read_nodes(self, client: Client) -> None:
         """Without the pods. Raises ManyFaults where the declared pools overlap."""
@@ -93,7 +98,7 @@ class Fleet:
             raise ManyFaults(faults)
 
     def read_pods(self, client: Client, namespaces: c.Iterable[str]) -> None:
-        """All at once, so that a list which breaks off leaves what was known. Only where it is one namespace can a watch follow."""
+        """All at once, so that a list which breaks off leaves what was known. A watch can follow the last namespace only."""
         resource = client.resource("v1", "Pod")
         found: list[PodFacts] = []
         for namespace in namespaces:
@@ -141,7 +146,7 @@ class Fleet:
             if what == "nodes":
                 self._read_nodes(client, resource)
             else:
-                self.read_pods(client, [namespace])
+                self.read_pods(client, self._namespaces)
         return False
 
     def _take(self, what: str, event: Event) -> None:

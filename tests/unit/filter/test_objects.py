@@ -286,3 +286,21 @@ def test_nodes_that_failed_early_stay_in_the_table() -> None:
     assert found["off"]["gates"] == ["features"]
     assert [pool["settled"] for pool in found.values()] == [0, 0, 56]
     assert fleet_table({"pools": [found["training"]]})[2].endswith(" 1 simulated")
+
+
+def test_exporters_are_counted_among_the_nodes_that_can_have_one() -> None:
+    """One node of each pool has no driver. Boards get no exporter at all; of the others' exporters one has failed."""
+    def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
+        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, "simulated": 0, "settled": 0, "kernels": [], "drivers": []}
+
+    driver = {"gate": "driver", "pools": [row("boards", 4, 3, 0), row("training", 8, 7, 0), row("bad", 1, 0, 0)]}
+    devices = {"gate": "devices", "pools": [row("boards", 3, 3, 24), row("training", 7, 7, 56)]}
+    gates = [driver, devices, {"gate": "exporters", "pools": [row("training", 6, 5, 48)]}]
+    found = {pool["pool"]: pool for pool in gate_summary(gates)["pools"]}
+    assert {name: pool["gates"] for name, pool in found.items()} == {
+        "boards": ["driver 3/4", "devices 3/4"], "training": ["driver 7/8", "devices 7/8", "exporters 5/6"], "bad": ["driver 0/1", "devices 0/1"],
+    }
+    assert {name: pool["seen"] for name, pool in found.items()} == {"boards": 24, "training": 56, "bad": 0}
+    validation = {"gate": "validation", "pools": [row("training", 7, 7, 56) | {"unproven": 0, "failed": 0}]}
+    (training,) = [pool for pool in gate_summary([*gates, validation])["pools"] if pool["pool"] == "training"]
+    assert training["gates"] == ["driver 7/8", "devices 7/8", "exporters 5/6", "validation 7/8"]

@@ -181,6 +181,7 @@ def test_node_that_is_not_ready_never_passes() -> None:
 
 
 PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+CRASHED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "all there": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
     "nobody says which GPUs": (s.node(N, allocatable=8), [s.plugin(N), s.discovery(N)], ("waiting", "plugin", "has not said which GPUs")),
@@ -200,6 +201,22 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     ),
     "plugin starts": (s.node(N), [s.validator(N), s.plugin(N, s.waiting("ContainerCreating"), phase="Pending")], ("waiting", "plugin", "starts")),
     "plugin crashes": (s.node(N), [s.plugin(N, s.crash_loop("p", 5))], ("failed", "plugin", "crashed 6 times")),
+    "plugin runs again for a moment": (
+        s.node(N, allocatable=0), [s.plugin(N, s.running(restarts=5, last=CRASHED))],
+        ("waiting", "schedulable", "8 nvidia.com/gpu expected, run 6; in the run before, container nvidia-device-plugin ended with exit code 1"),
+    ),
+    "plugin runs again and is not started yet": (
+        s.node(N), [s.plugin(N, s.running(ready=False, restarts=5, last=CRASHED))],
+        ("waiting", "plugin", "starts, run 6; in the run before, container nvidia-device-plugin ended with exit code 1"),
+    ),
+    "a crash of long ago says nothing of a GPU that is missing": (
+        s.node(N, allocatable=7), [s.plugin(N, s.running(restarts=1, last=CRASHED))],
+        ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+    ),
+    "discovery runs again for a moment": (
+        s.node(N, allocatable=8), [s.plugin(N), s.discovery(N, s.running(restarts=5, last=CRASHED))],
+        ("waiting", "plugin", "has not said which GPUs these are, run 6; in the run before, container gpu-feature-discovery ended with exit code 1"),
+    ),
     "no plugin": (s.node(N), [], ("waiting", "plugin", "no device plugin pod")),
     "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
     "plugin lost, capacity still there": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),

@@ -66,7 +66,7 @@ class FakeCluster:
 
     def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "",
               metadata_only: bool = False) -> c.Iterator[Page]:
-        items = [copy.deepcopy(obj) for obj in self.objects[resource.kind].values()]
+        items = [copy.deepcopy(obj) for obj in self.objects[resource.kind].values() if _in(namespace, obj)]
         version = str(self._version)
         for start in range(0, max(1, len(items)), self.page_size):
             yield Page(items[start : start + self.page_size], version)
@@ -105,12 +105,17 @@ class FakeCluster:
         else:
             self.on_idle()
         for version, kind, event in list(self._history):
-            if kind == resource.kind and version > int(resource_version):
+            if kind == resource.kind and version > int(resource_version) and _in(namespace, event.object):
                 yield copy.deepcopy(event)
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
         self.logged.append((pod, container, previous))
         return f"{container}: could not load ({'previous' if previous else 'current'} run), via http://user:secret@proxy:3128\n"
+
+
+def _in(namespace: str, obj: Obj) -> bool:
+    """"" is all namespaces."""
+    return namespace in ("", obj["metadata"].get("namespace", namespace))
 
 
 def _merged(obj: t.Any, patch: t.Any) -> t.Any:

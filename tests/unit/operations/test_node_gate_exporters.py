@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
@@ -75,6 +78,21 @@ def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(cloc
     assert result.values["failed_nodes"] == [N]
     assert "waits in driver-proof" in str(result.failure)
     assert "validations/driver-ready" in str(result.failure)
+
+
+@pytest.mark.parametrize("expired", [False, True], ids=["at first", "listed again"])
+def test_the_drivers_pods_may_be_in_another_namespace(clock: Clock, expired: bool) -> None:
+    def expires(_cluster: FakeCluster) -> None:
+        raise Gone("watching pods")
+
+    elsewhere = [pod | {"metadata": pod["metadata"] | {"namespace": "drivers"}} for pod in broken(N)]
+    starting = s.exporter("training-1", s.running(ready=False))
+    ready = s.exporter("training-1") | {"metadata": starting["metadata"]}
+    script = (*[expires] * expired, functools.partial(FakeCluster.put, obj=ready))
+    cluster = fleet(*elsewhere, s.exporter(N, proof=s.running()), starting, clock=clock, nodes=(training(0), training(1)), script=script)
+    result = run(settings("exporters", driver_namespace="drivers", wait_timeout=20), cluster)
+    assert (result.failure, result.values["nodes"]["passed"], [row["node"] for row in result.values["held"]]) == (None, 1, [N])
+    assert run(settings("exporters", wait_timeout=20), cluster).values["failed_nodes"] == [N], "nobody looks there by himself"
 
 
 def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Clock) -> None:
