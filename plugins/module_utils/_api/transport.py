@@ -126,7 +126,7 @@ class Transport:
 
     def error(self, request: Request, reply: Reply) -> errors.e.ApiError:
         body = reply.body if isinstance(reply.body, dict) and reply.body.get("kind") == "Status" else {}
-        expired = certificates.expired(self.credentials.client_cert)
+        expired = certificates.expired(self.credentials.client_cert) if reply.status == 401 else ""
         return errors.from_status(reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired)
 
     def stream(self, request: Request, read_timeout: float, policy: Policy) -> t.Any:
