@@ -9,9 +9,8 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pairs import Pair, Pairs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pairs import Pair, Pairs, play
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -87,7 +86,4 @@ def run(
 ) -> tuple[Outcome, list[Result]]:
     """Plays all and takes them away. The results are empty in check mode, and while the outcome is pending."""
     one = Contests(client, contests, options, clock, resume or {})
-    if check_mode:
-        return runs.check(one), []
-    outcome = runs.go(one)
-    return outcome, [] if outcome.pending is not None else one.results()
+    return play(one, one.results, check_mode=check_mode)

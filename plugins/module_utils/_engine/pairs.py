@@ -9,9 +9,11 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import Run, RunOptions, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import runs as stages
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.runs import Progress
 
@@ -27,6 +29,7 @@ class Pair:
 
 
 SomePair = t.TypeVar("SomePair", bound=Pair)
+SomeResult = t.TypeVar("SomeResult")
 
 
 class Pairs(Run, t.Generic[SomePair]):
@@ -75,3 +78,11 @@ class Pairs(Run, t.Generic[SomePair]):
     def _watch(self, pair: SomePair, found: dict[str, Progress]) -> None:
         """What a pair has come to by this look. What it settles it takes out of `found`."""
         raise NotImplementedError
+
+
+def play(one: Pairs[SomePair], results: c.Callable[[], list[SomeResult]], *, check_mode: bool) -> tuple[Outcome, list[SomeResult]]:
+    """One slice of it. The results are asked for when all have ended; they are empty in check mode, and while the outcome is pending."""
+    if check_mode:
+        return runs.check(one), []
+    outcome = runs.go(one)
+    return outcome, [] if outcome.pending is not None else results()
