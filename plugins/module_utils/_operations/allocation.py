@@ -60,7 +60,9 @@ def run(
         return Outcome(changed=True, pending={"plan": plan.pack(), "run": outcome.pending}, progress=outcome.progress)
     for (name, ask), result in zip(plan.asked.items(), results, strict=False):
         plan.findings[name] = judgement.found(result, ask, exclusivity=settings.exclusivity)
-    return _outcome(outcome, Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.pools, plan.findings), list(plan.asked), check_mode)
+    report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.pools, plan.findings)
+    nothing = "none shows a GPU, and no declared pool with GPUs has one"
+    return report.outcome(outcome, {"tried": list(plan.asked)}, nothing, check_mode=check_mode)
 
 
 def _plan(client: Client, settings: Settings) -> Plan:
@@ -100,14 +102,3 @@ def _contest(node: str, ask: Ask, settings: Settings) -> Contest:
 
 def _nothing() -> dict[str, t.Any]:
     return Report(_WHAT, _STATES, "0", 0, {}, {}).values() | {"tried": [], "missing_rights": []}
-
-
-def _outcome(ran: Outcome, found: Report, tried: list[str], check_mode: bool) -> Outcome:
-    values = found.values() | {"tried": tried, "missing_rights": ran.values.get("missing_rights", [])}
-    outcome = Outcome(changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
-    if not check_mode:
-        outcome.progress.append(found.line())
-        outcome.failure = found.failure()
-    if not found.findings and not tried:
-        outcome.warnings.append("no node to try: none shows a GPU, and no declared pool with GPUs has one")
-    return outcome

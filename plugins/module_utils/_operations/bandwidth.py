@@ -168,11 +168,6 @@ def _outcome(ran: Outcome, plan: Plan, settings: Settings, check_mode: bool) -> 
     untried = [name for name in plan.nodes.asked if name not in tried]
     found |= judgement.findings(untried if check_mode else plan.nodes.asked, plan.verdicts)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.nodes.pools, found)
-    more = {"pairs": [one.row() for one in plan.verdicts], "tried": tried, "missing_rights": ran.values.get("missing_rights", [])}
-    outcome = Outcome(changed=bool(tried), values=report.values() | more, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
-    if not check_mode:
-        outcome.progress.append(report.line())
-        outcome.failure = report.failure()
-    if not found and not tried:
-        outcome.warnings.append("no node to try: no pool declares an interconnect, or none of its nodes shows a GPU")
-    return outcome
+    more = {"pairs": [one.row() for one in plan.verdicts], "tried": tried}
+    nothing = "no pool declares an interconnect, or none of its nodes shows a GPU"
+    return report.outcome(dataclasses.replace(ran, changed=bool(tried)), more, nothing, check_mode=check_mode)

@@ -11,6 +11,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import findings as shared
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
@@ -57,6 +58,17 @@ class Report:
         failed = [self._fault(name, f"node {name}") for name in shared.named(self.findings, FAILED)]
         failed += [self._fault(pair[0], f"one of the nodes {pair[0]} and {pair[1]}") for pair in sorted(doubtful)]
         return shared.failure(self.what, failed, len(self.findings), self.max_failed, "try again", self.sample)
+
+    def outcome(self, ran: Outcome, more: dict[str, t.Any], nothing: str, *, check_mode: bool) -> Outcome:
+        """Of the whole try. ran: of its pods. more: values beside these, `tried` among them. nothing: why there was no node to try, where there was none."""
+        values = self.values() | more | {"missing_rights": ran.values.get("missing_rights", [])}
+        outcome = Outcome(changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
+        if not check_mode:
+            outcome.progress.append(self.line())
+            outcome.failure = self.failure()
+        if not self.findings and not more["tried"]:
+            outcome.warnings.append(f"no node to try: {nothing}")
+        return outcome
 
     def _fault(self, name: str, who: str) -> Fault:
         found = self.findings[name]
