@@ -4,7 +4,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-unit test-live lint bench soak tree docs dist fresh help
+.PHONY: demo demo-down test test-unit test-live test-node lint bench soak tree docs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))")
@@ -21,6 +21,9 @@ test-unit: tree ## Tests that need no server (seconds)
 
 test-live: tree ## Tests against the sandbox's control plane
 	@$(IN) core-2.19 -- python -m pytest tests/live -m "not slow" $(ARGS)
+
+test-node: tree ## Tests on a real node: kubelet, containerd, runc, in namespaces of their own (needs root, podman, mmdebstrap)
+	@$(IN) core-2.19 -- tests/tools/isolated python -m pytest tests/node -m "not slow" $(ARGS)
 
 lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
 	@$(PY) tests/tools/check.py lint

@@ -32,6 +32,11 @@ def pytest(*arguments: str) -> tuple[str, ...]:
     return ("python", "-m", "pytest", "-q", *arguments)
 
 
+def isolated(*arguments: str) -> tuple[str, ...]:
+    """pytest in network, mount and process namespaces of its own, where the machine lets us."""
+    return ("tests/tools/isolated", *pytest(*arguments))
+
+
 #: What tests that passed have printed, such as measured times and sizes, goes to the log as well.
 PRINTED = "-raP"
 
@@ -91,6 +96,7 @@ LIVE = (
         "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in WHOLE_RUNS)),
         ("control plane",), limit=3600, sandbox=True,
     ),
+    Job("real node", "core-2.19", isolated("tests/node", "-m", "not slow", *SLOWEST), ("control plane",), limit=2400, sandbox=True),
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     Job("site core-2.16", "core-2.16", SITE, ("control plane",), sandbox=True),
@@ -101,7 +107,8 @@ SOAK = (
     CONTROL_PLANE,
     Job("unit slow", "core-2.19", pytest("tests/unit", "-m", "slow")),
     Job("live slow", "core-2.19", pytest("tests/live", "-m", "slow", PRINTED), ("control plane",), limit=4 * 3600, sandbox=True),
-    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("live slow",), limit=3600, sandbox=True),
+    Job("real node slow", "core-2.19", isolated("tests/node", "-m", "slow", PRINTED), ("live slow",), limit=3600, sandbox=True),
+    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("real node slow",), limit=3600, sandbox=True),
     Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=2 * 3600),
 )
 

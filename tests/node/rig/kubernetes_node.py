@@ -1,0 +1,129 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine that is a node of the cluster: containerd and kubelet as they are, and images that no registry serves here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import KUBERNETES_SERVICE
+
+#: Where the rig's own programs are on each machine.
+PROGRAMS = "/opt/bin"
+IMAGES = "/opt/images"
+
+#: enable_cdi is containerd 2's default and stands here for the reader. restrict_oom_score_adj: without CAP_SYS_RESOURCE no
+#: sandbox would start.
+_CONTAINERD = """version = 3
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  enable_cdi = true
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  SystemdCgroup = false
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ['/usr/lib/cni']
+"""
+_CONTAINERD_UNIT = f"""[Unit]
+After=rig-prepare.service
+[Service]
+ExecStart=
+ExecStart={PROGRAMS}/containerd
+Environment=PATH={PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LimitNOFILE=20000
+OOMScoreAdjust=
+"""
+_KUBELET_UNIT = f"""[Unit]
+After=containerd.service rig-prepare.service
+Requires=containerd.service rig-prepare.service
+[Service]
+ExecStart={PROGRAMS}/kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=%H --node-ip=@ADDRESS@
+Restart=always
+RestartSec=1
+KillMode=process
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclasses.dataclass
+class KubernetesNode:
+    """kubelet and containerd on a machine."""
+
+    machine: Machine
+    authority: Authority
+
+    def install(self) -> None:
+        """Configuration and images; kubelet does not run yet."""
+        machine = self.machine
+        machine.write("/etc/containerd/config.toml", _CONTAINERD)
+        machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
+        machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
+        machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
+        machine.write("/etc/kubernetes/resolv.conf", "")
+        machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address))
+        self._certificates()
+        machine.sh("systemctl daemon-reload && systemctl enable --quiet --now containerd")
+        self.import_images()
+
+    def import_images(self) -> None:
+        script = f'for file in {IMAGES}/*.tar; do {PROGRAMS}/ctr --namespace k8s.io images import --local --all-platforms=false "$file"; done'
+        self.machine.sh(script, seconds=300)
+
+    def start(self) -> None:
+        self.machine.sh("systemctl enable --quiet kubelet && systemctl start kubelet")
+
+    def _certificates(self) -> None:
+        name = self.machine.name
+        client = self.authority.issue(f"system:node:{name}", groups=("system:nodes",))
+        server = self.authority.issue(f"system:node:{name}", groups=("system:nodes",), addresses=(self.machine.address,))
+        machine, folder = self.machine, "/etc/kubernetes"
+        machine.write(f"{folder}/ca.crt", self.authority.certificate)
+        machine.write(f"{folder}/serving.crt", server.certificate)
+        machine.write(f"{folder}/serving.key", server.key, mode="0600")
+        machine.write(f"{folder}/kubelet.conf", self.authority.kubeconfig(f"https://{KUBERNETES_SERVICE}", client), mode="0600")
+
+    def _kubelet(self) -> dict[str, t.Any]:
+        """The settings that matter here (KubeletConfiguration v1beta1)."""
+        folder = "/etc/kubernetes"
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": f"{folder}/ca.crt"}},
+            "authorization": {"mode": "Webhook"},
+            "tlsCertFile": f"{folder}/serving.crt",
+            "tlsPrivateKeyFile": f"{folder}/serving.key",
+            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "address": self.machine.address,
+            "resolvConf": f"{folder}/resolv.conf",
+            # The machine's control groups are version 1 and have no systemd below them.
+            "failCgroupV1": False,
+            "cgroupDriver": "cgroupfs",
+            "failSwapOn": False,
+            "oomScoreAdj": 0,
+            # Images that were imported must stay: nothing can pull them again.
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
+            "imageGCHighThresholdPercent": 100,
+            "imageMinimumGCAge": "24h",
+            "nodeStatusUpdateFrequency": "5s",
+            "syncFrequency": "10s",
+            "serializeImagePulls": False,
+        }
+
+    def _network(self) -> dict[str, t.Any]:
+        bridge = {
+            "type": "bridge",
+            "bridge": "cni0",
+            "isGateway": True,
+            "hairpinMode": True,
+            "ipam": {"type": "host-local", "ranges": [[{"subnet": self.machine.port.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
+        }
+        return {"cniVersion": "1.0.0", "name": "rig", "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]}

@@ -1,0 +1,135 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine of the rig: Debian with systemd as its first process, in a container that stands for a computer."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import NAME, Podman
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
+
+#: Below it are the control groups of all machines.
+CONTROL_GROUP = "hwaccel-gpu-rig"
+#: kubelet sets these for the whole machine: they are no part of any namespace. It finds files instead that hold what it wants.
+SHIELDED = {"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"}
+
+#: At each boot, before anything else of ours. systemd mounts hierarchies of control groups that the host does not have,
+#: and pods would leave groups in them.
+_PREPARE = r"""#!/bin/sh -e
+mount --make-rshared /
+for group in net_cls,net_prio perf_event hugetlb; do umount "/sys/fs/cgroup/$group" 2>/dev/null || :; done
+for file in /rig/settings/*; do mount --bind "$file" "/proc/sys/$(basename "$file" | tr . /)"; done
+mount --bind /rig/devices /sys/bus/pci/devices
+"""
+_PREPARE_UNIT = """[Unit]
+Description=what a container lacks to stand for a machine
+Before=containerd.service docker.service kubelet.service ssh.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh /rig/prepare
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclasses.dataclass
+class Machine:
+    """One machine. Its disk and its network outlive a reboot, /run and its processes do not."""
+
+    name: str
+    podman: Podman
+    folder: pathlib.Path
+    port: Port
+    #: Folders of the host that it sees read-only: {path on the host: path in the machine}.
+    shares: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return self.port.address
+
+    def start(self) -> None:
+        self.port.plug()
+        self._lay_out()
+        mounts = [f"--volume={self.folder}/rig:/rig", *(f"--volume={host}:{inside}:ro" for host, inside in self.shares.items())]
+        # What container engines keep on an overlay cannot lie on another overlay.
+        for state in ("containerd", "docker", "kubelet"):
+            (self.folder / state).mkdir()
+            mounts.append(f"--volume={self.folder}/{state}:/var/lib/{state}")
+        self.podman.run(
+            "run", "--detach", f"--name={self.name}", f"--hostname={self.name}", f"--network=ns:{self.port.namespace}", "--privileged",
+            # By itself podman would show the host's hierarchy of systemd to the machine, whose groups would stay behind.
+            "--systemd=false", "--cgroupns=private", f"--cgroup-parent=/{CONTROL_GROUP}", "--tmpfs=/run:rw,mode=755,size=256m", "--tmpfs=/tmp",
+            "--env=container=podman", *mounts, NAME,
+        )  # fmt: skip
+        self._await_boot()
+        unit = "/etc/systemd/system/rig-prepare.service"
+        self.write(unit, _PREPARE_UNIT)
+        self.sh("systemctl daemon-reload && systemctl enable --quiet --now rig-prepare")
+
+    def reboot(self) -> None:
+        self.podman.run("restart", "--time=2", self.name)
+        self._await_boot()
+
+    def stop(self) -> None:
+        self.podman.run("rm", "--force", "--time=0", self.name, check=False)
+        self.port.unplug()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def execute(self, *argv: str, check: bool = True, stdin: str | None = None, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+        return self.podman.run("exec", *(("--interactive",) if stdin is not None else ()), self.name, *argv, check=check, stdin=stdin, seconds=seconds)
+
+    def sh(self, script: str, *, check: bool = True, seconds: float = 120) -> str:
+        return self.execute("sh", "-ec", script, check=check, seconds=seconds).stdout
+
+    def write(self, path: str, text: str, mode: str = "0644") -> None:
+        self.execute("sh", "-ec", 'mkdir -p "$(dirname "$1")"; cat >"$1"; chmod "$2" "$1"', "write", path, mode, stdin=text)
+
+    def read(self, path: str) -> str:
+        return self.execute("cat", path).stdout
+
+    def plug_device(self, slot: str, vendor: str, device: str, class_code: str) -> None:
+        """A PCI device more; the five files are those that NFD's source pci reads of each device."""
+        folder = self.folder / "rig" / "devices" / slot
+        folder.mkdir(parents=True)
+        values = {"class": class_code, "vendor": vendor, "device": device, "subsystem_vendor": vendor, "subsystem_device": "0x1234"}
+        for file, value in values.items():
+            (folder / file).write_text(f"{value}\n", encoding="ascii")
+
+    def unplug_device(self, slot: str) -> None:
+        shutil.rmtree(self.folder / "rig" / "devices" / slot)
+
+    def wait(self, what: str, done: c.Callable[[], bool], seconds: float = 60) -> None:
+        """Until `done`; fails with what the machine's journal says last."""
+        end = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > end:
+                journal = self.sh("journalctl --no-pager --lines 40", check=False)
+                raise AssertionError(f"{self.name}: {what}: not after {seconds:.0f} s\n{journal}")
+            time.sleep(0.1)
+
+    def _lay_out(self) -> None:
+        rig = self.folder / "rig"
+        for folder in ("devices", "settings"):
+            (rig / folder).mkdir(parents=True)
+        (rig / "prepare").write_text(_PREPARE, encoding="utf-8")
+        for setting, value in SHIELDED.items():
+            (rig / "settings" / setting).write_text(f"{value}\n", encoding="ascii")
+
+    def _await_boot(self) -> None:
+        self.wait("systemd has started its units", lambda: self.sh("systemctl is-system-running || :", check=False).strip() in ("running", "degraded"))
+
+
+def remove_control_groups() -> None:
+    """Of machines that are gone. The kernel removes a group only when it is empty, and nobody removes it by itself."""
+    for root in pathlib.Path("/sys/fs/cgroup").glob(f"*/{CONTROL_GROUP}"):
+        for folder, _folders, _files in os.walk(root, topdown=False):
+            pathlib.Path(folder).rmdir()
