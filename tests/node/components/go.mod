@@ -2,10 +2,9 @@ module hwaccel.gpu/realnode
 
 go 1.26.0
 
-require (
-	k8s.io/kubelet v0.36.4
-	sigs.k8s.io/node-feature-discovery v0.19.0
-)
+require k8s.io/kubelet v0.36.4
+
+require sigs.k8s.io/node-feature-discovery v0.19.0 // indirect
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -174,9 +173,9 @@ tool (
 // Node Feature Discovery asks for these, and compiles with what the sandbox's control plane is built from (roles/sandbox/files/control_plane): with
 // the same versions most of the kubelet is in the compiler's cache already.
 exclude (
-	github.com/cyphar/filepath-securejoin v0.7.0
 	cyphar.com/go-pathrs v0.2.5
 	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/cyphar/filepath-securejoin v0.7.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/sirupsen/logrus v1.9.4
 	golang.org/x/time v0.15.0

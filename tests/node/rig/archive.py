@@ -35,8 +35,15 @@ class Folder:
     mode: int = 0o755
 
 
-#: Path without the leading slash to a program or data on this machine (its mode counts), a text, a link or a folder.
-Layer = dict[str, pathlib.Path | str | Link | Folder]
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """A text that can be executed."""
+
+    text: str
+
+
+#: Path without the leading slash to a program or data on this machine (its mode counts), a text, a script, a link or a folder.
+Layer = dict[str, pathlib.Path | str | Script | Link | Folder]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +100,9 @@ def _pack(target: pathlib.Path, layer: Layer) -> str:
             if isinstance(what, pathlib.Path):
                 with what.open("rb") as file:
                     _add(archive, path, file, what.stat().st_size, 0o755 if what.stat().st_mode & 0o100 else 0o644)
-            elif isinstance(what, str):
-                content = what.encode()
-                _add(archive, path, io.BytesIO(content), len(content))
+            elif isinstance(what, (str, Script)):
+                content = (what.text if isinstance(what, Script) else what).encode()
+                _add(archive, path, io.BytesIO(content), len(content), 0o755 if isinstance(what, Script) else 0o644)
             else:
                 archive.addfile(_special(path, what))
     with target.open("rb") as file:

@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The container images of a real node that reaches no registry: made here, under the names that manifests have.
 
-ensure_images(components, busybox, node, say) returns one archive with all of them, from the cache or written now.
+ensure_images(components, busybox, say) returns one archive with all of them, from the cache or written now.
 `ctr -n k8s.io images import ARCHIVE` brings them onto a node; as all manifests say IfNotPresent, they run unmodified then.
-
-Names of NVIDIA's images are those of the roles' defaults and, for drivers, what _gpu chooses for the node: nothing is typed a second time.
+What takes the place of NVIDIA's images is in nvidia_images.py.
 """
 
 from __future__ import annotations
@@ -17,15 +16,12 @@ import json
 import pathlib
 import subprocess
 
-import yaml
-
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
-from ansible_collections.hwaccel.gpu.tests.node.rig import archive
+from ansible_collections.hwaccel.gpu.tests.node.rig import archive, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, Say
 
-ROLES = pathlib.Path(__file__).parents[3] / "roles"
 #: What containerd 2.4 starts as a pod's sandbox where its configuration names no other image (internal/cri/config there).
 PAUSE = "registry.k8s.io/pause:3.10.2"
 #: For pods of tests: sh and what goes with it.
@@ -33,11 +29,6 @@ BUSYBOX = "localhost/busybox:1"
 #: As NFD's image, which has no shell.
 NFD_USER = "65534:65534"
 _ARCHIVE = "images.tar"
-
-
-def defaults(role: str) -> dict[str, str]:
-    """A role's variables as they are where a user sets none."""
-    return dict(yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text(encoding="utf-8")))
 
 
 def busybox_layer(busybox: pathlib.Path) -> Layer:
@@ -56,14 +47,22 @@ def node_images(components: Components, busybox: pathlib.Path) -> tuple[list[Ima
     images = [
         Image(PAUSE, ("pause",), entrypoint=("/pause",), user="65535:65535"),
         Image(BUSYBOX, ("busybox",), command=("sh",)),
-        Image(defaults("feature_discovery")["feature_discovery_image"], ("nfd",), user=NFD_USER),
+        Image(nvidia_images.defaults("feature_discovery")["feature_discovery_image"], ("nfd",), user=NFD_USER),
     ]
     return images, layers
 
 
-def ensure_images(components: Components, busybox: pathlib.Path, say: Say, environment: c.Mapping[str, str] | None = None) -> pathlib.Path:
-    """The archive with all images. busybox: a static one for this machine, as Debian's busybox-static has it in /bin/busybox."""
+def ensure_images(
+    components: Components, busybox: pathlib.Path, say: Say, drivers: c.Mapping[str, str] | None = None, environment: c.Mapping[str, str] | None = None,
+) -> pathlib.Path:
+    """The archive with all images. busybox: a static one for this machine, as Debian's busybox-static has it in /bin/busybox.
+
+    drivers: what nvidia_images.driver_images says of the nodes; without it there are no images in place of NVIDIA's.
+    """
     images, layers = node_images(components, busybox)
+    if drivers is not None:
+        more, their_layers = nvidia_images.stand_ins(components, drivers)
+        images, layers = images + more, layers | their_layers
     described = json.dumps([components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True)
     folder = cache_folder(environment) / "node" / "images" / hashlib.sha256(described.encode()).hexdigest()[:24]
     target = folder / _ARCHIVE

@@ -14,7 +14,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.node.rig import archive, images
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import driver_matrix
+from ansible_collections.hwaccel.gpu.tests.node.rig import archive, images, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Folder, Image, Link
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, parts
 
@@ -32,7 +33,7 @@ def programs(tmp_path: pathlib.Path) -> Components:
     folder = tmp_path / "bin"
     folder.mkdir()
     for part in parts():
-        for name in part.programs:
+        for name in part.files:
             (folder / name).write_text(name, encoding="utf-8")
             (folder / name).chmod(0o755)
     return Components(folder, "key")
@@ -80,22 +81,73 @@ def test_the_same_files_make_the_same_bytes_and_shared_layers_are_there_once(tmp
     assert sum(name.endswith(".tar") for name in names) == 2
 
 
-def test_images_have_the_names_of_the_roles(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    path = images.ensure_images(programs, busybox, print, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
-    names = {one["RepoTags"][0] for one in manifest(path)}
-    assert {images.PAUSE, images.BUSYBOX, images.defaults("feature_discovery")["feature_discovery_image"]} <= names
+@pytest.fixture
+def whole(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """All images that there are, for one node."""
+    drivers = nvidia_images.driver_images("6.1.0-x", "debian", "12")
+    return images.ensure_images(programs, busybox, print, drivers, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
-def test_the_shell_has_its_tools(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    path = images.ensure_images(programs, busybox, print, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
-    found = layer_of(path, images.BUSYBOX)
+def test_every_image_that_runs_on_each_node_is_there(whole: pathlib.Path) -> None:
+    names = {one["RepoTags"][0] for one in manifest(whole)}
+    roles = ("device_plugin", "driver", "feature_discovery", "monitoring")
+    asked = {value for role in roles for name, value in nvidia_images.defaults(role).items() if name.endswith("_image")}
+    version = nvidia_images.defaults("driver")["driver_version"]
+    assert names == asked | {images.PAUSE, images.BUSYBOX, f"nvcr.io/nvidia/driver:{version}-debian12"}
+
+
+def test_validation_runs_in_the_validators_image() -> None:
+    wanted = nvidia_images.defaults("driver")["driver_validator_image"]
+    assert nvidia_images.defaults("gpu_validation")["gpu_validation_image"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("kernel", "system", "versions", "tags"),
+    [
+        ("6.8.0-134-generic", ("ubuntu", "24.04"), ("595.91.07",), {"595-6.8.0-134-generic-ubuntu24.04", "595.91.07-ubuntu24.04"}),
+        ("6.1.0", ("rocky", "9.6"), ("580.178.04", "595.91.07"), {"580.178.04-rocky9", "595.91.07-rocky9"}),
+    ],
+)
+def test_drivers_are_those_that_the_role_chooses(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, system: tuple[str, str], versions: tuple[str, ...], tags: set[str],
+) -> None:
+    monkeypatch.setattr(nvidia_images, "architecture", lambda: "amd64")
+    found = nvidia_images.driver_images(kernel, *system, versions)
+    assert {name.partition(":")[2] for name in found} == tags
+    assert set(found.values()) == set(versions)
+    assert {name.partition(":")[0] for name in found} == {f"{driver_matrix.REPOSITORY}/{driver_matrix.IMAGE}"}
+
+
+def test_the_shell_has_its_tools(whole: pathlib.Path) -> None:
+    found = layer_of(whole, images.BUSYBOX)
     assert {found["bin/sh"].linkname, found["bin/cat"].linkname} == {"busybox"}
+
+
+def test_stand_ins_are_called_by_the_names_of_what_they_stand_for(whole: pathlib.Path) -> None:
+    validator = layer_of(whole, nvidia_images.defaults("driver")["driver_validator_image"])
+    assert {validator[f"usr/bin/{name}"].linkname for name in ("nvidia-validator", "vectorAdd")} == {"/usr/lib/hwaccel/stand-in"}
+    assert "bin/sh" in validator
+    assert "bin/sh" not in layer_of(whole, nvidia_images.defaults("monitoring")["monitoring_image"])
+
+
+def test_a_driver_image_holds_what_a_program_finds_the_driver_by(whole: pathlib.Path) -> None:
+    version = nvidia_images.defaults("driver")["driver_version"]
+    found = layer_of(whole, f"nvcr.io/nvidia/driver:{version}-debian12")
+    assert found["usr/bin/nvidia-smi"].isfile()
+    libraries = {path.rpartition("/")[2] for path, entry in found.items() if ".so." in path and entry.isfile()}
+    assert libraries == {f"libcuda.so.{version}", f"libnvidia-ml.so.{version}"}
+
+
+def test_a_program_brings_the_libraries_that_it_is_linked_with() -> None:
+    found = nvidia_images.libraries_of(pathlib.Path("/bin/sh").resolve())
+    assert any(path.rpartition("/")[2].startswith(("libc.so", "ld-")) for path in found)
+    assert all(isinstance(file, pathlib.Path) and file.is_file() for file in found.values())
 
 
 def test_an_archive_is_kept_until_something_in_it_changes(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     told: list[str] = []
-    first = images.ensure_images(programs, busybox, told.append, environment)
-    assert images.ensure_images(programs, busybox, told.append, environment) == first
+    first = images.ensure_images(programs, busybox, told.append, None, environment)
+    assert images.ensure_images(programs, busybox, told.append, None, environment) == first
     assert len(told) == 1
-    assert images.ensure_images(Components(programs.folder, "other"), busybox, told.append, environment) != first
+    assert images.ensure_images(Components(programs.folder, "other"), busybox, told.append, None, environment) != first

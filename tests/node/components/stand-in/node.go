@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// runMachine prepares a node: `stand-in machine FILE`, as root, at each boot before the container runtime starts, and again whenever FILE has
+// changed. FILE is the machine as machine.go describes it. It makes the folder of modules and a PCI bus with the machine's GPUs, and lays both over
+// the node's own /sys.
+func runMachine(arguments []string) int {
+	if len(arguments) != 1 {
+		return failed("usage: stand-in machine FILE")
+	}
+	text, err := os.ReadFile(arguments[0])
+	var machine Machine
+	if err == nil {
+		err = json.Unmarshal(text, &machine)
+	}
+	if err == nil {
+		err = prepare(machine, text)
+	}
+	if err != nil {
+		return failed("%s: %v", arguments[0], err)
+	}
+	say("stand-in for the kernel: %d GPUs", machine.Count)
+	return 0
+}
+
+const pciFolder = "/run/stand-in/pci"
+
+func prepare(machine Machine, text []byte) error {
+	mounted := isFile(filepath.Join(modules, "nvidia_standin", "machine.json"))
+	modules = shownModules
+	// Where drivers name a folder for firmware; kernels without a loader have none.
+	parameters := filepath.Join(modules, "firmware_class", "parameters")
+	for _, folder := range []string{filepath.Dir(machineFile()), parameters, pciFolder} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+	}
+	if path := filepath.Join(parameters, "path"); !isFile(path) {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := replace(machineFile(), text); err != nil {
+		return err
+	}
+	if err := fillBus(machine.Count); err != nil || mounted {
+		return err
+	}
+	for target, source := range map[string]string{"/sys/module": shownModules, "/sys/bus/pci/devices": pciFolder} {
+		if err := syscall.Mount(source, target, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mounting %s over %s: %w", source, target, err)
+		}
+	}
+	return nil
+}
+
+func replace(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// fillBus leaves one 3D controller of NVIDIA a GPU; these are the files that Node Feature Discovery asks for (source/pci/utils.go there).
+func fillBus(count int) error {
+	old, err := os.ReadDir(pciFolder)
+	if err != nil {
+		return err
+	}
+	for _, entry := range old {
+		if err := os.RemoveAll(filepath.Join(pciFolder, entry.Name())); err != nil {
+			return err
+		}
+	}
+	files := map[string]string{
+		"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1",
+	}
+	for gpu := range count {
+		folder := filepath.Join(pciFolder, strings.ToLower(strings.TrimPrefix(Machine{}.bus(gpu), "0000")))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return err
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text+"\n"), 0o444); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// realPrograms are where Debian and others have what this program stands before.
+var realPrograms = map[string][]string{"runc": {"/usr/sbin/runc", "/usr/bin/runc"}, "cat": {"/usr/bin/cat", "/bin/cat"}}
+
+func become(name string, arguments []string) int {
+	for _, path := range realPrograms[name] {
+		if isFile(path) {
+			err := syscall.Exec(path, append([]string{name}, arguments...), os.Environ())
+			return failed("%s: %v", path, err)
+		}
+	}
+	path, err := exec.LookPath(name)
+	return failed("no %s at %v (%s, %v)", name, realPrograms[name], path, err)
+}
+
+// runCat lists the stand-in's modules as /proc/modules, which cannot be laid over: a kernel without loadable modules has no such file.
+func runCat(arguments []string) int {
+	if len(arguments) != 1 || arguments[0] != "/proc/modules" || !isFile(filepath.Join(shownModules, "nvidia_standin", "machine.json")) {
+		return become("cat", arguments)
+	}
+	if text, err := os.ReadFile("/proc/modules"); err == nil {
+		os.Stdout.Write(text)
+	}
+	modules = shownModules
+	if driverVersion() != "" {
+		for _, name := range driverModules {
+			say("%s 104071168 0 - Live 0x0000000000000000", name)
+		}
+	}
+	return 0
+}
+
+// runRunc gives each container of a prepared node the stand-in's /sys/module, then becomes runc.
+func runRunc(arguments []string) int {
+	if isFile(filepath.Join(shownModules, "nvidia_standin", "machine.json")) {
+		if bundle := bundleOf(arguments); bundle != "" {
+			if err := showModules(filepath.Join(bundle, "config.json")); err != nil {
+				fmt.Fprintln(os.Stderr, "stand-in for runc:", err)
+				return 1
+			}
+		}
+	}
+	return become("runc", arguments)
+}
+
+// bundleOf returns the folder of a container that is about to be made, "" for other commands.
+func bundleOf(arguments []string) string {
+	makes, bundle := false, ""
+	for index, word := range arguments {
+		switch {
+		case word == "create" || word == "run":
+			makes = true
+		case (word == "--bundle" || word == "-b") && index+1 < len(arguments):
+			bundle = arguments[index+1]
+		case strings.HasPrefix(word, "--bundle="):
+			bundle = strings.TrimPrefix(word, "--bundle=")
+		}
+	}
+	if !makes {
+		return ""
+	}
+	return bundle
+}
+
+// showModules changes the list of mounts and nothing else. A container that has the host's /sys has the host's /sys/module with it.
+func showModules(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var spec map[string]json.RawMessage
+	var mounts []map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(spec["mounts"], &mounts); err != nil {
+		return err
+	}
+	changed := []map[string]any{}
+	for _, mount := range mounts {
+		changed = append(changed, mount)
+		if mount["destination"] == "/sys" && mount["type"] == "sysfs" {
+			options := []string{"rbind", "rprivate", "rw"}
+			if listed, _ := mount["options"].([]any); slicesContain(listed, "ro") {
+				options[2] = "ro"
+			}
+			changed = append(changed, map[string]any{"destination": "/sys/module", "type": "bind", "source": shownModules, "options": options})
+		}
+	}
+	if spec["mounts"], err = json.Marshal(changed); err != nil {
+		return err
+	}
+	if text, err = json.Marshal(spec); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+func slicesContain(values []any, wanted string) bool {
+	for _, value := range values {
+		if value == wanted {
+			return true
+		}
+	}
+	return false
+}

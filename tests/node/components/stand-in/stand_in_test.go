@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// onMachine plays a machine whose driver is loaded, with its device files.
+func onMachine(t *testing.T, description string, gpus ...string) Machine {
+	t.Helper()
+	modules, devices = t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(filepath.Dir(machineFile()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(machineFile(), []byte(description), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := loadModules("595.91.07"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(gpus, "nvidiactl") {
+		if err := os.WriteFile(filepath.Join(devices, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine, err := readMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine
+}
+
+const twoGPUs = `{"serial": "a", "product": "NVIDIA H100 80GB HBM3", "count": 2, "memory_mib": 81559, "ecc": true, "mig_capable": true}`
+
+func told(t *testing.T, wanted int, arguments ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if status := smi(arguments, devices, &out); status != wanted {
+		t.Fatalf("status %d, %d is expected: %s", status, wanted, out.String())
+	}
+	return out.String()
+}
+
+func TestQueriesTellTheGPUsOfTheContainer(t *testing.T) {
+	onMachine(t, twoGPUs, "nvidia1")
+	query := "--query-gpu=index,name,memory.total,driver_version,ecc.mode.current,mig.mode.current"
+	if out := told(t, 0, query, "--format=csv,noheader"); out != "1, NVIDIA H100 80GB HBM3, 81559 MiB, 595.91.07, Enabled, Disabled\n" {
+		t.Error(out)
+	}
+}
+
+func TestExitCodesOfSMI(t *testing.T) {
+	onMachine(t, twoGPUs)
+	told(t, noDevice)
+	onMachine(t, `{"count": 1, "faults": {"xid": {"0": 79}}}`, "nvidia0")
+	told(t, lostGPU)
+	if err := unloadModules(); err != nil {
+		t.Fatal(err)
+	}
+	told(t, noDriver)
+}
+
+func TestUUIDsAreThoseOfTheMachine(t *testing.T) {
+	first, other := Machine{Serial: "a"}, Machine{Serial: "b"}
+	if first.uuid(0) == first.uuid(1) || first.uuid(0) == other.uuid(0) || first.uuid(0) != (Machine{Serial: "a"}).uuid(0) {
+		t.Error(first.uuid(0), first.uuid(1), other.uuid(0))
+	}
+}
+
+func TestWhichGPUAKernelRunsOn(t *testing.T) {
+	machine := onMachine(t, twoGPUs, "nvidia0", "nvidia1")
+	for chosen, wanted := range map[string]int{machine.uuid(1): 1, "1": 1, "0": 0} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", chosen)
+		if gpu, found := firstVisible(machine, []int{0, 1}); !found || gpu != wanted {
+			t.Error(chosen, gpu, found)
+		}
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-of-another-machine")
+	if _, found := firstVisible(machine, []int{0, 1}); found {
+		t.Error("another machine's GPU was found")
+	}
+}
+
+func TestASickGPUStaysSick(t *testing.T) {
+	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 48}}}`, "nvidia0", "nvidia1")
+	offered, sick := &plugin{machine: machine, gpus: []int{0, 1}, replicas: 1}, map[int]bool{}
+	if list := offered.offer(sick); list[0].Health != deviceplugin.Healthy || list[1].Health != deviceplugin.Unhealthy {
+		t.Error(list)
+	}
+	if err := replace(machineFile(), []byte(twoGPUs)); err != nil {
+		t.Fatal(err)
+	}
+	if list := offered.offer(sick); list[1].Health != deviceplugin.Unhealthy {
+		t.Error(list)
+	}
+}
+
+func TestSharedGPUsAreOfferedSeveralTimesAndHandedOverOnce(t *testing.T) {
+	var config pluginConfig
+	text := `{"version": "v1", "sharing": {"timeSlicing": {"renameByDefault": true, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}`
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		t.Fatal(err)
+	}
+	replicas, name := config.shared()
+	if replicas != 4 || name != "nvidia.com/gpu.shared" {
+		t.Error(replicas, name)
+	}
+	machine := onMachine(t, twoGPUs, "nvidia0", "nvidia1")
+	if list := (&plugin{machine: machine, gpus: []int{0, 1}, replicas: replicas}).offer(map[int]bool{}); len(list) != 8 {
+		t.Error(list)
+	}
+	if answer := allocation([]string{"GPU-x::0", "GPU-x::3"}, "envvar"); answer.Envs["NVIDIA_VISIBLE_DEVICES"] != "GPU-x" {
+		t.Error(answer)
+	}
+}
+
+func TestDevicesAreHandedOverInEachWayThatIsAskedFor(t *testing.T) {
+	answer := allocation([]string{"GPU-x", "GPU-y"}, "cdi-annotations,cdi-cri")
+	if len(answer.Envs) != 0 || len(answer.CdiDevices) != 2 || answer.CdiDevices[1].Name != "k8s.device-plugin.nvidia.com/gpu=GPU-y" {
+		t.Error(answer)
+	}
+	wanted := "k8s.device-plugin.nvidia.com/gpu=GPU-x,k8s.device-plugin.nvidia.com/gpu=GPU-y"
+	if answer.Annotations["cdi.k8s.io/nvidia-device-plugin_GPU-x"] != wanted {
+		t.Error(answer.Annotations)
+	}
+}
+
+func TestTheSpecificationNamesFilesOfTheHost(t *testing.T) {
+	machine, root := onMachine(t, twoGPUs), t.TempDir()
+	folder := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "libcuda.so.595.91.07"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := specify(machine, []int{1}, root, "/run/nvidia/driver")
+	library := made.ContainerEdits.Mounts[0]
+	if library.HostPath != "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.595.91.07" || library.ContainerPath != "/usr/lib/x86_64-linux-gnu/libcuda.so.595.91.07" {
+		t.Error(library)
+	}
+	if node := made.Devices[0].ContainerEdits.DeviceNodes[0]; node.Path != "/dev/nvidia1" || node.HostPath != "/run/nvidia/driver/dev/nvidia1" {
+		t.Error(node)
+	}
+}
+
+func TestAContainerSeesTheModulesAsItSeesSys(t *testing.T) {
+	for _, mode := range []string{"ro", "rw"} {
+		path := filepath.Join(t.TempDir(), "config.json")
+		text := `{"ociVersion": "1.2.0", "mounts": [{"destination": "/sys", "type": "sysfs", "options": ["nosuid", "` + mode + `"]}, {"destination": "/sys/module/firmware_class/parameters/path"}], "process": {"args": ["x"]}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := showModules(path); err != nil {
+			t.Fatal(err)
+		}
+		changed, _ := os.ReadFile(path)
+		var spec struct {
+			Version string `json:"ociVersion"`
+			Mounts  []struct {
+				Destination string
+				Options     []string
+			}
+		}
+		if err := json.Unmarshal(changed, &spec); err != nil {
+			t.Fatal(err)
+		}
+		if spec.Version != "1.2.0" || len(spec.Mounts) != 3 || spec.Mounts[1].Destination != "/sys/module" || spec.Mounts[1].Options[2] != mode {
+			t.Error(string(changed))
+		}
+	}
+}
+
+func TestContainersThatAreMade(t *testing.T) {
+	for line, wanted := range map[string]string{
+		"--root /run/x create --bundle /b --pid-file /p id": "/b", "run -b /c id": "/c", "create --bundle=/d id": "/d", "delete --bundle /b id": "", "state id": "",
+	} {
+		if bundle := bundleOf(strings.Fields(line)); bundle != wanted {
+			t.Error(line, bundle)
+		}
+	}
+}
+
+func TestSwitchesArePausedAndResumed(t *testing.T) {
+	for before, during := range map[string]string{"true": paused, "": "", "false": "false", "mine": "mine_" + paused} {
+		if pause(before) != during || resume(during) != before {
+			t.Error(before, pause(before), resume(during))
+		}
+	}
+}
+
+func TestLabelsOfFeatureDiscovery(t *testing.T) {
+	labels := gpuLabels(onMachine(t, twoGPUs), 2, "595.91.07", pluginConfig{})
+	for key, wanted := range map[string]string{"gpu.product": "NVIDIA-H100-80GB-HBM3", "gpu.count": "2", "cuda.driver-version.full": "595.91.07", "gpu.replicas": "1"} {
+		if labels["nvidia.com/"+key] != wanted {
+			t.Error(key, labels["nvidia.com/"+key])
+		}
+	}
+}
+
+func TestMetricsHaveTheNamesThatAreAskedFor(t *testing.T) {
+	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 48}}, "metrics": {"0": {"DCGM_FI_DEV_GPU_TEMP": 96}}}`, "nvidia0", "nvidia1")
+	counters := []counter{{"DCGM_FI_DEV_GPU_TEMP", "gauge", "x"}, {"DCGM_EXP_XID_ERRORS_COUNT", "gauge", "x"}, {"DCGM_FI_DRIVER_VERSION", "label", "x"}}
+	var out bytes.Buffer
+	export(&out, machine, []int{0, 1}, counters, map[string]string{machine.uuid(1): `,pod="p"`})
+	text := out.String()
+	for _, wanted := range []string{
+		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="` + machine.uuid(0), `DCGM_FI_DRIVER_VERSION="595.91.07"} 96`, `pod="p",window_size_in_ms="300000",xid="48"} 1`,
+	} {
+		if !strings.Contains(text, wanted) {
+			t.Error(wanted, "is not in", text)
+		}
+	}
+	if strings.Count(text, "DCGM_EXP_XID_ERRORS_COUNT{") != 1 {
+		t.Error(text)
+	}
+}

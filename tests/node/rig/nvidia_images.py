@@ -1,0 +1,107 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What takes the place of NVIDIA's images, which need their registry and a GPU: stand-ins under the same names.
+
+Names are those of the roles' defaults and, for drivers, what _gpu chooses for a node: nothing is typed a second time. In each image are the programs
+that our manifests start, and a shell where the real image has one.
+
+The container toolkit is the real one, but for libnvidia-container, which is no Go module: in CDI mode nobody loads it. Its installer makes no device
+nodes here, as it would take their numbers from a real driver in /proc/devices.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import pathlib
+import re
+import subprocess
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import choose, os_tag
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
+from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link, Script
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components
+
+ROLES = pathlib.Path(__file__).parents[3] / "roles"
+_PROGRAM = "usr/lib/hwaccel/stand-in"
+_LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
+#: Of the driver's libraries those by which a program finds that there is a driver.
+_OF_DRIVER = ("libcuda.so", "libnvidia-ml.so")
+_TOOLKIT = (
+    "nvidia-cdi-hook", "nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy",
+    "nvidia-ctk",
+)
+#: Variables of roles with an image, to the programs in it and whether it has a shell.
+_IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
+    ("driver", "driver_manager_image"): (("driver-manager",), False),
+    ("driver", "driver_validator_image"): (("nvidia-validator", "vectorAdd"), True),
+    ("device_plugin", "device_plugin_image"): (("nvidia-device-plugin", "gpu-feature-discovery"), True),
+    ("monitoring", "monitoring_image"): (("dcgm-exporter",), False),
+}
+
+
+def defaults(role: str) -> dict[str, str]:
+    """A role's variables as they are where a user sets none."""
+    return dict(yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text(encoding="utf-8")))
+
+
+def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable[str] = ()) -> dict[str, str]:
+    """Reference of each driver image that a node may get, to the version in it. versions: none for the role's default.
+
+    Where NVIDIA publishes none for the operating system, the tag is that of an image of one's own: the play must name it in driver_build_images.
+    """
+    settings = defaults("driver")
+    found = {}
+    for version in tuple(versions) or (settings["driver_version"],):
+        own = {f"{version}-{os_tag(os_id, os_version)}"}
+        for wanted, source in ((kernel, ""), ("unseen", "build")):
+            image = choose(wanted, os_id, os_version, architecture(), version, source, builds=own)
+            found[f"{settings['driver_repository']}:{image.tag}"] = version
+    return found
+
+
+def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[list[Image], dict[str, Layer]]:
+    """All images in place of NVIDIA's. drivers: as driver_images returns them. The layer `busybox` is images.py's."""
+    layers: dict[str, Layer] = {"stand-in": {_PROGRAM: components.program("stand-in")}, "toolkit": _toolkit(components)}
+    images = [Image(defaults("driver")["driver_toolkit_image"], ("busybox", "toolkit"), ("nvidia-toolkit",), environment=("CREATE_DEVICE_NODES=none",))]
+    for (role, variable), (programs, shell) in _IMAGES.items():
+        layers[variable] = {f"usr/bin/{name}": Link(f"/{_PROGRAM}") for name in programs}
+        # The validator's image names a user, which our manifests overrule where they must.
+        user = "1000:1000" if variable == "driver_validator_image" else ""
+        images.append(Image(defaults(role)[variable], ("busybox",) * shell + ("stand-in", variable), programs[:1], user=user))
+    for reference, version in drivers.items():
+        layers[f"driver {version}"] = _driver(components, version)
+        environment = (f"DRIVER_VERSION={version}",)
+        images.append(Image(reference, ("busybox", "stand-in", f"driver {version}"), ("nvidia-driver",), ("init",), environment))
+    return images, layers
+
+
+def _driver(components: Components, version: str) -> Layer:
+    """nvidia-smi is no link here: it is brought into other containers under its own name."""
+    folder = _LIBRARIES[architecture()]
+    layer: Layer = {"usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"), "usr/bin/nvidia-smi": components.program("stand-in")}
+    for name in _OF_DRIVER:
+        layer[f"{folder}/{name}.{version}"] = f"stand-in for {name} of NVIDIA's driver {version}\n"
+        layer[f"{folder}/{name}.1"] = Link(f"{name}.{version}")
+    return layer
+
+
+def _toolkit(components: Components) -> Layer:
+    """As the installer expects the unpacked packages (artifact-root.go there); it resolves links, so all of these are files."""
+    packages = "artifacts/deb/usr"
+    layer: Layer = {f"{packages}/bin/{name}": components.program(name) for name in _TOOLKIT}
+    layer[f"{packages}/bin/nvidia-container-cli"] = Script("#!/bin/sh\necho 'stand-in: there is no libnvidia-container' >&2\nexit 1\n")
+    for name in ("libnvidia-container.so.1", "libnvidia-container-go.so.1"):
+        layer[f"artifacts/deb/{_LIBRARIES[architecture()]}/{name}"] = f"stand-in for {name}\n"
+    installer = components.program("nvidia-ctk-installer")
+    layer |= {"usr/bin/nvidia-ctk-installer": installer, "usr/bin/nvidia-toolkit": Link("nvidia-ctk-installer")}
+    return layer | libraries_of(installer)
+
+
+def libraries_of(program: pathlib.Path) -> Layer:
+    """What a program that is linked dynamically needs of this machine, at the same places."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
+    paths = re.findall(r"(?:=> |^\s+)(/\S+) \(", listed, re.MULTILINE)
+    return {path.lstrip("/"): pathlib.Path(path).resolve() for path in paths}
