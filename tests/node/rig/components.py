@@ -7,8 +7,7 @@ ensure_components(say) returns the folder with all of them. They come in parts, 
 builds the stand-ins again and nothing else:
 
 kubernetes  kubelet and Node Feature Discovery, from go.mod in tests/node/components
-stand-ins   programs of this project in tests/node/components, which speak the interfaces of images that cannot be had. Two names of them are
-            found before the real ones where the folder comes first in PATH, see tests/node/components/stand-in: runc and cat
+stand-ins   programs of this project in tests/node/components, which speak the interfaces of images that cannot be had
 containerd  containerd, its shim and ctr
 toolkit     NVIDIA's container toolkit; its programs need cgo, so a C compiler
 
@@ -66,24 +65,16 @@ class Components:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Programs that one call of go makes. content: digest of sources that lie with the tests; arguments: of go, without where to write.
-
-    others: further names of the last program, which tells by its name what to be.
-    """
+    """Programs that one call of go makes. content: digest of sources that lie with the tests; arguments: of go, without where to write."""
 
     name: str
     programs: tuple[str, ...]
     arguments: tuple[str, ...]
     content: str
     cgo: bool = False
-    others: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return self.programs + self.others
 
     def key(self) -> str:
-        described = json.dumps([self.name, self.files, self.arguments, self.content, self.cgo, architecture()])
+        described = json.dumps([self.name, self.programs, self.arguments, self.content, self.cgo, architecture()])
         return hashlib.sha256(described.encode()).hexdigest()[:24]
 
 
@@ -97,7 +88,7 @@ def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
         Part(KUBERNETES, ("kubelet", "nfd-gc", "nfd-master", "nfd-worker"), (*build, _stamps(sources), *_tools(sources)), modules),
         Part(
             STAND_INS, commands, (*build, "-ldflags=-s -w", *(f"./{name}" for name in commands)),
-            modules + digest_of(sources, stand_ins), others=("cat", "runc"),
+            modules + digest_of(sources, stand_ins),
         ),
         _pinned(CONTAINERD, "github.com/containerd/containerd/v2", ("containerd", "containerd-shim-runc-v2", "ctr"), "-ldflags=-s -w",
                 "-tags=no_btrfs,no_zfs,no_devmapper"),
@@ -173,7 +164,7 @@ def ensure_components(say: Say, environment: c.Mapping[str, str] | None = None, 
     wanted = parts(sources)
     key = hashlib.sha256("".join(part.key() for part in wanted).encode()).hexdigest()[:24]
     folder = cache / key / "bin"
-    names = [name for part in wanted for name in part.files]
+    names = [name for part in wanted for name in part.programs]
     if whole(folder, names):
         return Components(folder, key)
     with locked(cache, patience=PATIENCE):
@@ -192,7 +183,7 @@ class Builder:
 
     def build(self, wanted: list[Part], key: str) -> None:
         places = {part: self._cache / "parts" / f"{part.name}-{part.key()}" for part in wanted}
-        missing = [part for part in wanted if not whole(places[part], part.files)]
+        missing = [part for part in wanted if not whole(places[part], part.programs)]
         if missing:
             go = self._toolchain(missing)
             self._work.mkdir(exist_ok=True)
@@ -234,9 +225,7 @@ class Builder:
             tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
             what = f"go {command} of {part.name} ended with status {status}" + f", without {', '.join(absent)}" * bool(absent)
             raise HwaccelError(what, str(log), f"the end of its output says\n{tail}\n", "mend what it says, and run again: parts that are done are kept")
-        for name in part.others:
-            (made / name).hardlink_to(made / part.programs[-1])
-        write_manifest(made, part.files)
+        write_manifest(made, part.programs)
         place.parent.mkdir(exist_ok=True)
         put(made, place)
         self._say(f"built {part.name} in {time.monotonic() - began:.0f} s")
@@ -255,7 +244,7 @@ class Builder:
         shutil.rmtree(made, ignore_errors=True)
         (made / "bin").mkdir(parents=True)
         for part, place in places.items():
-            for name in part.files:
+            for name in part.programs:
                 (made / "bin" / name).hardlink_to(place / name)
-        write_manifest(made / "bin", [name for part in places for name in part.files])
+        write_manifest(made / "bin", [name for part in places for name in part.programs])
         put(made, self._cache / key)

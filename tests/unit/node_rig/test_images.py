@@ -33,7 +33,7 @@ def programs(tmp_path: pathlib.Path) -> Components:
     folder = tmp_path / "bin"
     folder.mkdir()
     for part in parts():
-        for name in part.files:
+        for name in part.programs:
             (folder / name).write_text(name, encoding="utf-8")
             (folder / name).chmod(0o755)
     return Components(folder, "key")

@@ -11,8 +11,8 @@ import (
 )
 
 // runMachine prepares a node: `stand-in machine FILE`, as root, at each boot before the container runtime starts, and again whenever FILE has
-// changed. FILE is the machine as machine.go describes it. It makes the folder of modules and a PCI bus with the machine's GPUs, and lays both over
-// the node's own /sys.
+// changed. FILE is the machine as machine.go describes it. It makes the folder of modules and lays it over the node's own /sys/module; what is loaded
+// there stays loaded.
 func runMachine(arguments []string) int {
 	if len(arguments) != 1 {
 		return failed("usage: stand-in machine FILE")
@@ -23,7 +23,7 @@ func runMachine(arguments []string) int {
 		err = json.Unmarshal(text, &machine)
 	}
 	if err == nil {
-		err = prepare(machine, text)
+		err = prepare(text)
 	}
 	if err != nil {
 		return failed("%s: %v", arguments[0], err)
@@ -32,14 +32,12 @@ func runMachine(arguments []string) int {
 	return 0
 }
 
-const pciFolder = "/run/stand-in/pci"
-
-func prepare(machine Machine, text []byte) error {
-	mounted := isFile(filepath.Join(modules, "nvidia_standin", "machine.json"))
+func prepare(text []byte) error {
+	mounted := isFile(machineFile())
 	modules = shownModules
 	// Where drivers name a folder for firmware; kernels without a loader have none.
 	parameters := filepath.Join(modules, "firmware_class", "parameters")
-	for _, folder := range []string{filepath.Dir(machineFile()), parameters, pciFolder} {
+	for _, folder := range []string{filepath.Dir(machineFile()), parameters} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
@@ -49,18 +47,10 @@ func prepare(machine Machine, text []byte) error {
 			return err
 		}
 	}
-	if err := replace(machineFile(), text); err != nil {
+	if err := replace(machineFile(), text); err != nil || mounted {
 		return err
 	}
-	if err := fillBus(machine.Count); err != nil || mounted {
-		return err
-	}
-	for target, source := range map[string]string{"/sys/module": shownModules, "/sys/bus/pci/devices": pciFolder} {
-		if err := syscall.Mount(source, target, "", syscall.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mounting %s over %s: %w", source, target, err)
-		}
-	}
-	return nil
+	return syscall.Mount(shownModules, "/sys/module", "", syscall.MS_BIND, "")
 }
 
 func replace(path string, text []byte) error {
@@ -68,34 +58,6 @@ func replace(path string, text []byte) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// fillBus leaves one 3D controller of NVIDIA a GPU; these are the files that Node Feature Discovery asks for (source/pci/utils.go there).
-func fillBus(count int) error {
-	old, err := os.ReadDir(pciFolder)
-	if err != nil {
-		return err
-	}
-	for _, entry := range old {
-		if err := os.RemoveAll(filepath.Join(pciFolder, entry.Name())); err != nil {
-			return err
-		}
-	}
-	files := map[string]string{
-		"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "subsystem_vendor": "0x10de", "subsystem_device": "0x16c1",
-	}
-	for gpu := range count {
-		folder := filepath.Join(pciFolder, strings.ToLower(strings.TrimPrefix(Machine{}.bus(gpu), "0000")))
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(text+"\n"), 0o444); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // realPrograms are where Debian and others have what this program stands before.
