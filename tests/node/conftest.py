@@ -5,23 +5,45 @@
 
 rig       machines: rig.machine("name")
 cluster   a control plane without simulated nodes, and real ones that join it: cluster.join("name")
-node      one real node without a GPU yet
+node      one real node with two GPUs
+enabled   site has run on that node and on nineteen simulated ones, twice
 """
 
 from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import dataclasses
 import pathlib
+import platform
 import shutil
 import sys
+import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import images
+from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Cluster, Rig, lacking
-from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import MEMORY_MIB, PRODUCT, KubernetesNode
+
+REAL = "real-1"
+#: What the machines' operating system and kernel ask for.
+DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
+_GPU = {"product": PRODUCT.replace(" ", "-"), "count": 2, "memory_mib": MEMORY_MIB}
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.02,
+    "pools": [
+        {"name": "sim", "count": 15, "gpu": {**_GPU, "count": 8}},
+        {"name": "cpu", "count": 3},
+        {"name": "twin", "count": 1, "gpu": _GPU},
+    ],
+}
+POOLS = [
+    {"name": "real", "nodes": [REAL, "twin-0"], "gpu": {"product": _GPU["product"], "count": 2}},
+    {"name": "sim", "nodes": [f"sim-{number}" for number in range(15)], "gpu": {"product": _GPU["product"], "count": 8}},
+]
 
 
 def say(line: str) -> None:
@@ -48,7 +70,7 @@ def components() -> programs.Components:
 def image_folder(rig: Rig, components: programs.Components) -> pathlib.Path:
     busybox = shutil.which("busybox")
     assert busybox, "it is among what the rig needs"
-    return images.ensure_images(components, pathlib.Path(busybox), say).parent
+    return images.ensure_images(components, pathlib.Path(busybox), say, DRIVERS).parent
 
 
 @pytest.fixture(scope="session")
@@ -58,4 +80,35 @@ def cluster(rig: Rig, components: programs.Components, image_folder: pathlib.Pat
 
 @pytest.fixture(scope="session")
 def node(cluster: Cluster) -> KubernetesNode:
-    return cluster.join("real-1")
+    return cluster.join(REAL, gpus=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Enabled:
+    """variables: of the cluster's inventory host. first, second: runs of site."""
+
+    clusters: site.Clusters
+    first: site.Run
+    second: site.Run
+
+
+@pytest.fixture(scope="session")
+def discovered(cluster: Cluster, node: KubernetesNode) -> site.Run:
+    """Before simulated nodes are there, so that all of Node Feature Discovery is real."""
+    return site.playbook("site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}})
+
+
+@pytest.fixture(scope="session")
+def enabled(cluster: Cluster, discovered: site.Run) -> Enabled:
+    cluster.sandbox.set_fleet(FLEET)
+    clusters = {"rig": variables(cluster)}
+    return Enabled(clusters, site.playbook("site", clusters), site.playbook("site", clusters))
+
+
+def variables(cluster: Cluster) -> dict[str, t.Any]:
+    """As short an interval of NFD's as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
+    builds = [reference.rpartition(":")[2] for reference in DRIVERS]
+    return site.cluster(
+        cluster.sandbox.kubeconfig, hwaccel_stages=site.ALL, hwaccel_pools=POOLS, hwaccel_wait_timeout=180, feature_discovery_sleep_interval="1s",
+        driver_build_images=builds,
+    )

@@ -51,7 +51,6 @@ class Rig:
         network.set_up()
         self._sandboxes = Sandboxes(find_programs())
         self._machines: dict[str, Machine] = {}
-        remove_control_groups()
 
     def close(self) -> None:
         for machine in self._machines.values():
@@ -86,12 +85,13 @@ class Cluster:
         binding = {"apiVersion": _BINDING.api_version, "kind": _BINDING.kind, "metadata": {"name": "rig-kubelet-api"}, "roleRef": role, "subjects": [subject]}
         self.client.create(binding, _BINDING)
 
-    def join(self, name: str, before: c.Callable[[Machine], None] = lambda machine: None) -> KubernetesNode:
-        """A machine that has become a Ready node. before: what is done to the machine before its kubelet starts."""
+    def join(self, name: str, gpus: int = 0) -> KubernetesNode:
+        """A machine that has become a Ready node."""
         machine = self._rig.machine(name, {str(self._components.folder): PROGRAMS, str(self._images): IMAGES})
         node = KubernetesNode(machine, Authority(self.sandbox.layout.pki))
         node.install()
-        before(machine)
+        if gpus:
+            node.set_gpus(gpus)
         node.start()
         machine.wait("its node is Ready", lambda: self.ready(name))
         return node

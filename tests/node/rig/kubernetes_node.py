@@ -15,9 +15,13 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import KUBERNETES_SERVICE
 
-#: Where the rig's own programs are on each machine.
+#: Where the rig's own programs are on each machine, and what containerd finds before the system's.
 PROGRAMS = "/opt/bin"
+FIRST_PROGRAMS = "/rig/programs"
 IMAGES = "/opt/images"
+#: Stand-ins that show the modules of the GPUs' driver to everything on the node (tests/node/components/stand-in/node.go).
+_SHOWING_MODULES = ("runc", "cat")
+PRODUCT, MEMORY_MIB = "NVIDIA H100 80GB HBM3", 81559
 
 #: enable_cdi is containerd 2's default and stands here for the reader. restrict_oom_score_adj: without CAP_SYS_RESOURCE no
 #: sandbox would start.
@@ -37,7 +41,7 @@ After=rig-prepare.service
 [Service]
 ExecStart=
 ExecStart={PROGRAMS}/containerd
-Environment=PATH={PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+Environment=PATH={FIRST_PROGRAMS}:{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LimitNOFILE=20000
 OOMScoreAdjust=
 """
@@ -64,6 +68,8 @@ class KubernetesNode:
     def install(self) -> None:
         """Configuration and images; kubelet does not run yet."""
         machine = self.machine
+        links = "; ".join(f"ln -sf {PROGRAMS}/stand-in {FIRST_PROGRAMS}/{name}" for name in _SHOWING_MODULES)
+        machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
         machine.write("/etc/containerd/config.toml", _CONTAINERD)
         machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
         machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
@@ -71,12 +77,25 @@ class KubernetesNode:
         machine.write("/etc/kubernetes/resolv.conf", "")
         machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address))
         self._certificates()
+        # NVIDIA's toolkit asks the containerd that it finds in PATH for the configuration, and Debian's knows another form of it.
+        machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
         machine.sh("systemctl daemon-reload && systemctl enable --quiet --now containerd")
         self.import_images()
 
     def import_images(self) -> None:
         script = f'for file in {IMAGES}/*.tar; do {PROGRAMS}/ctr --namespace k8s.io images import --local --all-platforms=false "$file"; done'
         self.machine.sh(script, seconds=300)
+
+    def set_gpus(self, count: int, faults: dict[str, t.Any] | None = None) -> None:
+        """What stands for the machine's GPUs from now on, also after a reboot. faults: see tests/node/components/stand-in/machine.go."""
+        described = {"serial": self.machine.name, "product": PRODUCT, "memory_mib": MEMORY_MIB, "ecc": True, "count": count, "faults": faults or {}}
+        self.machine.write("/rig/machine.json", json.dumps(described))
+        self.machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
+        self.machine.sh("/rig/boot")
+        plugged = self.machine.devices()
+        for number in range(count):
+            if (slot := f"0000:{16 + number:02x}:00.0") not in plugged:
+                self.machine.plug_device(slot, "0x10de", "0x2330", "0x030200")
 
     def start(self) -> None:
         self.machine.sh("systemctl enable --quiet kubelet && systemctl start kubelet")

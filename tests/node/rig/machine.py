@@ -16,8 +16,6 @@ import time
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import NAME, Podman
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 
-#: Below it are the control groups of all machines.
-CONTROL_GROUP = "hwaccel-gpu-rig"
 #: kubelet sets these for the whole machine: they are no part of any namespace. It finds files instead that hold what it wants.
 SHIELDED = {"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"}
 
@@ -28,6 +26,7 @@ mount --make-rshared /
 for group in net_cls,net_prio perf_event hugetlb; do umount "/sys/fs/cgroup/$group" 2>/dev/null || :; done
 for file in /rig/settings/*; do mount --bind "$file" "/proc/sys/$(basename "$file" | tr . /)"; done
 mount --bind /rig/devices /sys/bus/pci/devices
+if [ -x /rig/boot ]; then /rig/boot; fi
 """
 _PREPARE_UNIT = """[Unit]
 Description=what a container lacks to stand for a machine
@@ -67,7 +66,7 @@ class Machine:
         self.podman.run(
             "run", "--detach", f"--name={self.name}", f"--hostname={self.name}", f"--network=ns:{self.port.namespace}", "--privileged",
             # By itself podman would show the host's hierarchy of systemd to the machine, whose groups would stay behind.
-            "--systemd=false", "--cgroupns=private", f"--cgroup-parent=/{CONTROL_GROUP}", "--tmpfs=/run:rw,mode=755,size=256m", "--tmpfs=/tmp",
+            "--systemd=false", "--cgroupns=private", f"--cgroup-parent=/{control_group()}", "--tmpfs=/run:rw,mode=755,size=256m", "--tmpfs=/tmp",
             "--env=container=podman", *mounts, NAME,
         )  # fmt: skip
         self._await_boot()
@@ -95,6 +94,10 @@ class Machine:
 
     def read(self, path: str) -> str:
         return self.execute("cat", path).stdout
+
+    def devices(self) -> list[str]:
+        """Slots of its PCI devices."""
+        return sorted(path.name for path in (self.folder / "rig" / "devices").iterdir())
 
     def plug_device(self, slot: str, vendor: str, device: str, class_code: str) -> None:
         """A PCI device more; the five files are those that NFD's source pci reads of each device."""
@@ -128,8 +131,13 @@ class Machine:
         self.wait("systemd has started its units", lambda: self.sh("systemctl is-system-running || :", check=False).strip() in ("running", "degraded"))
 
 
+def control_group() -> str:
+    """Below it are the control groups of all machines, and nobody else's (tests/tools/isolated names it)."""
+    return os.environ["HWACCEL_ISOLATED"]
+
+
 def remove_control_groups() -> None:
     """Of machines that are gone. The kernel removes a group only when it is empty, and nobody removes it by itself."""
-    for root in pathlib.Path("/sys/fs/cgroup").glob(f"*/{CONTROL_GROUP}"):
+    for root in pathlib.Path("/sys/fs/cgroup").glob(f"*/{control_group()}"):
         for folder, _folders, _files in os.walk(root, topdown=False):
             pathlib.Path(folder).rmdir()

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can be seen of nodes through the API, as it changes: labels, taints, conditions, resources, and how far each pod is.
+
+Two nodes that are treated alike are compared by it: each thing that can be seen goes through the same states in the same order.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import threading
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
+
+#: Labels of the stack; others are the administrator's.
+_PREFIXES = ("feature.node.kubernetes.io/", "nvidia.com/", "hwaccel.gpu/")
+#: Says when, not what.
+_TIMES = ("nvidia.com/gfd.timestamp",)
+#: Seconds between two looks.
+_PERIOD = 0.1
+#: A state that is there for less time than this is seen on one node and missed on the other.
+PASSING = 1.0
+
+Key = tuple[str, ...]
+
+
+def states_of_node(node: dict[str, t.Any] | None) -> dict[Key, str]:
+    """What a Node shows; {} of one that is not there."""
+    if node is None:
+        return {}
+    metadata, status = node["metadata"], node.get("status", {})
+    found: dict[Key, str] = {}
+    for key, value in (metadata.get("labels") or {}).items():
+        if key.startswith(_PREFIXES) and key not in _TIMES:
+            found["label", key] = value
+    for taint in node["spec"].get("taints") or ():
+        found["taint", taint["key"]] = taint["effect"]
+    for condition in status.get("conditions") or ():
+        found["condition", condition["type"]] = condition["status"]
+    for kind in ("capacity", "allocatable"):
+        found |= {(kind, name): amount for name, amount in (status.get(kind) or {}).items() if "/" in name}
+    return found
+
+
+def state_of_pod(pod: dict[str, t.Any]) -> str:
+    """How far a pod is: the init container that it is at, or its phase and whether it is ready."""
+    status = pod.get("status", {})
+    if pod["metadata"].get("deletionTimestamp"):
+        return "leaving"
+    for one in status.get("initContainerStatuses") or ():
+        ended = one.get("state", {}).get("terminated")
+        if not ended or ended["exitCode"]:
+            return f"at {one['name']}"
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions") or ())
+    return f"{status.get('phase', 'Pending')}{', ready' if ready else ''}"
+
+
+class Observer:
+    """Looks at some nodes until it is stopped: `with Observer(kubeconfig, names) as seen`."""
+
+    def __init__(self, kubeconfig: str, names: c.Sequence[str]) -> None:
+        self._client: Client = connect({"kubeconfig": kubeconfig})
+        self._names = tuple(names)
+        self._now: dict[str, dict[Key, str]] = {name: {} for name in names}
+        #: By node and thing: [(when, what)], "" where it is not there.
+        self._seen: dict[str, dict[Key, list[tuple[float, str]]]] = {name: {} for name in names}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Observer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def now(self, name: str) -> dict[Key, str]:
+        return dict(self._now[name])
+
+    def forget(self) -> None:
+        """Begin anew from what is there now."""
+        moment = time.monotonic()
+        for name in self._names:
+            self._seen[name] = {key: [(moment, value)] for key, value in self._now[name].items()}
+
+    def sequences(self, name: str) -> dict[Key, list[str]]:
+        """States of each thing in their order, without those that were passed in a moment; the last one always counts."""
+        found = {}
+        for key, seen in self._seen[name].items():
+            ends = [when for when, _what in seen[1:]]
+            lasting = [what for (when, what), end in zip(seen, ends, strict=False) if end - when >= PASSING]
+            states = [*lasting, seen[-1][1]]
+            found[key] = [state for number, state in enumerate(states) if number == 0 or state != states[number - 1]]
+        return found
+
+    def _look(self) -> None:
+        while not self._stop.wait(_PERIOD):
+            nodes = {item["metadata"]["name"]: item for item in self._client.list(NODE).items}
+            for name in self._names:
+                self._take(name, states_of_node(nodes.get(name)) | self._pods(name))
+
+    def _pods(self, name: str) -> dict[Key, str]:
+        """Of several pods of one application, as while one replaces another, the youngest counts."""
+        pods = self._client.list(POD, field_selector=f"spec.nodeName={name}").items
+        pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
+        return {("pod", pod["metadata"].get("labels", {}).get("app", pod["metadata"]["name"])): state_of_pod(pod) for pod in pods}
+
+    def _take(self, name: str, states: dict[Key, str]) -> None:
+        before, moment = self._now[name], time.monotonic()
+        for key in before.keys() | states.keys():
+            value = states.get(key, "")
+            if before.get(key, "") != value:
+                self._seen[name].setdefault(key, [(moment, before.get(key, ""))]).append((moment, value))
+        self._now[name] = states
