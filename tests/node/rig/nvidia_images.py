@@ -39,6 +39,7 @@ _IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
     ("driver", "driver_validator_image"): (("nvidia-validator", "vectorAdd"), True),
     ("device_plugin", "device_plugin_image"): (("nvidia-device-plugin", "gpu-feature-discovery"), True),
     ("monitoring", "monitoring_image"): (("dcgm-exporter",), False),
+    ("gpu_validation", "gpu_validation_integrated_image"): (("deviceQuery", "vectorAdd"), True),
 }
 
 

@@ -90,8 +90,8 @@ def whole(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -
 
 def test_every_image_that_runs_on_each_node_is_there(whole: pathlib.Path) -> None:
     names = {one["RepoTags"][0] for one in manifest(whole)}
-    roles = ("device_plugin", "driver", "feature_discovery", "monitoring")
-    asked = {value for role in roles for name, value in nvidia_images.defaults(role).items() if name.endswith("_image")}
+    roles = ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
+    asked = {value for role in roles for name, value in nvidia_images.defaults(role).items() if name.endswith("_image") and "bandwidth" not in name}
     version = nvidia_images.defaults("driver")["driver_version"]
     assert names == asked | {images.PAUSE, images.BUSYBOX, f"nvcr.io/nvidia/driver:{version}-debian12"}
 

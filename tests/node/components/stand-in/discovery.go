@@ -59,7 +59,12 @@ var architectures = []struct{ product, family, major, minor string }{
 	{"L4", "ada-lovelace", "8", "9"}, {"T4", "turing", "7", "5"}, {"B200", "blackwell", "10", "0"},
 }
 
-// cudaVersions by branch of the driver.
+// cudaOf returns the newest CUDA that a driver's branch knows.
+func cudaOf(version string) string {
+	branch, _, _ := strings.Cut(version, ".")
+	return cudaVersions[branch]
+}
+
 var cudaVersions = map[string]string{"610": "13.3", "595": "13.2", "580": "13.0", "570": "12.8", "550": "12.4", "535": "12.2"}
 
 func gpuLabels(machine Machine, count int, version string, config pluginConfig) map[string]string {
@@ -72,7 +77,7 @@ func gpuLabels(machine Machine, count int, version string, config pluginConfig) 
 		}
 	}
 	numbers := append(strings.Split(version, "."), "", "")
-	cuda := append(strings.Split(cudaVersions[numbers[0]], "."), "")
+	cuda := append(strings.Split(cudaOf(version), "."), "")
 	family, major, minor := "hopper", "9", "0"
 	for _, one := range architectures {
 		if strings.Contains(machine.Product, one.product) {
@@ -82,7 +87,7 @@ func gpuLabels(machine Machine, count int, version string, config pluginConfig) 
 	}
 	found := map[string]string{
 		"cuda.driver-version.full": version, "cuda.driver-version.major": numbers[0], "cuda.driver-version.minor": numbers[1],
-		"cuda.driver-version.revision": numbers[2], "cuda.runtime-version.full": strings.Trim(strings.Join(cuda, "."), "."),
+		"cuda.driver-version.revision": numbers[2], "cuda.runtime-version.full": cudaOf(version),
 		"cuda.runtime-version.major": cuda[0], "cuda.runtime-version.minor": cuda[1],
 		"gpu.count": strconv.Itoa(count), "gpu.product": product, "gpu.memory": strconv.Itoa(machine.MemoryMiB), "gpu.family": family,
 		"gpu.machine": "stand-in", "gpu.compute.major": major, "gpu.compute.minor": minor, "gpu.replicas": strconv.Itoa(replicas), "gpu.mode": "compute",

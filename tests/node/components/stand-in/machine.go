@@ -23,6 +23,8 @@ type Machine struct {
 	MemoryMiB  int    `json:"memory_mib"`
 	ECC        *bool  `json:"ecc"`
 	MIGCapable bool   `json:"mig_capable"`
+	// Integrated: the GPU is part of the processor.
+	Integrated bool   `json:"integrated"`
 	Faults     Faults `json:"faults"`
 	// Metrics by GPU and DCGM field, in place of what the exporter says of a healthy, idle GPU.
 	Metrics map[string]map[string]float64 `json:"metrics"`

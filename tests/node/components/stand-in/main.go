@@ -18,6 +18,7 @@ import (
 var programs = map[string]func([]string) int{
 	"cat":                   runCat,
 	"dcgm-exporter":         runExporter,
+	"deviceQuery":           runDeviceQuery,
 	"driver-manager":        runDriverManager,
 	"gpu-feature-discovery": runFeatureDiscovery,
 	"machine":               runMachine,

@@ -195,6 +195,13 @@ func TestSwitchesArePausedAndResumed(t *testing.T) {
 	}
 }
 
+func TestDeviceQueryFailsWithoutLibraries(t *testing.T) {
+	onMachine(t, twoGPUs, "nvidia0")
+	if library("/", "libcuda.so") == "" && runDeviceQuery(nil) != 1 {
+		t.Error("it has found a GPU without CUDA's library")
+	}
+}
+
 func TestLabelsOfFeatureDiscovery(t *testing.T) {
 	labels := gpuLabels(onMachine(t, twoGPUs), 2, "595.91.07", pluginConfig{})
 	for key, wanted := range map[string]string{"gpu.product": "NVIDIA-H100-80GB-HBM3", "gpu.count": "2", "cuda.driver-version.full": "595.91.07", "gpu.replicas": "1"} {
