@@ -81,9 +81,10 @@ def version_of(text: str) -> Version:
 
 
 def read(lines: c.Iterable[str]) -> Host:
-    """Raises ValueError for lines that look.sh does not write."""
+    """Other lines are passed over: sudo and ssh may have something to say. Raises ValueError where the end is missing."""
     host = Host()
     starts: dict[str, float] = {}
+    ended = False
     for line in lines:
         kind, _blank, rest = line.rstrip("\r\n").partition(" ")
         if kind == "fact":
@@ -102,8 +103,10 @@ def read(lines: c.Iterable[str]) -> Host:
             host.units[name] = Unit(told.get("LoadState") == "loaded", told.get("ActiveState") == "active", told.get("UnitFileState") == "enabled")
         elif kind == "import":
             host.imports.append(rest)
-        elif kind:
-            raise ValueError(f"a line of look.sh is not understood: {line[:60]!r}")
+        elif kind == "end":
+            ended = True
+    if not ended:
+        raise ValueError("look.sh was ended before it had seen everything")
     booted = float(host.fact("booted_at") or 0)
     for name, started in starts.items():
         if started and host.units[name].active:

@@ -1,0 +1,30 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the filters of host roles share: lines of a look at a machine, and settings as variables have them.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+from ansible.utils.unsafe_proxy import wrap_var
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import host
+
+
+def computed(name: str, compute: t.Callable[..., dict[str, t.Any]], lines: list[str], *given: t.Any) -> dict[str, t.Any]:
+    """What compute makes of the machine and what else was given. name: the filter. What machines say is never a template.
+
+    Raises AnsibleFilterError for lines that look.sh has not written to their end, and with the sentences of a HwaccelError.
+    """
+    try:
+        return t.cast("dict[str, t.Any]", wrap_var(compute(host.read(lines), *given)))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read what it was given: {error}") from error
+    except HwaccelError as error:
+        raise AnsibleFilterError(str(error)) from error
