@@ -129,9 +129,12 @@ def _crashing(container: ContainerFacts, what: str, count: int, at_least: bool) 
     if container.message and container.state != "running":
         detail += f": {container.message}"
     ended = f"exit code {code}" if code is not None else "it ended"
-    state = "failed" if count >= CRASHES else "stuck"
+    # Ended without an error, to be started again. NVIDIA's toolkit does it whenever it meets its own signal to containerd: what containerd has sent
+    # before the toolkit asks for credentials comes from pid 0, and kill(0) means the caller (nvidia-ctk-installer v1.20, containerd_linux.go).
+    verb = "ended" if code == 0 else "crashed"
+    state = "failed" if count >= CRASHES and code != 0 else "stuck"
     times = f"at least {_times(count)}" if at_least else _times(count)
-    return Trouble(state, f"{container.name} crashed {times}", f"{what} crashed {times}, last with {ended}{detail}", "read its log", container.name)
+    return Trouble(state, f"{container.name} {verb} {times}", f"{what} {verb} {times}, last with {ended}{detail}", "read its log", container.name)
 
 
 def _times(count: int) -> str:

@@ -98,6 +98,10 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "step crashed before the driver was ready": (
         [s.driver(N, since=LATER), s.toolkit(N), s.validator(N, s.crash_loop("d", 3, ended=EARLIER))], ("waiting", "driver", "is tried again"),
     ),
+    "a toolkit that ended without an error is tried again": (
+        [s.driver(N), s.toolkit(N, s.crash_loop("t", 3, code=0)), s.validator(N, None, s.crash_loop("v", 1))],
+        ("waiting", "toolkit", "ended 4 times, last with exit code 0"),
+    ),
     "step crashed before the toolkit was ready": (
         [s.driver(N, since=EARLIER), s.toolkit(N, since=LATER), s.validator(N, s.crash_loop("d", 3, ended=LATER))], ("waiting", "driver", "is tried again"),
     ),
