@@ -38,6 +38,8 @@ SOURCES = pathlib.Path(__file__).parents[1] / "components"
 PINS = {"github.com/containerd/containerd/v2": "v2.4.2", "github.com/NVIDIA/nvidia-container-toolkit": "v1.20.1"}
 #: What the module cache, the compiler's cache and the programs take where nothing is there yet.
 SPACE_NEEDED = 8 * 1024**3
+#: Days after which what nobody has used is deleted.
+KEPT = 7
 #: Another run may be building: a build from nothing takes so long on a busy machine.
 PATIENCE = 3600.0
 
@@ -76,6 +78,10 @@ class Part:
     def key(self) -> str:
         described = json.dumps([self.name, self.programs, self.arguments, self.content, self.cgo, architecture()])
         return hashlib.sha256(described.encode()).hexdigest()[:24]
+
+    def folder(self) -> str:
+        """Its name in the cache."""
+        return f"{self.name}-{self.key()}"
 
 
 def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
@@ -163,14 +169,31 @@ def ensure_components(say: Say, environment: c.Mapping[str, str] | None = None, 
     cache = cache_folder(environment) / "node"
     wanted = parts(sources)
     key = hashlib.sha256("".join(part.key() for part in wanted).encode()).hexdigest()[:24]
-    folder = cache / key / "bin"
+    folder = cache / "programs" / key / "bin"
     names = [name for part in wanted for name in part.programs]
-    if whole(folder, names):
-        return Components(folder, key)
-    with locked(cache, patience=PATIENCE):
-        if not whole(folder, names):
-            Builder(cache, sources, environment, say).build(wanted, key)
+    if not whole(folder, names):
+        with locked(cache, patience=PATIENCE):
+            if not whole(folder, names):
+                Builder(cache, sources, environment, say).build(wanted, key)
+                for kind in ("parts", "programs"):
+                    forget_unused(cache / kind)
+    used(folder.parent)
+    for part in wanted:
+        used(cache / "parts" / part.folder())
     return Components(folder, key)
+
+
+def used(entry: pathlib.Path) -> None:
+    """An entry of the cache, so that it is kept."""
+    if entry.exists():
+        os.utime(entry)
+
+
+def forget_unused(folder: pathlib.Path) -> None:
+    """Delete entries of the cache that nobody has used for long: each is hundreds of megabytes."""
+    for entry in folder.iterdir():
+        if time.time() - entry.stat().st_mtime > KEPT * 86400:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 class Builder:
@@ -182,7 +205,7 @@ class Builder:
         self._work = cache / "building"
 
     def build(self, wanted: list[Part], key: str) -> None:
-        places = {part: self._cache / "parts" / f"{part.name}-{part.key()}" for part in wanted}
+        places = {part: self._cache / "parts" / part.folder() for part in wanted}
         missing = [part for part in wanted if not whole(places[part], part.programs)]
         if missing:
             go = self._toolchain(missing)
@@ -247,4 +270,4 @@ class Builder:
             for name in part.programs:
                 (made / "bin" / name).hardlink_to(place / name)
         write_manifest(made / "bin", [name for part in places for name in part.programs])
-        put(made, self._cache / key)
+        put(made, self._cache / "programs" / key)

@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.tests.node.rig import archive, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, Say
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, Say, forget_unused, used
 
 #: What containerd 2.4 starts as a pod's sandbox where its configuration names no other image (internal/cri/config there).
 PAUSE = "registry.k8s.io/pause:3.10.2"
@@ -64,7 +64,8 @@ def ensure_images(
         more, their_layers = nvidia_images.stand_ins(components, drivers)
         images, layers = images + more, layers | their_layers
     described = json.dumps([components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True)
-    folder = cache_folder(environment) / "node" / "images" / hashlib.sha256(described.encode()).hexdigest()[:24]
+    cache = cache_folder(environment) / "node" / "images"
+    folder = cache / hashlib.sha256(described.encode()).hexdigest()[:24]
     target = folder / _ARCHIVE
     if not target.is_file():
         with locked(folder):
@@ -73,6 +74,8 @@ def ensure_images(
                 made = folder / f"{_ARCHIVE}.new"
                 archive.write(made, images, layers, architecture())
                 made.replace(target)
+                forget_unused(cache)
+    used(folder)
     return target
 
 

@@ -45,6 +45,12 @@ def calls(environment: dict[str, str]) -> list[str]:
     return pathlib.Path(environment["CALLS"]).read_text(encoding="utf-8").splitlines()
 
 
+def changed(sources: pathlib.Path, text: str) -> pathlib.Path:
+    """The same sources with another stand-in."""
+    (sources / "pause" / "main.go").write_text(f"package main // {text}\n", encoding="utf-8")
+    return sources
+
+
 def test_versions_are_those_of_go_mod() -> None:
     flags = " ".join(parts()[0].arguments)
     assert f"gitVersion={version_of(SOURCES, 'k8s.io/kubernetes')} " in flags
@@ -67,16 +73,24 @@ def test_everything_is_built_once(sources: pathlib.Path, environment: dict[str, 
     assert len(calls(environment)) == len(parts(sources))
     assert ensure_components(told.append, environment, sources) == found
     assert len(calls(environment)) == len(parts(sources))
-    assert not (found.folder.parents[1] / "building").exists()
+    assert not (found.folder.parents[2] / "building").exists()
 
 
 def test_a_change_of_a_stand_in_builds_the_stand_ins_only(sources: pathlib.Path, environment: dict[str, str]) -> None:
     before = ensure_components(print, environment, sources)
-    (sources / "pause" / "main.go").write_text("package main\n\nfunc main() { select {} }\n", encoding="utf-8")
-    after = ensure_components(print, environment, sources)
+    after = ensure_components(print, environment, changed(sources, "another"))
     assert after.key != before.key
     assert len(calls(environment)) == len(parts(sources)) + 1
     assert "./pause" in calls(environment)[-1]
+
+
+def test_what_nobody_has_used_for_a_week_goes_with_the_next_build(sources: pathlib.Path, environment: dict[str, str]) -> None:
+    old, other = (ensure_components(print, environment, changed(sources, text)) for text in ("old", "other"))
+    os.utime(old.folder.parent, (0, 0))
+    new = ensure_components(print, environment, changed(sources, "new"))
+    assert not old.folder.exists()
+    assert other.program("kubelet").is_file()
+    assert new.program("kubelet").is_file()
 
 
 def test_an_altered_program_is_built_again(sources: pathlib.Path, environment: dict[str, str]) -> None:
