@@ -42,7 +42,7 @@ def render_crio(wanted: Wanted) -> Rendered:
 def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
     """product: k3s or rke2. They find the runtime when they start and write containerd's configuration themselves: only the default is ours."""
     made = Rendered()
-    if not host.fact(f"{product}_generated"):
+    if host.fact(f"{product}_generated") == "0":
         made.stale = f"{product} has not found NVIDIA's runtime yet, for which it looks when it starts"
     for path in template_paths(product):
         template = host.text(path)

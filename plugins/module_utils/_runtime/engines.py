@@ -107,7 +107,9 @@ def stale(host: Host, engine: Engine, made: Rendered) -> str:
         return f"{changed[0]} changes"
     if newer := [path for path in dict.fromkeys((*paths, *made.loaded)) if path in host.files and host.files[path].changed_at > unit.started_at]:
         return f"{newer[0]} is newer than the running service"
-    return made.stale
+    # Started since, it has looked and not found it: once more would not help.
+    since = float(host.fact("runtime_since") or "inf")
+    return made.stale if since > unit.started_at else ""
 
 
 def _immutable(host: Host) -> str:

@@ -67,7 +67,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
     selinux = bool(settings["selinux"]) and host.fact("selinux") in ("Enforcing", "Permissive") and host.fact(_BOOLEAN).endswith("off")
     if selinux:
         new.settings.setdefault(_BOOLEAN, "off")
-    originals = [path for path, entry in new.files.items() if entry["existed"] and path not in kept.files]
+    originals = [path for path, entry in new.files.items() if entry["existed"] and path not in kept.files and path in host.files]
     changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
     return {
         **_result(engines.HWACCEL, made, faults), "restarts": restarts, "toolkit": toolkit, "selinux": selinux, "originals": originals,

@@ -22,8 +22,9 @@ RECORD, ORIGINALS = f"{FOLDER}/record.json", f"{FOLDER}/originals"
 
 @dataclasses.dataclass
 class Record:
-    """files: by path, whether it `existed` before the first run, and the hash that was `written`. packages: installed by the role.
+    """files: by path, whether it `existed` before the first run, and the hash of what was `written`, empty where others have a part in it.
 
+    packages: installed by the role.
     settings: what else was switched, by name, and how it was before.
     """
 
@@ -61,10 +62,13 @@ def recorded(record: Record, host: Host, contents: c.Iterable[Content]) -> Recor
     """The record after `contents` are written. What was there is asked once, at the first run that touches a file."""
     files = dict(record.files)
     for content in contents:
-        if host.text(content.path) == content.text and content.path in host.files and content.path not in files:
+        path, there = content.path, content.path in host.files
+        if there and host.text(path) == content.text:
             continue
-        before = files.get(content.path, {"existed": content.path in host.files})
-        files[content.path] = {**before, "written": digest(content.text)}
+        before = files.get(path, {"existed": there})
+        # Once somebody has changed it in between, no state of it is the role's alone.
+        alone = path not in files or host.text(path) == host.text(original(path)) or digest(host.text(path)) == before["written"]
+        files[path] = {**before, "written": digest(content.text) if alone else ""}
     return Record(files, list(record.packages), dict(record.settings))
 
 

@@ -54,7 +54,7 @@ class Check:
 class Rendered:
     """What one engine needs. staged: for `checks` alone. loaded: files beyond those of `contents` that the service reads when it starts.
 
-    stale: why the service has to be restarted, beyond files that are newer than it.
+    stale: what the service lacks, if it was started before the runtime was there.
     """
 
     contents: list[Content] = dataclasses.field(default_factory=list)

@@ -75,8 +75,11 @@ fact managers "$(for name in apt-get dnf rpm-ostree; do command -v "$name"; done
 fact package "$(dpkg-query -W -f='${db:Status-Abbrev} ${Version}' nvidia-container-toolkit | sed -n 's/^ii *//p' ||
     rpm -q --qf '%{VERSION}-%{RELEASE}' nvidia-container-toolkit)"
 fact runtime_binary "$(command -v nvidia-container-runtime || ls /usr/local/nvidia/toolkit/nvidia-container-runtime)"
-fact k3s_generated "$(sed -n '/nvidia-container-runtime/p' /var/lib/rancher/k3s/agent/etc/containerd/config.toml)"
-fact rke2_generated "$(sed -n '/nvidia-container-runtime/p' /var/lib/rancher/rke2/agent/etc/containerd/config.toml)"
+fact runtime_since "$(stat -L -c %.6Z "$(command -v nvidia-container-runtime)")"
+for product in k3s rke2; do
+    generated=/var/lib/rancher/$product/agent/etc/containerd/config.toml
+    [ -f "$generated" ] && fact "${product}_generated" "$(grep -c nvidia-container-runtime "$generated")"
+done
 fact booted_at "$(awk -v now="$(date +%s.%N)" '{ printf "%.6f", now - $1 }' /proc/uptime)"
 
 fact folders "$(for path in "$@"; do [ -d "${path%/*}" ] && echo "${path%/*}"; done)"

@@ -63,3 +63,10 @@ def test_clusters_are_worked_on_with_and_without_a_limit(tmp_path: pathlib.Path,
     code, output = run(tmp_path, "render", WITH_GROUP, "-e", f"hwaccel_render_to={tmp_path}/rendered", *arguments)
     assert code == 0, output
     assert sorted(path.name for path in (tmp_path / "rendered").iterdir()) == done
+
+
+def test_a_run_without_a_machine_is_refused_and_warns_of_nothing(tmp_path: pathlib.Path) -> None:
+    code, output = run(tmp_path, "node_runtime", {"gpu_clusters": WITH_GROUP["gpu_clusters"]})
+    assert code == 2, output
+    assert "There is no machine to work on: the groups control_plane, workers and edge_nodes have no host" in output
+    assert "WARNING" not in output

@@ -122,12 +122,12 @@ def test_cri_o_has_a_file_of_ours(wanted: Wanted) -> None:
 
 @pytest.mark.parametrize("product", ["k3s", "rke2"])
 def test_k3s_and_rke2_get_a_file_for_the_default_alone(product: str) -> None:
-    machine = Host(facts={f"{product}_generated": "found"})
+    machine = Host(facts={f"{product}_generated": "4"})
     path = f"/etc/rancher/{product}/config.yaml.d/90-hwaccel-gpu.yaml"
     assert [(one.path, one.text.splitlines()[-1]) for one in drop_ins.render_rancher(machine, product, DEFAULT).contents] == [(path, "default-runtime: nvidia")]
     additional = drop_ins.render_rancher(machine, product, ADDITIONAL)
     assert (additional.contents, additional.absent, additional.stale) == ([], [path], "")
-    assert "not found NVIDIA's runtime yet" in drop_ins.render_rancher(Host(), product, ADDITIONAL).stale
+    assert "not found NVIDIA's runtime yet" in drop_ins.render_rancher(Host(facts={f"{product}_generated": "0"}), product, ADDITIONAL).stale
 
 
 def test_k3s_that_is_too_old_for_a_default_is_a_fault() -> None:

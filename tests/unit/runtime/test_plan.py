@@ -107,8 +107,18 @@ def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_n
     assert planned(written)["restarts"] == []
 
 
+@pytest.mark.parametrize(
+    ("generated", "since", "restarted"), [("0", "300", True), ("0", "", True), ("0", "100", False), ("4", "300", False), ("", "300", False)]
+)
+def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(generated: str, since: str, restarted: bool) -> None:
+    host = machine(k3s_generated=generated, runtime_since=since)
+    host.units = {"k3s-agent": Unit(loaded=True, active=True, started_at=200.0)}
+    assert [one["unit"] for one in planned(host)["restarts"]] == (["k3s-agent"] if restarted else [])
+
+
 def test_engines_are_those_that_are_there() -> None:
     host = machine({docker.CONFIG: "{}", "/etc/crio/x": ""})
+    host.facts["k3s_generated"] = "0"
     for unit in ("docker", "crio", "k3s-agent"):
         host.units[unit] = Unit(loaded=True, active=True)
     assert set(planned(host)["contents"]) == {containerd.CONFIG, containerd.DROP_IN, docker.CONFIG, "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf"}
@@ -254,6 +264,19 @@ def test_teardown_leaves_what_others_have_changed_since() -> None:
     assert back["contents"][containerd.CONFIG] == EDITED.replace("4711", "4712").replace("true", "false")
     assert json.loads(back["contents"][docker.CONFIG]) == {"debug": False}
     assert len(back["told"]) == 2
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_teardown_leaves_what_others_have_changed_between_two_runs(default: bool) -> None:
+    host = machine({docker.CONFIG: '{"debug": true}'})
+    host.units["docker"] = Unit(loaded=True, active=True)
+    there = applied(host, planned(host))
+    for path in (containerd.CONFIG, docker.CONFIG):
+        there.files[path] = File(path, there.text(path).replace("4711", "4712").replace("true", "false"))
+    there = applied(there, planned(there, default_runtime=default))
+    back = plan.restored(there, SETTINGS)
+    assert "4712" in back["contents"][containerd.CONFIG]
+    assert json.loads(back["contents"][docker.CONFIG]) == {"debug": False}
 
 
 def test_teardown_where_nothing_was_done_does_nothing() -> None:

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: what checkers say of a staged configuration."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Command
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._machines import computed
+
+DOCUMENTATION = r"""
+name: node_runtime_verdict
+version_added: 0.1.0
+short_description: What checkers say of a staged configuration
+description:
+  - Judges what containerd, Docker, CRI-O and nvidia-ctk have said of files that were staged, before a service sees them.
+  - containerd's own reading of its configuration must differ in the runtime alone.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: Lines that C(look.sh) of the role C(node_runtime) has printed on a machine.
+    type: list
+    elements: str
+    required: true
+  settings:
+    description: The role's settings.
+    type: dict
+    required: true
+    suboptions:
+      archive:
+        description: Where the archive of packages is.
+        type: str
+      cdi:
+        description: Whether GPUs are described by CDI.
+        type: bool
+      containerd_config:
+        description: Path of containerd's configuration.
+        type: str
+      default_runtime:
+        description: Whether containers that name no runtime get NVIDIA's.
+        type: bool
+      engines:
+        description: Names of container engines. Empty, those that are found.
+        type: list
+        elements: str
+      handler:
+        description: Name of the runtime in the engines.
+        type: str
+      min_disk_gib:
+        description: So much has to be free for images.
+        type: float
+      mode:
+        description: V(auto), V(cdi), V(csv) or V(legacy).
+        type: str
+      provider:
+        description: V(hwaccel), V(container) or V(existing). Empty, what is there decides.
+        type: str
+      repository_key:
+        description: The key that packages are signed with.
+        type: str
+      selinux:
+        description: Whether the boolean that containers need is switched on.
+        type: bool
+      skipped_checks:
+        description: Names of conditions of the machine that are borne.
+        type: list
+        elements: str
+      toolkit_source:
+        description: V(repository) or V(archive). Empty, nothing is installed.
+        type: str
+      toolkit_version:
+        description: Version of the toolkit's packages. Empty, any.
+        type: str
+      without_gpu:
+        description: Whether machines without a GPU get the runtime as well.
+        type: bool
+  results:
+    description: Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Judge what is staged
+  ansible.builtin.set_fact:
+    verdict: "{{ seen.stdout_lines | hwaccel.gpu.node_runtime_verdict(settings=settings, results=results) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: What was found.
+  type: dict
+  contains:
+    faults:
+      description: What stands against it, each with C(text).
+      type: list
+      elements: dict
+    told:
+      description: What is to be told, in sentences.
+      type: list
+      elements: str
+"""
+
+
+def node_runtime_verdict(lines: list[str], settings: dict[str, t.Any], results: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    given = {name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()}
+    return computed("node_runtime_verdict", plan.checked, lines, settings, given)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"node_runtime_verdict": node_runtime_verdict}
