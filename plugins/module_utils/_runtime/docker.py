@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.rendering import STAGING, Check, Content, Rendered, Wanted
 
 CONFIG = "/etc/docker/daemon.json"
-#: The daemon knows `features.cdi` from Docker 25 on (moby/moby#45134), and the option --validate from 23.0 on (moby/moby#43393).
+#: The daemon knows `features.cdi` from Docker 25 on, and the option --validate from 23.0 on (moby's cmd/dockerd: daemon.go of v25.0.0, options.go of v23.0.0).
 _CDI_SINCE, _VALIDATES_SINCE = (25,), (23,)
 _STAGED = f"{STAGING}/docker/daemon.json"
 Settings = dict[str, t.Any]

@@ -49,7 +49,6 @@ def _release(host: Host) -> Version:
 
 
 _PLUGIN = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.17.1/README.md#prerequisites"
-_CDI = "https://github.com/cncf-tags/container-device-interface#how-to-configure-cdi"
 TABLE = (
     Requirement(
         "the NVIDIA driver", lambda host: version_of(host.fact("driver")), (384, 81), "the device plugin needs it", _PLUGIN,
@@ -73,14 +72,14 @@ TABLE = (
         "https://containerd.io/releases", "upgrade containerd",
     ),
     Requirement(
-        "Docker", _program("docker"), (19, 3), "it is the first whose settings know several runtimes and GPUs",
+        "Docker", _program("docker"), (19, 3), "GPUs can be asked for from it on (--gpus)",
         "https://docs.docker.com/engine/release-notes/19.03", "upgrade Docker",
     ),
     Requirement(
         "Docker", _program("docker"), (20, 10), "it is the first that knows cgroup version 2, which this machine has",
         "https://docs.docker.com/engine/release-notes/20.10", "upgrade Docker", lambda host: cgroup_version(host) == 2,
     ),
-    Requirement("CRI-O", _program("crio"), (1, 23), "CDI is known from it on", _CDI, "upgrade CRI-O"),
+    Requirement("CRI-O", _program("crio"), (1, 24), "1.23 knows no CDI", "https://github.com/cri-o/cri-o/tree/v1.23.0/pkg/config", "upgrade CRI-O"),
     Requirement(
         "the kernel", lambda host: version_of(host.fact("kernel")), (5, 8), "cgroup version 2, which this machine has, is complete for kubelet from it on",
         "https://kubernetes.io/docs/concepts/architecture/cgroups#requirements", "boot a newer kernel", lambda host: cgroup_version(host) == 2,

@@ -49,7 +49,7 @@ def test_what_is_not_there_yet_is_no_miss() -> None:
         ({}, {"containerd": "containerd containerd.io 1.5.11 x"}, "containerd is 1.5.11, and 1.6 is the least"),
         ({"cgroup": "tmpfs"}, {"docker": "Docker version 18.09.1"}, "Docker is 18.9.1, and 19.3 is the least"),
         ({}, {"docker": "Docker version 19.03.15"}, "Docker is 19.3.15, and 20.10 is the least"),
-        ({}, {"crio": "crio version 1.22.0"}, "CRI-O is 1.22.0, and 1.23 is the least"),
+        ({}, {"crio": "crio version 1.23.5"}, "CRI-O is 1.23.5, and 1.24 is the least"),
         ({"kernel": "4.18.0-553.el8.x86_64"}, {}, "the kernel is 4.18.0, and 5.8 is the least"),
         ({"modules": "nouveau\n"}, {}, "the kernel module nouveau is loaded"),
         ({"secure_boot": "1", "module_file": "/lib/modules/x/nvidia.ko"}, {}, "NVIDIA's module is not signed"),
