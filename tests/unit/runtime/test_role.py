@@ -1,0 +1,42 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tasks of the role that a machine is not needed for."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing as t
+
+import yaml
+
+TASKS = pathlib.Path(__file__).resolve().parents[3] / "roles" / "node_runtime" / "tasks"
+
+
+def copies(tasks: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    found = [task["ansible.builtin.copy"] for task in tasks if "content" in task.get("ansible.builtin.copy", {})]
+    return found + [copy for task in tasks for copy in copies(task.get("block", []))]
+
+
+def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: pathlib.Path) -> None:
+    """ansible-core 2.16 makes a dictionary of a text that looks like one, which copy then writes in a form of its own."""
+    contents = [copy["content"] for path in sorted(TASKS.glob("*.yml")) for copy in copies(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    planned = [content for content in contents if "__node_runtime_plan" in content]
+    assert len(planned) > 2
+    text = '{"z": true,   "a": 9007199254740993}\n'
+    plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text}
+    tasks = [{"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}} for number, content in enumerate(planned)]
+    for task in tasks:
+        task["vars"] = {"item": "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}}
+    play = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": ["plan.json"], "tasks": tasks}]
+    (tmp_path / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
+    environment = {**{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}, "ANSIBLE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(planned)
