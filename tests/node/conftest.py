@@ -31,18 +31,20 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import MEMOR
 REAL = "real-1"
 #: What the machines' operating system and kernel ask for.
 DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
-_GPU = {"product": PRODUCT.replace(" ", "-"), "count": 2, "memory_mib": MEMORY_MIB}
+GPU = {"product": PRODUCT.replace(" ", "-"), "count": 2, "memory_mib": MEMORY_MIB}
+#: Labels of nodes by how many GPUs they have, for the pools that are declared.
+TWO, EIGHT = {"gpus": "two"}, {"gpus": "eight"}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "sim", "count": 15, "gpu": {**_GPU, "count": 8}},
+        {"name": "sim", "count": 15, "gpu": {**GPU, "count": 8}, "labels": EIGHT},
         {"name": "cpu", "count": 3},
-        {"name": "twin", "count": 1, "gpu": _GPU},
+        {"name": "twin", "count": 1, "gpu": GPU, "labels": TWO},
     ],
 }
 POOLS = [
-    {"name": "real", "nodes": [REAL, "twin-0"], "gpu": {"product": _GPU["product"], "count": 2}},
-    {"name": "sim", "nodes": [f"sim-{number}" for number in range(15)], "gpu": {"product": _GPU["product"], "count": 8}},
+    {"name": "real", "selector": "gpus=two", "gpu": {"product": GPU["product"], "count": 2}},
+    {"name": "sim", "selector": "gpus=eight", "gpu": {"product": GPU["product"], "count": 8}},
 ]
 
 
@@ -80,7 +82,7 @@ def cluster(rig: Rig, components: programs.Components, image_folder: pathlib.Pat
 
 @pytest.fixture(scope="session")
 def node(cluster: Cluster) -> KubernetesNode:
-    return cluster.join(REAL, gpus=2)
+    return cluster.join(REAL, gpus=2, labels=TWO)
 
 
 @dataclasses.dataclass(frozen=True)

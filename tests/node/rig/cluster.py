@@ -85,10 +85,10 @@ class Cluster:
         binding = {"apiVersion": _BINDING.api_version, "kind": _BINDING.kind, "metadata": {"name": "rig-kubelet-api"}, "roleRef": role, "subjects": [subject]}
         self.client.create(binding, _BINDING)
 
-    def join(self, name: str, gpus: int = 0) -> KubernetesNode:
+    def join(self, name: str, gpus: int = 0, labels: c.Mapping[str, str] | None = None) -> KubernetesNode:
         """A machine that has become a Ready node."""
         machine = self._rig.machine(name, {str(self._components.folder): PROGRAMS, str(self._images): IMAGES})
-        node = KubernetesNode(machine, Authority(self.sandbox.layout.pki))
+        node = KubernetesNode(machine, Authority(self.sandbox.layout.pki), labels or {})
         node.install()
         if gpus:
             node.set_gpus(gpus)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
 import json
 import typing as t
@@ -45,11 +46,12 @@ Environment=PATH={FIRST_PROGRAMS}:{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr
 LimitNOFILE=20000
 OOMScoreAdjust=
 """
-_KUBELET_UNIT = f"""[Unit]
+_KUBELET_UNIT = rf"""[Unit]
 After=containerd.service rig-prepare.service
 Requires=containerd.service rig-prepare.service
 [Service]
-ExecStart={PROGRAMS}/kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=%H --node-ip=@ADDRESS@
+ExecStart={PROGRAMS}/kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=%H \
+  --node-ip=@ADDRESS@ --node-labels=@LABELS@
 Restart=always
 RestartSec=1
 KillMode=process
@@ -64,18 +66,21 @@ class KubernetesNode:
 
     machine: Machine
     authority: Authority
+    #: That kubelet gives its Node.
+    labels: c.Mapping[str, str]
 
     def install(self) -> None:
         """Configuration and images; kubelet does not run yet."""
         machine = self.machine
         links = "; ".join(f"ln -sf {PROGRAMS}/stand-in {FIRST_PROGRAMS}/{name}" for name in _SHOWING_MODULES)
         machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
+        labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
         machine.write("/etc/containerd/config.toml", _CONTAINERD)
         machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
         machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
         machine.write("/etc/kubernetes/resolv.conf", "")
-        machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address))
+        machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address).replace("@LABELS@", labels))
         self._certificates()
         # NVIDIA's toolkit asks the containerd that it finds in PATH for the configuration, and Debian's knows another form of it.
         machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")

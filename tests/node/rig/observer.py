@@ -16,16 +16,20 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 
-#: Labels of the stack; others are the administrator's.
+#: Labels of the stack; others are the administrator's. What they say is another matter: two machines are not the same.
 _PREFIXES = ("feature.node.kubernetes.io/", "nvidia.com/", "hwaccel.gpu/")
 #: Says when, not what.
 _TIMES = ("nvidia.com/gfd.timestamp",)
 #: Seconds between two looks.
 _PERIOD = 0.1
-#: A state that is there for less time than this is seen on one node and missed on the other.
-PASSING = 1.0
 
 Key = tuple[str, ...]
+
+
+def within(part: c.Iterable[str], whole: c.Iterable[str]) -> bool:
+    """Whether the states of one are among those of the other, in the same order."""
+    rest = iter(whole)
+    return all(state in rest for state in part)
 
 
 def states_of_node(node: dict[str, t.Any] | None) -> dict[Key, str]:
@@ -34,9 +38,9 @@ def states_of_node(node: dict[str, t.Any] | None) -> dict[Key, str]:
         return {}
     metadata, status = node["metadata"], node.get("status", {})
     found: dict[Key, str] = {}
-    for key, value in (metadata.get("labels") or {}).items():
+    for key in metadata.get("labels") or ():
         if key.startswith(_PREFIXES) and key not in _TIMES:
-            found["label", key] = value
+            found["label", key] = "there"
     for taint in node["spec"].get("taints") or ():
         found["taint", taint["key"]] = taint["effect"]
     for condition in status.get("conditions") or ():
@@ -66,8 +70,9 @@ class Observer:
         self._client: Client = connect({"kubeconfig": kubeconfig})
         self._names = tuple(names)
         self._now: dict[str, dict[Key, str]] = {name: {} for name in names}
-        #: By node and thing: [(when, what)], "" where it is not there.
-        self._seen: dict[str, dict[Key, list[tuple[float, str]]]] = {name: {} for name in names}
+        #: By node and thing, "" where it is not there.
+        self._seen: dict[str, dict[Key, list[str]]] = {name: {} for name in names}
+        self._changed = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -82,21 +87,18 @@ class Observer:
     def now(self, name: str) -> dict[Key, str]:
         return dict(self._now[name])
 
+    def quiet(self) -> float:
+        """Seconds since anything has changed."""
+        return time.monotonic() - self._changed
+
     def forget(self) -> None:
         """Begin anew from what is there now."""
-        moment = time.monotonic()
         for name in self._names:
-            self._seen[name] = {key: [(moment, value)] for key, value in self._now[name].items()}
+            self._seen[name] = {key: [value] for key, value in self._now[name].items()}
 
     def sequences(self, name: str) -> dict[Key, list[str]]:
-        """States of each thing in their order, without those that were passed in a moment; the last one always counts."""
-        found = {}
-        for key, seen in self._seen[name].items():
-            ends = [when for when, _what in seen[1:]]
-            lasting = [what for (when, what), end in zip(seen, ends, strict=False) if end - when >= PASSING]
-            states = [*lasting, seen[-1][1]]
-            found[key] = [state for number, state in enumerate(states) if number == 0 or state != states[number - 1]]
-        return found
+        """States of each thing in their order since `forget`."""
+        return {key: list(states) for key, states in self._seen[name].items()}
 
     def _look(self) -> None:
         while not self._stop.wait(_PERIOD):
@@ -108,12 +110,13 @@ class Observer:
         """Of several pods of one application, as while one replaces another, the youngest counts."""
         pods = self._client.list(POD, field_selector=f"spec.nodeName={name}").items
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
-        return {("pod", pod["metadata"].get("labels", {}).get("app", pod["metadata"]["name"])): state_of_pod(pod) for pod in pods}
+        return {("pod", (pod["metadata"].get("labels") or {}).get("app") or pod["metadata"]["name"]): state_of_pod(pod) for pod in pods}
 
     def _take(self, name: str, states: dict[Key, str]) -> None:
-        before, moment = self._now[name], time.monotonic()
+        before = self._now[name]
         for key in before.keys() | states.keys():
             value = states.get(key, "")
             if before.get(key, "") != value:
-                self._seen[name].setdefault(key, [(moment, before.get(key, ""))]).append((moment, value))
+                self._seen[name].setdefault(key, [before.get(key, "")]).append(value)
+                self._changed = time.monotonic()
         self._now[name] = states
