@@ -167,7 +167,7 @@ def programs() -> list[pathlib.Path]:
     """Real ones: those that HWACCEL_CONTAINERDS names, that of this machine, and those that the rig of real nodes has built."""
     named = [pathlib.Path(path) for path in os.environ.get("HWACCEL_CONTAINERDS", "").split(":") if path]
     here = [pathlib.Path(path) for path in (shutil.which("containerd"),) if path]
-    return [*named, *here, *sorted(cache_folder().glob("node/*/bin/containerd"))]
+    return [*named, *here, *sorted(cache_folder().glob("node/parts/containerd-*/containerd"))[-1:]]
 
 
 @pytest.mark.skipif(not programs(), reason="no containerd: neither installed, nor built by the rig of real nodes, nor named by HWACCEL_CONTAINERDS")

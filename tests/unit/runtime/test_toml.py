@@ -24,7 +24,7 @@ def any_value(chance: random.Random, depth: int) -> t.Any:
     if kind == 5:
         return {f"{chance.choice(WORDS)}{number}": any_value(chance, depth - 1) for number in range(chance.randrange(4))}
     if kind == 6:
-        return [any_value(chance, depth - 1) for _ in range(chance.randrange(3))]
+        return [any_value(chance, depth - 1) for _item in range(chance.randrange(3))]
     return [chance.choice(WORDS), chance.randrange(-(2**62), 2**62), chance.random() * 1e9, chance.random() < 0.5, float("inf")][kind]
 
 
