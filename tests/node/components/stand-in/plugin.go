@@ -110,7 +110,8 @@ func (offered *plugin) serve(ending <-chan os.Signal) (bool, error) {
 			return false, nil
 		case <-time.After(lookEvery):
 			now, err := os.Stat(kubelet)
-			if err == nil && !os.SameFile(before, now) {
+			// A file system gives the number of a file that is gone to the next one.
+			if err == nil && !(os.SameFile(before, now) && before.ModTime().Equal(now.ModTime())) {
 				return true, nil
 			}
 		}
