@@ -20,65 +20,9 @@ description:
   - containerd's own reading of its configuration must differ in the runtime alone.
 author:
   - hwaccel.gpu contributors (@hwaccel)
-positional: _input
+extends_documentation_fragment:
+  - hwaccel.gpu.machine
 options:
-  _input:
-    description: Lines that C(look.sh) of the role C(node_runtime) has printed on a machine.
-    type: list
-    elements: str
-    required: true
-  settings:
-    description: The role's settings.
-    type: dict
-    required: true
-    suboptions:
-      archive:
-        description: Where the archive of packages is.
-        type: str
-      cdi:
-        description: Whether GPUs are described by CDI.
-        type: bool
-      containerd_config:
-        description: Path of containerd's configuration.
-        type: str
-      default_runtime:
-        description: Whether containers that name no runtime get NVIDIA's.
-        type: bool
-      engines:
-        description: Names of container engines. Empty, those that are found.
-        type: list
-        elements: str
-      handler:
-        description: Name of the runtime in the engines.
-        type: str
-      min_disk_gib:
-        description: So much has to be free for images.
-        type: float
-      mode:
-        description: V(auto), V(cdi), V(csv) or V(legacy).
-        type: str
-      provider:
-        description: V(hwaccel), V(container) or V(existing). Empty, what is there decides.
-        type: str
-      repository_key:
-        description: The key that packages are signed with.
-        type: str
-      selinux:
-        description: Whether the boolean that containers need is switched on.
-        type: bool
-      skipped_checks:
-        description: Names of conditions of the machine that are borne.
-        type: list
-        elements: str
-      toolkit_source:
-        description: V(repository) or V(archive). Empty, nothing is installed.
-        type: str
-      toolkit_version:
-        description: Version of the toolkit's packages. Empty, any.
-        type: str
-      without_gpu:
-        description: Whether machines without a GPU get the runtime as well.
-        type: bool
   results:
     description: Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr).
     type: dict

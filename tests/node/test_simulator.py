@@ -71,12 +71,12 @@ def story(cluster: Cluster, enabled: Enabled) -> c.Iterator[Story]:
         cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], {"name": "late", "count": 1, "gpu": GPU, "labels": TWO}]})
         real = cluster.join(REAL, gpus=2, labels=TWO)
         told.step("join", told.offers_both)
-        _resources(told, real)
+        _resources(told)
         _reboot(told, real)
         yield told
 
 
-def _resources(told: Story, real: KubernetesNode) -> None:
+def _resources(told: Story) -> None:
     cluster = told.cluster
     for name in NAMES:
         cluster.client.create(_user(name), POD)

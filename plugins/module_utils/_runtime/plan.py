@@ -39,7 +39,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 
 def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
-    wanted = Wanted(settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"])
+    wanted = _wanted(host, settings)
     found, told, missing = engines.engines(host, settings)
     made.told += told
     faults += missing
@@ -78,7 +78,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
 
 def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) -> dict[str, t.Any]:
     """What the services' own checkers, and nvidia-ctk, say of what was staged. results: by the name of the check."""
-    wanted = Wanted(settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"])
+    wanted = _wanted(host, settings)
     faults: list[Fault] = []
     told: list[str] = []
     for name, done in results.items():
@@ -108,6 +108,10 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
         **_result("", made, []), "restarts": restarts, "packages": kept.packages if host.fact("package") else [], "settings": kept.settings,
         "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))], "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
     }
+
+
+def _wanted(host: Host, settings: Settings) -> Wanted:
+    return Wanted(settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"])
 
 
 def _belongs(path: str, engine: str, settings: Settings) -> bool:
