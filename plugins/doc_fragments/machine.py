@@ -32,6 +32,9 @@ options:
       default_runtime:
         description: Whether containers that name no runtime get NVIDIA's.
         type: bool
+      drain:
+        description: V(always), V(never), or V(ends_pods), when pods leave the node before services are restarted.
+        type: str
       engines:
         description: Names of container engines. Empty, those that are found.
         type: list

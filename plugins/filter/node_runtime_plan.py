@@ -46,7 +46,9 @@ _value:
       type: list
       elements: dict
     files:
-      description: Files as they are to be, each with C(path), C(mode), C(uid), C(gid) and C(sensitive). Their texts are in RV(_value.contents).
+      description:
+        - Files that are otherwise than they are to be, in text, mode or owner, each with C(path), C(mode), C(uid), C(gid) and C(sensitive).
+          Their texts are in RV(_value.contents).
       type: list
       elements: dict
     contents:
@@ -72,9 +74,17 @@ _value:
       type: list
       elements: dict
     restarts:
-      description: Services that do not run with what is on disk, each with C(unit), C(why) and C(health), a command that succeeds once it serves.
+      description:
+        - Services that do not run with what is on disk, each with C(unit), C(why), C(health), a command that succeeds once it serves, and C(ends_pods),
+          whether its containers end with it.
       type: list
       elements: dict
+    drain:
+      description: Why pods have to leave the node before these restarts, empty where they can stay.
+      type: str
+    drains:
+      description: Whether this run or an earlier one might have drained the node.
+      type: bool
     toolkit:
       description: Whether packages are to be installed (C(install)), by which C(manager), and their C(names).
       type: dict
@@ -91,6 +101,9 @@ _value:
     record:
       description: Text of the record by which teardown puts everything back.
       type: str
+    keeps:
+      description: Whether there is anything new in these two.
+      type: bool
 """
 
 

@@ -12,8 +12,9 @@ short_description: Let a pod compute on a GPU of every node, and keep the proof 
 description:
   - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which gets one GPU through the scheduler as a user's pod would.
   - Its log must show that a kernel has computed (the line C(Test PASSED) of NVIDIA's sample C(vectorAdd)), and its GPU must be the one that the fleet
-    is said to have. Product, memory, driver, ECC mode and MIG mode are compared, from lines of
-    C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader). Integrated GPUs need no such line.
+    is said to have. Product, memory, driver, ECC mode and MIG mode are compared, and uncorrectable ECC errors are a failure, from lines of
+    C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
+    --format=csv,noheader). The last field may be missing. Integrated GPUs need no such line.
   - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
     the pod, GPUs and what the pool declares of them are the same, and such a node runs no pod again unless O(always).
   - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is told.
@@ -105,7 +106,9 @@ EXAMPLES = r"""
             image: nvcr.io/nvidia/gpu-operator:v26.7.0
             command: [sh, -c]
             args:
-              - nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader && vectorAdd
+              - >-
+                nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
+                --format=csv,noheader && vectorAdd
 
 - name: Forget all proofs
   hwaccel.gpu.node_validate:

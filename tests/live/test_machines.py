@@ -38,8 +38,9 @@ def test_a_cluster_that_is_not_there() -> None:
 
 
 def test_no_cluster_where_there_are_several() -> None:
-    groups = ("load_balancers", "boot_servers", "hypervisors", "control_plane", "workers", "edge_nodes", "build_hosts")
-    machines: dict[str, dict[str, dict[str, t.Any]]] = {group: {f"m-{group}": {}} for group in groups}
+    """Load balancers and boot servers are for all of them then."""
+    groups, shared = ("hypervisors", "bootstrap", "control_plane", "workers", "edge_nodes", "build_hosts"), ("load_balancers", "boot_servers")
+    machines: dict[str, dict[str, dict[str, t.Any]]] = {group: {f"m-{group}": {}} for group in (*groups, *shared)}
     machines["workers"] |= {"empty": {"hwaccel_cluster": ""}, "right": {"hwaccel_cluster": "south"}, "wrong": {"hwaccel_cluster": "moon"}}
     told = refused(("north", "south"), machines)
     assert told["north"] == told["south"]

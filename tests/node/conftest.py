@@ -7,6 +7,8 @@ rig       machines: rig.machine("name")
 cluster   a control plane without simulated nodes, and real ones that join it: cluster.join("name")
 node      one real node with two GPUs
 enabled   site has run on that node and on nineteen simulated ones, twice
+departed  teardown has run there, twice; its tests are the last
+take      take("name"): a pod on the real node that has a GPU
 """
 
 from __future__ import annotations
@@ -17,18 +19,20 @@ import dataclasses
 import pathlib
 import platform
 import shutil
-import sys
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import WHOLE
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images
-from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Cluster, Rig, lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig import departure, images, nvidia_images
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster, Rig
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import MEMORY_MIB, PRODUCT, KubernetesNode
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
-REAL = "real-1"
+REAL, NAMESPACE = "real-1", "hwaccel-gpu"
 #: What the machines' operating system and kernel ask for.
 DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
 GPU = {"product": PRODUCT.replace(" ", "-"), "count": 2, "memory_mib": MEMORY_MIB}
@@ -46,15 +50,23 @@ POOLS = [
     {"name": "real", "selector": "gpus=two", "gpu": {"product": GPU["product"], "count": 2}},
     {"name": "sim", "selector": "gpus=eight", "gpu": {"product": GPU["product"], "count": 8}},
 ]
+#: Alerts that wait for minutes by default.
+AT_ONCE = ("GpuExporterDown", "GpuMetricsAbsent", "GpuMissing", "GpuNotAllocatable")
+Taken = c.Callable[[str], None]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Node Feature Discovery comes first: with the labels that its tests take away for a moment, everything else would leave the node."""
-    items.sort(key=lambda item: item.path.name != "test_feature_discovery.py")
+    """Node Feature Discovery comes first: with the labels that its tests take away for a moment, everything else would leave the node.
 
+    After a teardown, which is last, there is nothing left to test.
+    """
 
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    def place(item: pytest.Item) -> int:
+        if "departed" in getattr(item, "fixturenames", ()):
+            return 2
+        return 0 if item.path.name == "test_feature_discovery.py" else 1
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +112,12 @@ class Enabled:
 
 
 @pytest.fixture(scope="session")
-def discovered(cluster: Cluster, node: KubernetesNode) -> site.Run:
+def bare(cluster: Cluster, node: KubernetesNode) -> departure.Traces:
+    return departure.traces(cluster, node)
+
+
+@pytest.fixture(scope="session")
+def discovered(cluster: Cluster, bare: departure.Traces) -> site.Run:
     """Before simulated nodes are there, so that all of Node Feature Discovery is real."""
     return site.playbook("site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}})
 
@@ -112,10 +129,35 @@ def enabled(cluster: Cluster, discovered: site.Run) -> Enabled:
     return Enabled(clusters, site.playbook("site", clusters), site.playbook("site", clusters))
 
 
+@pytest.fixture
+def take(cluster: Cluster, enabled: Enabled) -> c.Iterator[Taken]:
+    """take(name): a pod for the node that asks for a GPU and stays."""
+    names: list[str] = []
+
+    def create(name: str) -> None:
+        container = {"name": "main", "image": images.BUSYBOX, "command": ["sleep", "1000000"], "resources": {"limits": {WHOLE: 1}}}
+        spec = {
+            "nodeSelector": {"kubernetes.io/hostname": REAL}, "terminationGracePeriodSeconds": 0, "containers": [container],
+            "tolerations": [{"operator": "Exists"}],
+        }
+        cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}, POD)
+        names.append(name)
+
+    yield create
+    for name in names:
+        cluster.client.delete(POD, name, "default")
+    cluster.wait("the pods are gone", lambda: not any(pod["metadata"]["name"] in names for pod in cluster.client.list(POD, namespace="default").items))
+
+
+@pytest.fixture(scope="session")
+def departed(cluster: Cluster, node: KubernetesNode, bare: departure.Traces, enabled: Enabled) -> departure.Departure:
+    return departure.departed(cluster, node, bare, enabled.clusters)
+
+
 def variables(cluster: Cluster) -> dict[str, t.Any]:
-    """As short an interval of NFD's as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
+    """As short intervals as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
     builds = [reference.rpartition(":")[2] for reference in DRIVERS]
     return site.cluster(
         cluster.sandbox.kubeconfig, hwaccel_stages=site.ALL, hwaccel_pools=POOLS, hwaccel_wait_timeout=180, feature_discovery_sleep_interval="1s",
-        driver_build_images=builds,
+        driver_build_images=builds, monitoring_scrape_interval="2s", monitoring_alerts={name: {"for": "1s"} for name in AT_ONCE},
     )

@@ -1,75 +1,150 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates of a real node over a reboot, by their files and by what the API says of its pods. The minute before the driver's startup probe is real too."""
+"""Gates of a real node: its files over a reboot, and what node_gate makes of the states that a real kubelet tells. The API's fields are read, no column.
+
+The minute before the driver's startup probe is real too.
+"""
 
 from __future__ import annotations
 
+import collections.abc as c
+import contextlib
+import re
 import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.node.conftest import REAL, Enabled
-from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD, Cluster
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.trouble import CRASHES, LOST
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS
+from ansible_collections.hwaccel.gpu.tests.node.conftest import POOLS, REAL, Enabled
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
+from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import defaults
 
-RESOURCE = "nvidia.com/gpu"
 FOLDER = "/run/nvidia/validations"
 FAULT = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
 #: In the order in which they open.
 FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
+EXPORTER = defaults("monitoring")["monitoring_image"]
 
 
 def files(node: KubernetesNode) -> set[str]:
     return set(node.machine.sh(f"ls -A {FOLDER} 2>/dev/null || :").split())
 
 
-def pod_of(cluster: Cluster, app: str) -> dict[str, t.Any]:
-    found = cluster.client.list(POD, label_selector=f"app={app}", field_selector=f"spec.nodeName={REAL}").items
-    return max(found, key=lambda pod: pod["metadata"]["creationTimestamp"])
-
-
 def step(cluster: Cluster, app: str) -> str:
     """The init container that a pod is at since the node's boot, "" past the last."""
-    for one in pod_of(cluster, app)["status"].get("initContainerStatuses", ()):
+    for one in cluster.pod(REAL, app)["status"].get("initContainerStatuses", ()):
         if one["state"].get("terminated", {}).get("exitCode") != 0:
             return str(one["name"])
     return ""
 
 
+def after_boot(cluster: Cluster) -> dict[str, t.Any] | None:
+    """What the gate says of the driver once the kubelet has told of ends that nobody saw, None before that."""
+    faults = gate(cluster, "driver", check_mode=True).values["faults"] if lost(cluster) else []
+    return next((row for row in faults if row["link"] == "driver"), None)
+
+
 def ready(cluster: Cluster, app: str) -> bool:
-    conditions = pod_of(cluster, app)["status"]["conditions"]
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return reduce_pod(cluster.pod(REAL, app)).ready
 
 
-def failed_since(cluster: Cluster, starts: int) -> bool:
-    driver = pod_of(cluster, "nvidia-driver")["status"]["containerStatuses"][0]
-    ended = driver["state"].get("terminated") or driver.get("lastState", {}).get("terminated") or {}
-    return driver["restartCount"] > starts and ended.get("exitCode") == 1
+def lost(cluster: Cluster) -> bool:
+    """Whether a container of ours on the node has an end that nobody saw, now or as its last run."""
+    pods = map(reduce_pod, cluster.client.list(POD, AGENTS, field_selector=f"spec.nodeName={REAL}").items)
+    return any({one.reason, one.last_reason} & set(LOST) for pod in pods for one in (*pod.inits, *pod.containers))
 
 
-def allocatable(cluster: Cluster) -> str:
-    return str(cluster.client.get(NODE, REAL)["status"]["allocatable"].get(RESOURCE))
+def gate(cluster: Cluster, name: str, *, check_mode: bool = False, **options: t.Any) -> Outcome:
+    """Of the real node alone, as a role calls it; nothing is marked."""
+    settings = {"pools": parse_pools(POOLS), "exclude": frozenset(cluster.others(REAL)), "quarantine": False, **options}
+    return node_gate.run(node_gate.Settings(name, **settings), cluster.client, check_mode=check_mode)
+
+
+def told(outcome: Outcome) -> dict[str, t.Any]:
+    """Of the node, which has not passed."""
+    (row,) = outcome.values["faults"]
+    assert row["node"] == REAL
+    return dict(row)
+
+
+@contextlib.contextmanager
+def exporter(cluster: Cluster, image: str) -> c.Iterator[c.Callable[[], str]]:
+    """A younger exporter's pod for the node, which is the one that counts; says what its container waits for."""
+    probe = {"httpGet": {"path": "/health", "port": 9400}}
+    container = {"name": "nvidia-dcgm-exporter", "image": image, "imagePullPolicy": "IfNotPresent", "readinessProbe": probe}
+    spec = {"nodeName": REAL, "containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
+    metadata = {"name": "another-exporter", "namespace": AGENTS}
+    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD)
+
+    def reason() -> str:
+        containers = reduce_pod(cluster.client.get(POD, metadata["name"], AGENTS)).containers
+        return containers[0].reason if containers else ""
+
+    try:
+        yield reason
+    finally:
+        cluster.client.delete(POD, metadata["name"], AGENTS)
+    cluster.wait("it is gone", lambda: metadata["name"] not in [one["metadata"]["name"] for one in cluster.client.list(POD, AGENTS).items])
+
+
+def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_tries(cluster: Cluster, enabled: Enabled) -> None:
+    assert gate(cluster, "exporters").values["nodes"]["passed"] == 1
+    seen = {}
+    # Where nobody answers at once; containerd has other tags of it only.
+    with exporter(cluster, "localhost/k8s/dcgm-exporter:none") as reason:
+        for state in ("ErrImagePull", "ImagePullBackOff"):
+            cluster.wait(f"the kubelet says {state}", lambda state=state: reason() == state)
+            seen[state] = told(gate(cluster, "exporters", check_mode=True))
+        failed = gate(cluster, "exporters", wait_timeout=1.0)
+    assert seen["ErrImagePull"] == seen["ImagePullBackOff"]
+    row = seen["ErrImagePull"]
+    assert (row["state"], row["link"], row["pod"]) == ("waiting", "exporter", "another-exporter")
+    assert row["reason"].startswith("container nvidia-dcgm-exporter of pod another-exporter: the image cannot be pulled: ")
+    assert "localhost/k8s/dcgm-exporter:none" in row["reason"] and "pull secret" in row["next_step"], row
+    assert failed.values["failed_nodes"] == [REAL]
+    assert told(failed)["reason"] == f"still so after 1 s: {row['reason']}"
+
+
+@pytest.mark.slow
+def test_a_crash_loop_is_told_with_its_count_and_its_log(cluster: Cluster, enabled: Enabled) -> None:
+    """An exporter without a driver in its container."""
+    with exporter(cluster, EXPORTER) as reason:
+        cluster.wait("the kubelet backs off", lambda: reason() == "CrashLoopBackOff")
+        row = told(gate(cluster, "exporters", wait_timeout=90.0))
+    assert (row["state"], row["link"]) == ("failed", "exporter")
+    assert row["reason"] == f"container nvidia-dcgm-exporter of pod another-exporter crashed {CRASHES} times, last with exit code 1"
+    assert "Failed to initialize NVML" in row["log_tail"]
 
 
 @pytest.mark.slow
 def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
     assert set(FILES) <= files(node)
-    starts = pod_of(cluster, "nvidia-driver")["status"]["containerStatuses"][0]["restartCount"]
-    node.set_gpus(2, {"load": FAULT})
-    node.machine.reboot()
-    cluster.wait("the driver has failed", lambda: failed_since(cluster, starts + 1), 180)
-    assert not files(node) & {*FILES, ".driver-ctr-ready"}
-    cluster.wait("the toolkit waits for the driver", lambda: step(cluster, "nvidia-container-toolkit-daemonset") == "driver-validation")
-    # Without the toolkit there is no runtime for the others, so of their containers the API knows what was before the boot.
-    assert not ready(cluster, "nvidia-operator-validator")
-    assert not ready(cluster, "nvidia-device-plugin-daemonset")
-    assert allocatable(cluster) == "0"
-    name = pod_of(cluster, "nvidia-driver")["metadata"]
-    cluster.wait("its log says why", lambda: FAULT in cluster.client.logs(name["namespace"], name["name"], "nvidia-driver-ctr"))
+    with node.faulty({"load": FAULT}):
+        node.machine.reboot()
+        row = cluster.wait("the gate tells of the driver after the boot", lambda: after_boot(cluster), 180)
+        assert row["state"] == "waiting" and not any(word in row["reason"] for word in LOST), row
+        row = told(gate(cluster, "driver", wait_timeout=300.0))
+        assert (row["state"], row["link"]) == ("failed", "driver"), row
+        count = re.fullmatch(r"container nvidia-driver-ctr of pod \S+ crashed (?:at least )?(\d+) times, last with exit code 1", row["reason"])
+        assert count and int(count.group(1)) >= CRASHES, row
+        assert FAULT in row["log_tail"] and row["next_step"].startswith("Secure Boot refuses the unsigned module"), row
 
-    node.set_gpus(2)
-    cluster.wait("GPUs can be allocated again", lambda: allocatable(cluster) == "2", 420)
+        assert not files(node) & {*FILES, ".driver-ctr-ready"}
+        assert step(cluster, "nvidia-container-toolkit-daemonset") == "driver-validation"
+        # Without the toolkit there is no runtime for the others, so of their containers the API knows what was before the boot.
+        assert not ready(cluster, "nvidia-operator-validator")
+        assert not ready(cluster, "nvidia-device-plugin-daemonset")
+        assert cluster.gpus(REAL)[1] == "0"
+
+    assert gate(cluster, "driver", wait_timeout=420.0).values["nodes"]["passed"] == 1
+    cluster.wait("GPUs can be allocated again", lambda: cluster.gpus(REAL)[1] == "2", 60)
     times = [float(node.machine.sh(f"stat -c %.Y {FOLDER}/{file}")) for file in FILES]
     assert times == sorted(times)
     boot = node.machine.read("/proc/sys/kernel/random/boot_id").strip()
@@ -79,9 +154,9 @@ def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(clust
 @pytest.mark.slow
 def test_a_driver_that_was_killed_closes_the_gate_and_opens_it_again(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
     """Its modules stay loaded, and the plugin goes on: nobody's GPU is taken away."""
-    plugin = pod_of(cluster, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"]
+    plugin = cluster.pod(REAL, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"]
     node.machine.sh("kill -KILL $(pidof -s nvidia-driver)")
     cluster.wait("the gate is closed", lambda: "cuda-ready" not in files(node), 90)
     cluster.wait("it is open again", lambda: "cuda-ready" in files(node), 240)
-    assert allocatable(cluster) == "2"
-    assert pod_of(cluster, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"] == plugin
+    assert cluster.gpus(REAL)[1] == "2"
+    assert cluster.pod(REAL, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"] == plugin

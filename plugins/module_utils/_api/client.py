@@ -178,6 +178,15 @@ class Client:
             return
         self._success(request, reply)
 
+    def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
+        self._writable(dry_run, "evict")
+        # A pod of the same name that has come since, perhaps on another node, is none of ours.
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}, "deleteOptions": options}
+        what = f"evicting {_name(_POD, namespace, name)}"
+        path = _POD.path(namespace, name, "eviction")
+        self._transport.call(_write("POST", path, what, _dry(dry_run), body, "application/json", Repeat.ALWAYS))
+
     def watch(
         self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
         metadata_only: bool = False, deadline: float,

@@ -24,6 +24,9 @@ _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'")
 #: Where structured-merge-diff shows a value that does not fit its schema: `.stringData.pin: expected string, got …`.
 _SECRET_VALUE = re.compile(r"(?<=, got ).*", re.DOTALL)
 _LONGEST = 1200
+#: Reason of the cause that an eviction is refused with because of a PodDisruptionBudget (k8s.io/api, policy/v1: DisruptionBudgetCause).
+_BUDGET = "DisruptionBudget"
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
 
 
 def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "", expired: str = "") -> e.ApiError:
@@ -49,7 +52,11 @@ def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where
     elif "HTTP request to an HTTPS server" in why:
         error = e.Unreachable(what, where, why, "begin host with https://", body=body)
     elif status in (400, 413, 415, 422) or is_final(why):
-        error = e.Invalid(what, where, why, body=body)
+        step = "let one PodDisruptionBudget alone select the pod" if _TWO_BUDGETS in why else ""
+        error = e.Invalid(what, where, why, step, body=body)
+    elif status == 429 and (causes := budgets(body)):
+        step = "wait until the pods that it counts are ready elsewhere, or speak with whoever has set it"
+        error = e.BudgetRefused(what, where, "; ".join(causes), step, body=body)
     elif status == 429 or status >= 500:
         step = "look at the API server's health and load, and run again"
         error = e.Overloaded(what, where, f"the server answers {status}: {why}", step, body=body)
@@ -71,8 +78,20 @@ def _unauthorized(why: str, what: str, where: str, of_source: str, expired: str,
 
 
 def is_final(text: str) -> bool:
-    """A server-side apply whose object does not fit its schema is answered with 500, and will be again."""
-    return "failed to create typed" in text or "failed to convert" in text
+    """What is answered with 500, and will be again: a server-side apply whose object does not fit its schema, the eviction of a pod with two budgets."""
+    return any(told in text for told in ("failed to create typed", "failed to convert", _TWO_BUDGETS))
+
+
+def is_answer(status: int, body: dict[str, t.Any]) -> bool:
+    """Whether what looks like trouble of the server's (429, 500) is said of this object by somebody who means it."""
+    message = str(body.get("message") or "")
+    return is_final(message) or (status == 429 and bool(budgets(body) or _WEBHOOK.search(message)))
+
+
+def budgets(body: dict[str, t.Any]) -> list[str]:
+    """What disruption budgets say against an eviction, [] where the answer has another reason."""
+    causes = (body.get("details") or {}).get("causes") or []
+    return [str(cause.get("message") or "").rstrip(".") for cause in causes if cause.get("reason") == _BUDGET]
 
 
 def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") -> e.Unreachable:

@@ -206,8 +206,8 @@ class Transport:
 
     @staticmethod
     def _status_failure(reply: Reply) -> Failure | None:
-        message = str(reply.body.get("message") or "") if isinstance(reply.body, dict) else ""
-        return None if errors.is_final(message) else retry.of_status(reply.status)
+        body = reply.body if isinstance(reply.body, dict) else {}
+        return None if errors.is_answer(reply.status, body) else retry.of_status(reply.status)
 
     def _failure(self, cause: BaseException, error: errors.e.ApiError) -> Failure:
         exceptions = self.urllib3.exceptions

@@ -16,6 +16,8 @@ _EVENT = Resource("", "v1", "Event", "events", True)
 #: Credentials in a URL, as proxies and package mirrors have them in logs.
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 _HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
+#: kubelet warns of its DNS settings beside every start of a pod, and stops none for it (kubernetes v1.36, pkg/kubelet/network/dns/dns.go).
+_HARMLESS = frozenset({"DNSConfigForming", "MissingClusterDNS"})
 
 
 def masked(log: str) -> str:
@@ -28,14 +30,15 @@ def event_of(client: Client, namespace: str, uid: str) -> str:
 
 
 def newest(events: list[dict[str, t.Any]]) -> str:
-    """Reason and message of the last event in one line."""
+    """Reason and message of the last event that tells of a fault, in one line."""
 
     def when(event: dict[str, t.Any]) -> str:
         return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
-    if not events:
+    telling = [event for event in events if event.get("reason") not in _HARMLESS]
+    if not telling:
         return ""
-    event = max(events, key=when)
+    event = max(telling, key=when)
     # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
     message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
     return f"{event.get('reason')}: {message[:400]}"

@@ -162,7 +162,7 @@ def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         if step is not None and not step.succeeded:
             return _unfinished(link, step, validator, pods, wanted)
     if validator.ready:
-        return Verdict(PASSED, CUDA)
+        return _without_runtime(pods) or Verdict(PASSED, CUDA)
     if found := trouble.of_pod(validator):
         return _troubled(CUDA, found, validator)
     held = _below(DRIVER, pods, wanted)
@@ -173,6 +173,15 @@ def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         reason = "the steps are done, but the readiness probe does not confirm driver and devices now"
         return Verdict(WAITING, DRIVER, reason, "see the driver pod of this node", GRACE, validator, main)
     return Verdict(WAITING, CUDA, "the validator starts", "", pod=validator)
+
+
+def _without_runtime(pods: Pods) -> Verdict | None:
+    """A toolkit that ends takes its runtime with it. Then the validator's probe cannot be started, and a probe without an answer leaves a pod ready."""
+    toolkit = pods.get(parts.TOOLKIT)
+    if toolkit is None or toolkit.ready:
+        return None
+    found = trouble.of_pod(toolkit)
+    return _troubled(TOOLKIT, found, toolkit) if found else None
 
 
 def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -234,7 +243,12 @@ def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     held = pods.get(parts.DRIVER)
     if held is not None and (found := trouble.of_pod(held)):
         return _troubled(DRIVER, found, held)
-    return Verdict(WAITING, DRIVER, "no validator pod is on the node", _MISSING_NEXT, GRACE)
+    return Verdict(WAITING, DRIVER, "no validator pod is on the node", _missing_next(node, "operator-validator"), GRACE)
+
+
+def _missing_next(node: NodeFacts, component: str) -> str:
+    switch = f"{names.VENDOR}gpu.deploy.{component}"
+    return f"the node's label {switch}=false keeps it away: remove that label" if switch in node.switched_off.split() else _MISSING_NEXT
 
 
 def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -325,7 +339,7 @@ def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], want
         # Somebody's plugin serves the node out of this namespace's sight.
         next_step = "correct the pool's declared count, or see the plugin that serves this node"
         return Verdict(WAITING, SCHEDULABLE, f"{numbers}no device plugin pod of this namespace is on the node", next_step, GRACE)
-    return Verdict(WAITING, PLUGIN, f"{numbers}no device plugin pod is on the node", _MISSING_NEXT, GRACE)
+    return Verdict(WAITING, PLUGIN, f"{numbers}no device plugin pod is on the node", _missing_next(node, "device-plugin"), GRACE)
 
 
 def _troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:

@@ -60,6 +60,8 @@ INTEGRATED_LABEL = OURS + "integrated"
 QUARANTINE = OURS + "quarantine"
 #: Annotation: why and by which gate, for people.
 QUARANTINE_REASON = OURS + "quarantine-reason"
+#: Annotation: when this collection has cordoned the node, as RFC 3339 has it.
+CORDONED = OURS + "cordoned"
 #: Annotation: what a workload has proven of the node, as JSON.
 PROOF = OURS + "proof"
 #: Annotation by which kwok knows the nodes that it plays (kwok's documentation, "Manage Nodes with kwok").

@@ -86,6 +86,8 @@ class NodeFacts:
     quarantined: bool = False
     #: Each switch of the driver's clients says something.
     switched: bool = False
+    #: Switches by which somebody keeps clients of the driver away, with blanks between them.
+    switched_off: str = ""
     #: No machine stands behind it.
     simulated: bool = False
     #: What the last validation has left on the node, as it is written there.
@@ -121,7 +123,9 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
         gpu=_gpu(labels), allocatable=allocatable, taints=taints,
         quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints),
-        switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES), simulated=annotations.get(names.SIMULATED) == names.SIMULATED_VALUE,
+        switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES),
+        switched_off=_same(" ".join(switch for switch in names.CLIENT_SWITCHES if labels.get(switch) == "false")),
+        simulated=annotations.get(names.SIMULATED) == names.SIMULATED_VALUE,
         proof=str(annotations.get(names.PROOF) or ""),
     )
 

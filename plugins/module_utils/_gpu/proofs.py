@@ -12,15 +12,20 @@ import dataclasses
 import json
 import re
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, hints, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
 
 #: What the CUDA sample vectorAdd ends with (NVIDIA/cuda-samples, Samples/0_Introduction/vectorAdd/vectorAdd.cu).
 COMPUTED = re.compile(r"^Test PASSED\s*$", re.MULTILINE)
-#: A line of `nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader`.
-_SMI = re.compile(r"^(?P<name>[^,\n]+), (?:(?P<memory>\d+) MiB|\[[^]\n]+\]), (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)$", re.MULTILINE)
+#: A line of `nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
+#: --format=csv,noheader`. The pod of a user may ask for one field less.
+_SMI = re.compile(
+    r"^(?P<name>[^,\n]+), (?:(?P<memory>\d+) MiB|\[[^]\n]+\]), (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)"
+    r"(?:, (?:(?P<errors>\d+)|\[[^]\n]+\]))?$",
+    re.MULTILINE,
+)
 #: How nvidia-smi words a mode. Of GPUs without it it says "[N/A]".
 _MODES = {"Enabled": True, "Disabled": False}
 #: nvidia-smi and GPU feature discovery take the memory from the same call; a declared number is often the data sheet's.
@@ -31,13 +36,17 @@ _SUFFIX = re.compile(r"(-SHARED|-MIG-.*)$")
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """What a pod has seen of a GPU; memory in MiB, 0 where it may not be seen; ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]")."""
+    """What a pod has seen of a GPU; memory in MiB, 0 where it may not be seen; ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]").
+
+    errors: of its memory that could not be corrected, since its driver was loaded; 0 where nobody counts them.
+    """
 
     name: str
     memory_mib: int
     driver: str
     ecc: str
     mig: str
+    errors: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +90,10 @@ def subject(node: NodeFacts, pool: Pool, image: str) -> str:
 
 def seen(log: str) -> list[Gpu]:
     """The GPUs that the pod was given, as its log tells them."""
-    return [Gpu(match["name"], int(match["memory"] or 0), match["driver"], match["ecc"].strip(), match["mig"].strip()) for match in _SMI.finditer(log)]
+    return [
+        Gpu(match["name"], int(match["memory"] or 0), match["driver"], match["ecc"].strip(), match["mig"].strip(), int(match["errors"] or 0))
+        for match in _SMI.finditer(log)
+    ]
 
 
 def identity(log: str) -> tuple[str, str]:
@@ -116,6 +128,10 @@ def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
     memory = declared.memory_mib or node.gpu.memory_mib
     if memory and gpu.memory_mib and "-MIG-" not in node.gpu.product and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE:
         found.append(Deviation(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected"))
+    if gpu.errors:
+        # The device plugin forgets what it has seen when it starts anew, and offers the GPU again.
+        text = f"uncorrectable ECC errors of the GPU's memory since its driver was loaded: {gpu.errors}"
+        found.append(Deviation(text, hints.next_step(text)))
     # NVML, nvmlDeviceSetEccMode: "takes effect after the next reboot"; nvmlDeviceSetMigMode: resets the GPU, which nobody may use then.
     found += _of_mode("ECC", "ecc", gpu.ecc, declared.ecc, "nvidia-smi -e {} on the node, and reboot it")
     found += _of_mode("MIG", "mig", gpu.mig, declared.mig, "nvidia-smi -mig {} on the node while nothing uses its GPUs, and reboot it if that says so")

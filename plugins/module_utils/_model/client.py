@@ -91,6 +91,9 @@ class Client(t.Protocol):
     ) -> None:
         """With a uid precondition where uid is given. Raises NotFound, Conflict (another uid)."""
 
+    def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
+        """The Pod of that uid is told to end. Raises BudgetRefused, NotFound, Conflict (another uid)."""
+
     def watch(
         self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
         metadata_only: bool = False, deadline: float,

@@ -22,12 +22,9 @@ class Fault:
     next_step: str = ""
 
     def __str__(self) -> str:
-        parts = [self.what + (f" ({self.where})" if self.where else "")]
-        if self.why:
-            parts.append(self.why)
-        if self.next_step:
-            parts.append(f"Next: {self.next_step}")
-        return ": ".join(parts[:2]) + (f". {parts[2]}" if len(parts) > 2 else "") if self.why else ". ".join(parts)
+        told = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
+        # Words of others often end with a full stop.
+        return f"{told.removesuffix('.')}. Next: {self.next_step}" if self.next_step else told
 
     def as_dict(self) -> dict[str, str]:
         """As results have it: its fields, and all of them as one `text`."""
@@ -111,6 +108,12 @@ class Invalid(ApiError):
     """400 or 422: the object does not fit its schema, or an immutable field would change."""
 
     status = 422
+
+
+class BudgetRefused(ApiError):
+    """429 for an eviction: a PodDisruptionBudget lets no pod go at present; why has its words. It is an answer, no overload, so nothing is repeated."""
+
+    status = 429
 
 
 class Overloaded(ApiError):

@@ -42,6 +42,9 @@ def _has_our_driver(gate: Gate, name: str, check_mode: bool) -> bool:
     node, state, pod = gate.fleet.nodes[name], gate.verdicts[name].state, gate.fleet.pods_of(name).get(DRIVER)
     if state == chain.PASSED:
         return pod is not None and bool(pod.driver_version)
+    if pod is not None and pod.driver_version and any(one.state and not one.succeeded and one.last_exit is not None for one in pod.inits):
+        # The manager has failed before. On a node that has joined after the last run it waits for clients which nobody makes leave, for ever.
+        return True
     if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
         return False
     return bool(pod.driver_version) if pod is not None else gate.provider(name) in ("", "hwaccel") and not node.host_driver

@@ -34,6 +34,9 @@ ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "device
 _VERSION = 1
 #: Seconds between two events of a watch that has not come to the present.
 _FLOWING = 0.1
+#: Seconds between lists where one watch after the other has expired at once: whole fleets would be asked for many times a second (client-go's
+#: reflector backs off to 30 seconds as well). The first is made at once.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 
 
 class Fleet:
@@ -54,6 +57,7 @@ class Fleet:
         self._versions: dict[str, str] = {}
         #: Whose events still came when its time was over: it has most of the next look.
         self._behind = ""
+        self._expired_in_a_row, self._list_at = 0, -math.inf
         self._assigner = Assigner(pools)
         self._pools = {pool.name: pool for pool in self._assigner.pools}
         self._named = frozenset(name for pool in self._assigner.pools for name in pool.nodes)
@@ -134,6 +138,7 @@ class Fleet:
         try:
             for event in client.watch(resource, namespace, resource_version=self._versions[what], deadline=deadline):
                 self._versions[what] = event.object["metadata"]["resourceVersion"]
+                self._expired_in_a_row, self._list_at = 0, -math.inf
                 if event.type == "BOOKMARK":
                     continue
                 self._take(what, event)
@@ -143,11 +148,22 @@ class Fleet:
             if time.monotonic() - heard < _FLOWING:
                 self._behind = what
         except Gone:
-            if what == "nodes":
-                self._read_nodes(client, resource)
-            else:
-                self.read_pods(client, self._namespaces)
+            if self._may_list(deadline):
+                if what == "nodes":
+                    self._read_nodes(client, resource)
+                else:
+                    self.read_pods(client, self._namespaces)
         return False
+
+    def _may_list(self, deadline: float) -> bool:
+        """Whether the time has come; waits for it as long as the look lasts."""
+        early = self._list_at - time.monotonic()
+        if early > 0:
+            time.sleep(max(0.0, min(early, deadline - time.monotonic())))
+            return False
+        self._list_at = time.monotonic() + min(_FIRST_PAUSE * 2**self._expired_in_a_row, _LONGEST_PAUSE)
+        self._expired_in_a_row += 1
+        return True
 
     def _take(self, what: str, event: Event) -> None:
         gone = event.type == "DELETED"

@@ -129,7 +129,9 @@ def marked_by(node: dict[str, t.Any]) -> str | None:
     return gates[0] if gates else ""
 
 
-def rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None]) -> bool:
+def rewrite(
+    client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None], manager: str = FIELD_MANAGER,
+) -> bool:
     """Read, change, write on condition that nobody wrote in between; else again from what is there now.
 
     Taints are one list in a patch: without the condition, another controller's new taint would be lost.
@@ -139,7 +141,7 @@ def rewrite(client: Client, resource: Resource, name: str, change: c.Callable[[d
             patch = change(client.get(resource, name))
             if patch is None:
                 return False
-            client.patch(resource, name, "", patch, field_manager=FIELD_MANAGER)
+            client.patch(resource, name, "", patch, field_manager=manager)
         except NotFound:
             return False
         except Conflict:

@@ -13,7 +13,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, rights, runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, names, proofs, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, hints, names, proofs, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -33,6 +33,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation
 _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))
 #: Proofs that are written at the same time.
 _THREADS = 8
+#: The kubelet's word where the scheduler took a GPU for free and no device plugin gives one (kubernetes, pkg/kubelet/cm/admission/errors.go).
+_NO_DEVICE = "UnexpectedAdmissionError"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,9 +227,11 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
         return Finding(UNPROVEN, chain.SCHEDULABLE, f"busy, {_last(kept)}: {row['reason']}", "validate again when a GPU is free", proof=kept)
     if row["state"] == runs.UNSCHEDULABLE:
         return Finding(FAILED, chain.SCHEDULABLE, row["reason"], "let the pod tolerate the node's taints, or take the taint away", row["pod"])
+    if row["reason"].startswith(_NO_DEVICE):
+        return Finding(FAILED, chain.PLUGIN, row["reason"], "see the log of this node's device plugin, and validate again", row["pod"])
     if row["state"] != runs.SUCCEEDED:
         why = "; ".join(part for part in (row["reason"], device_query.error(log)) if part)
-        return Finding(FAILED, chain.CUDA, why, "see the pod's log, and the validator's on this node", row["pod"], tail(log))
+        return Finding(FAILED, chain.CUDA, why, hints.next_step(log) or "see the pod's log, and the validator's on this node", row["pod"], tail(log))
     if wrong := proofs.deviations(log, node, pool):
         next_steps = dict.fromkeys(one.next_step for one in wrong)
         return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], tail(log))

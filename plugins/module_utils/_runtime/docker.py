@@ -15,7 +15,7 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Host
+from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.rendering import STAGING, Check, Content, Rendered, Wanted
 
 CONFIG = "/etc/docker/daemon.json"
@@ -44,6 +44,19 @@ def render(host: Host, wanted: Wanted, original: str = "") -> Rendered:
 def has_runtime(host: Host, handler: str) -> bool:
     """Whether it is configured already. Raises HwaccelError for a file that is no JSON object."""
     return handler in (_parsed(host.text(CONFIG)).get("runtimes") or {})
+
+
+def keeps_containers(host: Host) -> bool:
+    """Whether containers outlive a restart (https://docs.docker.com/engine/daemon/live-restore/).
+
+    The daemon that is stopped has to know it, and the one that is started, which reads the file.
+    """
+    running = host.commands.get("docker_live_restore", Command(1, ""))
+    try:
+        wanted = _parsed(host.text(CONFIG)).get("live-restore", True)
+    except HwaccelError:
+        return False
+    return running.status == 0 and running.output.strip() == "true" and wanted is True
 
 
 def with_runtime(text: str, wanted: Wanted, *, knows_cdi: bool, original: str = "") -> str:

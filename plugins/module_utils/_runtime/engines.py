@@ -112,6 +112,11 @@ def stale(host: Host, engine: Engine, made: Rendered) -> str:
     return made.stale if since > unit.started_at else ""
 
 
+def ends_pods(host: Host, engine: Engine) -> bool:
+    """Whether its containers end with its service. Shims and conmon outlive theirs, as the units of containerd, K3s and RKE2 say KillMode=process."""
+    return engine.name == "docker" and not docker.keeps_containers(host)
+
+
 def _immutable(host: Host) -> str:
     if host.fact("ostree"):
         return "its system is an image (ostree)"

@@ -18,6 +18,8 @@ TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 #: In the order in which each needs the one before; names are those of both package families.
 PACKAGES = ("libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-container-toolkit")
 AUTO = "auto"
+#: When the node is drained before restarts; anything else means where these end pods.
+ALWAYS, NEVER = "always", "never"
 _BOOLEAN = "container_use_devices"
 Settings = c.Mapping[str, t.Any]
 
@@ -34,8 +36,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         if who == engines.HWACCEL and not against:
             return _ours(host, settings, kept, made, faults)
     except HwaccelError as error:
-        return _result(engines.HWACCEL, made, [*faults, *error.faults])
-    return _result(who, made, faults)
+        return _result(host, engines.HWACCEL, made, [*faults, *error.faults])
+    return _result(host, who, made, faults)
 
 
 def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
@@ -53,13 +55,14 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
         for field in ("contents", "absent", "staged", "checks", "told", "faults"):
             getattr(made, field).extend(getattr(one, field))
         if why := engines.stale(host, engine, one):
-            restarts.append({"unit": engines.service(host, engine), "why": why, "health": list(engine.health)})
+            restarts.append(_restart(host, engine, why))
     made.contents += _toolkit_config(host, settings, kept)
     described = settings["cdi"] and cdi.can(host)
     if described and cdi.refreshed_by(host) == cdi.OURS:
         made.contents += cdi.units(host)
     toolkit = _toolkit(host, settings, faults)
-    made.told += _told(host, settings, toolkit, restarts)
+    drained = _drained(host, settings, restarts)
+    made.told += _told(host, settings, toolkit, restarts, drained["drain"])
     faults += made.faults
     new = record.recorded(kept, host, made.contents)
     if toolkit["install"] and not host.fact("package"):
@@ -70,9 +73,10 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
     originals = [path for path, entry in new.files.items() if entry["existed"] and path not in kept.files and path in host.files]
     changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
     return {
-        **_result(engines.HWACCEL, made, faults), "restarts": restarts, "toolkit": toolkit, "selinux": selinux, "originals": originals,
+        **_result(host, engines.HWACCEL, made, faults), **drained, "restarts": restarts, "toolkit": toolkit, "selinux": selinux, "originals": originals,
         "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.fact("folders").splitlines())),
-        "record": new.as_text(), "cdi": _described(host) if described else {}, "changes": changes + [path for path in made.absent if path in host.files],
+        "record": new.as_text(), "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
+        "cdi": _described(host) if described else {}, "changes": changes + [path for path in made.absent if path in host.files],
     }
 
 
@@ -103,11 +107,28 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     for engine in engines.ENGINES:
         unit = engines.service(host, engine)
         if unit and host.unit(unit).active and any(_belongs(path, engine.name, settings) for path in touched):
-            restarts.append({"unit": unit, "why": "its configuration is put back", "health": list(engine.health)})
+            restarts.append(_restart(host, engine, "its configuration is put back"))
     return {
-        **_result("", made, []), "restarts": restarts, "packages": kept.packages if host.fact("package") else [], "settings": kept.settings,
+        **_result(host, "", made, []), **_drained(host, settings, restarts), "restarts": restarts,
+        "packages": kept.packages if host.fact("package") else [], "settings": kept.settings,
         "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))], "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
     }
+
+
+def _restart(host: Host, engine: engines.Engine, why: str) -> dict[str, t.Any]:
+    return {"unit": engines.service(host, engine), "why": why, "health": list(engine.health), "ends_pods": engines.ends_pods(host, engine)}
+
+
+def _drained(host: Host, settings: Settings, restarts: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """drain: why pods leave the node before these restarts, empty where they stay. drains: whether they might, at this run or an earlier one."""
+    if settings["drain"] == NEVER:
+        return {"drain": "", "drains": False}
+    if settings["drain"] == ALWAYS:
+        return {"drain": "node_runtime_drain says so" if restarts else "", "drains": True}
+    ending = [one["unit"] for one in restarts if one["ends_pods"]]
+    # Not whether they end now: the restart may have changed that.
+    there = any(engine.name == "docker" and engines.service(host, engine) for engine in engines.ENGINES)
+    return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "drains": there}
 
 
 def _wanted(host: Host, settings: Settings) -> Wanted:
@@ -162,12 +183,13 @@ def _toolkit_config(host: Host, settings: Settings, kept: record.Record) -> list
     return [Content.instead_of(host.files.get(TOOLKIT_CONFIG), TOOLKIT_CONFIG, text, sensitive=False)]
 
 
-def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict[str, t.Any]]) -> list[str]:
+def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict[str, t.Any]], drain: str) -> list[str]:
     told = []
     version, package = settings["toolkit_version"], host.fact("package")
     if toolkit["install"]:
         told.append(f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}" + (f" in place of {package}" if package else ""))
     told += [f"{one['unit']} is restarted: {one['why']}" for one in restarts]
+    told += [f"pods leave the node before: {drain}"] * bool(drain)
     if settings["cdi"] and not cdi.can(host):
         told.append("GPUs are not described here (CDI): no driver of the host's own works, and one in a container is described by the toolkit's container")
     if host.fact("apparmor") == "Y":
@@ -177,14 +199,19 @@ def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict
     return told
 
 
-def _result(who: str, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
-    files = [{key: value for key, value in dataclasses.asdict(one).items() if key != "text"} for one in made.contents]
+def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
+    files = [{key: value for key, value in dataclasses.asdict(one).items() if key != "text"} for one in made.contents if _differs(host, one)]
     return {
         "provider": who, "told": made.told, "faults": [fault.as_dict() for fault in faults], "files": files,
         "contents": {one.path: one.text for one in made.contents}, "absent": made.absent, "staged": {one.path: one.text for one in made.staged},
         "checks": [_command(check) for check in made.checks], "restarts": [], "toolkit": {"install": False}, "selinux": False, "originals": [], "record": "",
-        "cdi": {}, "changes": [], "folders": [],
+        "keeps": False, "cdi": {}, "changes": [], "folders": [], "drain": "", "drains": False,
     }
+
+
+def _differs(host: Host, wanted: Content) -> bool:
+    there = host.files.get(wanted.path)
+    return there is None or (there.text, there.mode, there.uid, there.gid) != (wanted.text, wanted.mode, wanted.uid, wanted.gid)
 
 
 def _command(check: Check) -> dict[str, t.Any]:

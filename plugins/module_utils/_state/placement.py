@@ -56,9 +56,13 @@ def _expression_matches(entry: Obj, labels: c.Mapping[str, str]) -> bool:
 
 
 def _tolerated(taint: Obj, tolerations: c.Iterable[Obj]) -> bool:
-    key, effect = str(taint.get("key")), taint.get("effect")
-    if effect == "PreferNoSchedule" or key.startswith(_DAEMON_TOLERATED):
+    if taint.get("effect") == "PreferNoSchedule" or str(taint.get("key")).startswith(_DAEMON_TOLERATED):
         return True
+    return tolerates(tolerations, taint)
+
+
+def tolerates(tolerations: c.Iterable[Obj], taint: Obj) -> bool:
+    key, effect = str(taint.get("key")), taint.get("effect")
     for toleration in tolerations:
         if toleration.get("effect") not in (None, "", effect):
             continue

@@ -16,7 +16,8 @@ fact() { printf 'fact %s %s\n' "$1" "$(printf '%s' "$2" | encode)"; }
 first() { sed -n 1p "$1"; }
 file() {
     [ -f "$1" ] || return 0
-    printf 'file %s %s %s\n' "$(stat -c '%a %u %g %.6Z' "$1")" "=$(encode <"$1")" "$1"
+    # Of a link, what it leads to: a link's own mode lets everybody write.
+    printf 'file %s %s %s\n' "$(stat -L -c '%a %u %g %.6Z' "$1")" "=$(encode <"$1")" "$1"
 }
 run() {
     name=$1
@@ -92,6 +93,8 @@ run crio crio --version
 run k3s k3s --version
 run rke2 rke2 --version
 run kubelet kubelet --version
+# Asked while it is stopped, its socket would start it.
+[ "$(systemctl is-active docker)" = active ] && run docker_live_restore docker info --format '{{.LiveRestoreEnabled}}'
 run nvidia_ctk nvidia-ctk --version
 run cdi nvidia-ctk cdi list
 if [ -f "$config" ]; then run containerd_dump containerd -c "$config" config dump; else run containerd_dump containerd config default; fi

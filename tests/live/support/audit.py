@@ -17,10 +17,16 @@ NOT_STORED = frozenset(
     {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectreviews", "tokenreviews"}
 )
 
+#: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens
+_NODE = "authentication.kubernetes.io/node-name"
+
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One finished request: user is the impersonated one where there is one; status is the HTTP status."""
+    """One finished request: user is the impersonated one where there is one; status is the HTTP status.
+
+    node: of the pod that asked, "" where none did.
+    """
 
     verb: str
     group: str
@@ -32,6 +38,7 @@ class Request:
     user_agent: str
     uri: str
     status: int
+    node: str = ""
 
     @property
     def is_write(self) -> bool:
@@ -49,7 +56,7 @@ def _request(line: str) -> Request | None:
     if event.get("stage") != "ResponseComplete":
         return None
     ref = event.get("objectRef") or {}
-    user = (event.get("impersonatedUser") or event.get("user") or {}).get("username", "")
+    user = event.get("impersonatedUser") or event.get("user") or {}
     return Request(
         verb=event["verb"],
         group=ref.get("apiGroup", ""),
@@ -57,10 +64,11 @@ def _request(line: str) -> Request | None:
         subresource=ref.get("subresource", ""),
         namespace=ref.get("namespace", ""),
         name=ref.get("name", ""),
-        user=user,
+        user=user.get("username", ""),
         user_agent=event.get("userAgent", ""),
         uri=event.get("requestURI", ""),
         status=(event.get("responseStatus") or {}).get("code", 0),
+        node=next(iter((user.get("extra") or {}).get(_NODE, ())), ""),
     )
 
 

@@ -98,17 +98,21 @@ def playbook(
     return run
 
 
-def killed(name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 300) -> bool:
+def killed(
+    name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 300, machines: dict[str, Clusters] | None = None,
+    environment: dict[str, str] | None = None,
+) -> bool:
     """Starts a playbook, and once `when` says so ends all its processes at once, as a machine that loses power would.
 
     False where it had ended before.
     """
     with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as scratch:
         folder = pathlib.Path(scratch)
-        command = _command(folder, name, {"gpu_clusters": {"hosts": clusters}}, ())
+        groups = {group: {"hosts": hosts} for group, hosts in {"gpu_clusters": clusters, **(machines or {})}.items()}
+        command = _command(folder, name, groups, ())
         null, deadline = subprocess.DEVNULL, time.monotonic() + timeout
-        process = subprocess.Popen(command, env=_environment(folder, folder / "record.json"), cwd=folder, stdin=null, stdout=null, stderr=null,
-                                   start_new_session=True)
+        known = _environment(folder, folder / "record.json") | (environment or {})
+        process = subprocess.Popen(command, env=known, cwd=folder, stdin=null, stdout=null, stderr=null, start_new_session=True)
         try:
             while process.poll() is None and not when():
                 assert time.monotonic() < deadline, f"{name} did not come so far in {timeout:.0f} s"

@@ -6,65 +6,37 @@
 from __future__ import annotations
 
 import collections.abc as c
-import os
 import pathlib
-import shutil
-import tempfile
 import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import WHOLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import read_json
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandboxes, find_programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image, network
+from ansible_collections.hwaccel.gpu.tests.node.rig import network
 from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IMAGES, PROGRAMS, KubernetesNode
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine, remove_control_groups
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import Machines
 
 NODE = Resource("", "v1", "Node", "nodes", False)
 POD = Resource("", "v1", "Pod", "pods", True)
 _BINDING = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", False)
-#: What the rig calls besides Python.
-COMMANDS = ("podman", "runc", "conmon", "mmdebstrap", "iptables", "ip", "nsenter", "unshare", "busybox", "ssh")
 
 
-def lacking() -> str:
-    """Why this machine cannot have the rig, "" where it can."""
-    if os.geteuid() != 0:
-        return "the rig of real nodes needs root: it makes namespaces and runs containers"
-    if not os.environ.get("HWACCEL_ISOLATED"):
-        return "the rig of real nodes runs in namespaces of its own only: start it with make test-node"
-    missing = [command for command in COMMANDS if not shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
-    return f"the rig of real nodes needs {', '.join(missing)}" if missing else ""
-
-
-class Rig:
+class Rig(Machines):
     """Machines and a cluster; close() leaves nothing of them."""
 
     def __init__(self, say: c.Callable[[str], None]) -> None:
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hwaccel-node-"))
-        self.podman = machine_image.Podman(self.folder / "podman", machine_image.ensure_machine_image(say))
-        self.podman.prepare()
-        network.set_up()
+        super().__init__(say)
         self._sandboxes = Sandboxes(find_programs())
-        self._machines: dict[str, Machine] = {}
 
     def close(self) -> None:
-        for machine in self._machines.values():
-            machine.stop()
         self._sandboxes.close()
-        remove_control_groups()
-        shutil.rmtree(self.folder)
-
-    def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
-        """A machine more, which has booted."""
-        made = Machine(name, self.podman, self.folder / name, network.Port(len(self._machines) + 1), shares or {})
-        self._machines[name] = made
-        made.start()
-        return made
+        super().close()
 
     def cluster(self, fleet: dict[str, t.Any], components: Components, images: pathlib.Path) -> Cluster:
         """A control plane with the simulated nodes of the fleet, which real ones can join. One a rig."""
@@ -102,6 +74,29 @@ class Cluster:
         except NotFound:
             return False
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions", ()))
+
+    def pods(self, node: str, app: str) -> list[dict[str, t.Any]]:
+        """Of a workload on a node, the youngest last; none for a moment while one replaces another."""
+        found = self.client.list(POD, label_selector=f"app={app}", field_selector=f"spec.nodeName={node}").items
+        return sorted(found, key=lambda pod: pod["metadata"]["creationTimestamp"])
+
+    def pod(self, node: str, app: str) -> dict[str, t.Any]:
+        return self.pods(node, app)[-1]
+
+    def replace_pod(self, node: str, app: str) -> None:
+        metadata = self.pod(node, app)["metadata"]
+        self.client.delete(POD, metadata["name"], metadata["namespace"])
+        self.wait(f"another pod of {app} is there", lambda: any(pod["metadata"]["uid"] != metadata["uid"] for pod in self.pods(node, app)))
+
+    def gpus(self, node: str) -> tuple[str, str]:
+        """Of a node: capacity and allocatable."""
+        status = self.client.get(NODE, node)["status"]
+        return status["capacity"].get(WHOLE, ""), status["allocatable"].get(WHOLE, "")
+
+    def others(self, node: str) -> list[str]:
+        """Names of all nodes but one."""
+        found = (item["metadata"]["name"] for item in self.client.list(NODE, metadata_only=True).items)
+        return sorted(name for name in found if name != node)
 
     def wait(self, what: str, done: c.Callable[[], t.Any], seconds: float = 60) -> t.Any:
         """What `done` answers as soon as that is true of anything."""

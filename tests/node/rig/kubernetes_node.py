@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import dataclasses
 import json
 import typing as t
@@ -60,6 +61,13 @@ WantedBy=multi-user.target
 """
 
 
+def take_containerd_2(machine: Machine) -> None:
+    """The rig's containerd in place of Debian's, from its next start on, which is up to the caller as is a daemon-reload."""
+    machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
+    # Who asks the containerd in PATH for its configuration must not get the answer of Debian's, which knows another form of it.
+    machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
+
+
 @dataclasses.dataclass
 class KubernetesNode:
     """kubelet and containerd on a machine."""
@@ -76,14 +84,12 @@ class KubernetesNode:
         machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
         labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
         machine.write("/etc/containerd/config.toml", _CONTAINERD)
-        machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
+        take_containerd_2(machine)
         machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
         machine.write("/etc/kubernetes/resolv.conf", "")
         machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address).replace("@LABELS@", labels))
         self._certificates()
-        # NVIDIA's toolkit asks the containerd that it finds in PATH for the configuration, and Debian's knows another form of it.
-        machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
         machine.sh("systemctl daemon-reload && systemctl enable --quiet --now containerd")
         self.import_images()
 
@@ -101,6 +107,16 @@ class KubernetesNode:
         for number in range(count):
             if (slot := f"0000:{16 + number:02x}:00.0") not in plugged:
                 self.machine.plug_device(slot, "0x10de", "0x2330", "0x030200")
+
+    @contextlib.contextmanager
+    def faulty(self, faults: dict[str, t.Any]) -> c.Iterator[None]:
+        """Its GPUs have these faults meanwhile."""
+        count = len(self.machine.devices())
+        self.set_gpus(count, faults)
+        try:
+            yield
+        finally:
+            self.set_gpus(count)
 
     def start(self) -> None:
         self.machine.sh("systemctl enable --quiet kubelet && systemctl start kubelet")

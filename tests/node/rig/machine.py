@@ -60,7 +60,7 @@ class Machine:
         self._lay_out()
         mounts = [f"--volume={self.folder}/rig:/rig", *(f"--volume={host}:{inside}:ro" for host, inside in self.shares.items())]
         # What container engines keep on an overlay cannot lie on another overlay.
-        for state in ("containerd", "docker", "kubelet"):
+        for state in ("containerd", "containers", "docker", "kubelet"):
             (self.folder / state).mkdir()
             mounts.append(f"--volume={self.folder}/{state}:/var/lib/{state}")
         self.podman.run(
@@ -129,6 +129,27 @@ class Machine:
 
     def _await_boot(self) -> None:
         self.wait("systemd has started its units", lambda: self.sh("systemctl is-system-running || :", check=False).strip() in ("running", "degraded"))
+
+
+def let_go(folder: pathlib.Path, seconds: float = 30) -> None:
+    """Podman's folder, before it is removed: monitors of containers that are gone clean up after them, and where two programs end at the same time
+    neither takes away the mount of the store that both have used.
+    """
+    end = time.monotonic() + seconds
+    while users := [path.parent.name for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(folder).encode() in _read(path)]:
+        assert time.monotonic() < end, f"processes {', '.join(users)} still use {folder} after {seconds:.0f} s"
+        time.sleep(0.1)
+    mounted = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
+    for point in reversed([point for point in mounted if point.startswith(f"{folder}/")]):
+        subprocess.run(["umount", point], check=True, capture_output=True, text=True, timeout=30)
+
+
+def _read(path: pathlib.Path) -> bytes:
+    """Of a process, b"" of one that has just ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def control_group() -> str:

@@ -22,16 +22,19 @@ NAME = "localhost/hwaccel-gpu-machine:1"
 PACKAGES = (
     "systemd", "systemd-sysv", "dbus", "python3", "python3-apt", "sudo", "openssh-server", "ca-certificates",
     "procps", "iproute2", "iptables", "kmod", "mount", "busybox-static",
-    "containerd", "runc", "containernetworking-plugins", "docker.io",
+    "containerd", "runc", "containernetworking-plugins", "docker.io", "podman",
 )  # fmt: skip
 #: What a container has no use for, or what would change the machine that it runs on.
 MASKED = ("systemd-udevd.service", "systemd-modules-load.service", "systemd-sysctl.service", "e2scrub_reap.service")
 #: Each test says which of the container engines it wants.
-DISABLED = ("containerd.service", "docker.service", "docker.socket")
+DISABLED = (
+    "containerd.service", "docker.service", "docker.socket", "podman.service", "podman.socket", "podman-auto-update.timer", "podman-restart.service",
+)  # fmt: skip
 _NO_DOCUMENTS = tuple(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("man", "doc", "locale"))
 _SOURCES = (pathlib.Path("/etc/apt/sources.list.d/debian.sources"), pathlib.Path("/etc/apt/sources.list"))
 
-#: Limits that podman asks for by itself are above what a virtual machine may have; crun refuses hybrid control groups.
+#: Of the podman that runs machines, and of that within them. Limits that it asks for by itself are above what a virtual machine may have; crun refuses
+#: hybrid control groups.
 CONTAINERS_CONF = """[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]
 [engine]
@@ -92,7 +95,7 @@ def _make(folder: pathlib.Path) -> None:
     # Packages come from a folder that a test mounts, or not at all: no machine of the rig has a way out.
     offline = "--customize-hook=echo 'deb [trusted=yes] file:/repo ./' >\"$1/etc/apt/sources.list\"; rm -f \"$1/usr/sbin/policy-rc.d\""
     command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_NO_DOCUMENTS, *services, offline]
-    done = subprocess.run([*command, SUITE, str(archive), *_mirror()], capture_output=True, text=True, timeout=1200, check=False)
+    done = subprocess.run([*command, SUITE, str(archive), *mirror()], capture_output=True, text=True, timeout=1200, check=False)
     if done.returncode:
         raise RuntimeError(f"mmdebstrap: exit status {done.returncode}\n{done.stderr[-3000:]}")
     podman.run("import", "--quiet", "--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", str(archive), NAME, seconds=600)
@@ -100,7 +103,7 @@ def _make(folder: pathlib.Path) -> None:
     shutil.rmtree(folder / "run", ignore_errors=True)
 
 
-def _mirror() -> list[str]:
+def mirror() -> list[str]:
     """The package mirror that this machine uses, as apt's own configuration names it; [] leaves it to mmdebstrap."""
     for path in _SOURCES:
         for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():

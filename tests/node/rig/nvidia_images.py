@@ -26,7 +26,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components
 
 ROLES = pathlib.Path(__file__).parents[3] / "roles"
 _PROGRAM = "usr/lib/hwaccel/stand-in"
-_LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
+#: Where a driver has its libraries, by architecture.
+LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
 #: Of the driver's libraries those by which a program finds that there is a driver.
 _OF_DRIVER = ("libcuda.so", "libnvidia-ml.so")
 _TOOLKIT = (
@@ -81,7 +82,7 @@ def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[lis
 
 def _driver(components: Components, version: str) -> Layer:
     """nvidia-smi is no link here: it is brought into other containers under its own name."""
-    folder = _LIBRARIES[architecture()]
+    folder = LIBRARIES[architecture()]
     layer: Layer = {"usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"), "usr/bin/nvidia-smi": components.program("stand-in")}
     for name in _OF_DRIVER:
         layer[f"{folder}/{name}.{version}"] = f"stand-in for {name} of NVIDIA's driver {version}\n"
@@ -95,7 +96,7 @@ def _toolkit(components: Components) -> Layer:
     layer: Layer = {f"{packages}/bin/{name}": components.program(name) for name in _TOOLKIT}
     layer[f"{packages}/bin/nvidia-container-cli"] = Script("#!/bin/sh\necho 'stand-in: there is no libnvidia-container' >&2\nexit 1\n")
     for name in ("libnvidia-container.so.1", "libnvidia-container-go.so.1"):
-        layer[f"artifacts/deb/{_LIBRARIES[architecture()]}/{name}"] = f"stand-in for {name}\n"
+        layer[f"artifacts/deb/{LIBRARIES[architecture()]}/{name}"] = f"stand-in for {name}\n"
     installer = components.program("nvidia-ctk-installer")
     layer |= {"usr/bin/nvidia-ctk-installer": installer, "usr/bin/nvidia-toolkit": Link("nvidia-ctk-installer")}
     return layer | libraries_of(installer)

@@ -14,6 +14,7 @@ import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 
 #: Labels of the stack; others are the administrator's. What they say is another matter: two machines are not the same.
@@ -63,6 +64,12 @@ def state_of_pod(pod: dict[str, t.Any]) -> str:
     return f"{status.get('phase', 'Pending')}{', ready' if ready else ''}"
 
 
+def _called(metadata: dict[str, t.Any]) -> str:
+    """The same on each node: pods of runs, such as validation's, have names of their own."""
+    labels = metadata.get("labels") or {}
+    return str(labels.get("app") or ("of a run" if RUN_LABEL in labels else metadata["name"]))
+
+
 class Observer:
     """Looks at some nodes until it is stopped: `with Observer(kubeconfig, names) as seen`."""
 
@@ -110,7 +117,7 @@ class Observer:
         """Of several pods of one application, as while one replaces another, the youngest counts."""
         pods = self._client.list(POD, field_selector=f"spec.nodeName={name}").items
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
-        return {("pod", (pod["metadata"].get("labels") or {}).get("app") or pod["metadata"]["name"]): state_of_pod(pod) for pod in pods}
+        return {("pod", _called(pod["metadata"])): state_of_pod(pod) for pod in pods}
 
     def _take(self, name: str, states: dict[Key, str]) -> None:
         before = self._now[name]

@@ -66,7 +66,7 @@ def test_a_gpu_that_fails_at_work_is_unhealthy_until_a_reboot(world, fault, xid)
 
 
 def test_after_a_fall_off_the_bus_nvidia_smi_fails_and_after_an_ecc_error_cuda_does(world):
-    node = world.node()
+    node = world.node(gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "ecc": True})
     deploy(world, node)
     world.until(lambda: figures(node) == (8, 8))
     node.host.struck[7] = faults.OFF_THE_BUS
@@ -77,9 +77,11 @@ def test_after_a_fall_off_the_bus_nvidia_smi_fails_and_after_an_ecc_error_cuda_d
     assert smi.main[0].state["terminated"]["exitCode"] == 15
     assert "handle for GPU 0000:1f:00.0: GPU is lost" in log(smi.main[0])
     node.host.struck[7] = 48
-    computes = {**asked, "command": ["sh", "-c", "nvidia-smi -L && CUDA_VISIBLE_DEVICES=7 vectorAdd"]}
+    counted = "nvidia-smi --query-gpu=index,ecc.errors.uncorrected.volatile.total --format=csv,noheader"
+    computes = {**asked, "command": ["sh", "-c", f"{counted} && CUDA_VISIBLE_DEVICES=7 vectorAdd"]}
     cuda = world.pod(node, {**shell, "containers": [computes]})
     world.until(lambda: "terminated" in cuda.main[0].state)
+    assert all(f" {told}\n" in log(cuda.main[0]) for told in ("6, 0", "7, 1"))
     assert "error code uncorrectable ECC error encountered" in log(cuda.main[0])
 
 

@@ -20,6 +20,7 @@ from fleet_agent.loop import Killed
 FOLDER = "/run/nvidia/validations"
 HOST_DRIVER = "595.91.07"
 FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
+ORIN = {"architecture": "arm64", "kernel": "5.15.148-tegra", "host_driver": "540.4.0", "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388}}
 
 
 class Node:
@@ -78,6 +79,21 @@ def test_a_proof_opens_every_gate_of_this_boot(node):
     boot = node.kubelet.host.boot_id
     assert all(f"BOOT_ID={boot}\n" in node.file(name) for name in (*FILES, "host-driver-ready"))
     assert log(node.validator.init[2]).count("Test PASSED") == 8
+
+
+def test_a_board_gives_its_gpu_by_the_runtime_and_not_by_cdi(world):
+    board = Node(world, **ORIN)
+    pods = [board.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")]
+    world.until(lambda: board.offered() == 1)
+    assert "error starting plugins" not in log(pods[-1].main[0])
+
+
+def test_a_plugin_that_would_use_cdi_on_a_board_says_why_it_cannot(world):
+    board = Node(world, **ORIN)
+    pods = [board.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator")]
+    pods.append(board.run("nvidia-device-plugin", command=["nvidia-device-plugin"]))
+    world.until(lambda: pods[-1].main[0].restarts)
+    assert "CDI --device-list-strategy options are only supported on NVML-based systems" in log(pods[-1].main[0])
 
 
 @pytest.mark.parametrize("folder", ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin"])

@@ -153,15 +153,15 @@ def test_devices_are_counted_and_freed(world, node):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"mig_capable": False}, "[N/A], [N/A]"), ({"ecc": True}, "Enabled, Disabled"), ({"ecc": False}, "Disabled, Disabled"),
-        ({"ecc": True, "mig": True}, "Enabled, Enabled"),
+        ({"mig_capable": False}, "[N/A], [N/A], [N/A]"), ({"ecc": True}, "Enabled, Disabled, 0"), ({"ecc": False}, "Disabled, Disabled, [N/A]"),
+        ({"ecc": True, "mig": True}, "Enabled, Enabled, 0"),
     ],
 )
 def test_nvidia_smi_tells_the_modes(world, given, words):
     node = world.node(gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "mig_capable": True, **given})
     deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
-    query = "nvidia-smi --query-gpu=name,ecc.mode.current,mig.mode.current --format=csv,noheader"
+    query = "nvidia-smi --query-gpu=name,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total --format=csv,noheader"
     asks = {**container("c", "example.com/job:1", ["sh", "-c", query], privileged=False), "resources": {"limits": {GPU: "1"}}}
     pod = world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [asks]})
     world.until(lambda: "terminated" in pod.main[0].state)

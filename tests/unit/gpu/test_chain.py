@@ -32,6 +32,10 @@ BUSY = s.running(ready=False)
 
 DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "all proven": ([s.driver(N), s.toolkit(N), s.validator(N)], ("passed", "cuda", "")),
+    "proven, and the runtime went with the toolkit": (
+        [s.driver(N), s.toolkit(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N)], ("failed", "toolkit", "cannot be pulled"),
+    ),
+    "proven, and the toolkit starts again": ([s.driver(N), s.toolkit(N, s.waiting(), phase="Pending"), s.validator(N)], ("passed", "cuda", "")),
     "no validator": ([s.driver(N), s.toolkit(N)], ("waiting", "driver", "no validator pod")),
     "no validator, driver crashes": ([s.driver(N, s.crash_loop("d", 3))], ("failed", "driver", "crashed 4 times")),
     "driver loads": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
@@ -237,6 +241,14 @@ def test_devices_gate(case: str) -> None:
     found = verdict("devices", node, *pods)
     assert (found.state, found.link) == (state, link), found
     assert text in found.reason
+
+
+@pytest.mark.parametrize(("gate", "component", "pods"), [("driver", "operator-validator", [s.driver(N), s.toolkit(N)]), ("devices", "device-plugin", [])])
+def test_a_component_that_somebody_switched_off_is_not_looked_for(gate: str, component: str, pods: list[t.Any]) -> None:
+    switch = f"nvidia.com/gpu.deploy.{component}"
+    told = {value: verdict(gate, s.node(N, labels={switch: value}), *pods).next_step for value in ("false", "true", "")}
+    assert f"label {switch}=false keeps it away" in told["false"]
+    assert told["true"] == told[""] == "see the DaemonSet's node selector, tolerations and events"
 
 
 def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> None:

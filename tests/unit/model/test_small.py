@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Quantities, hashes, waves and differences."""
+"""Quantities, hashes, waves, differences, and how a fault is told."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fractions import Fraction
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, hashing, quantities, waves
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,16 @@ def test_differences_never_show_what_is_in_a_url(text: str, shown: str) -> None:
     entry = diff.entry("DaemonSet d", None, {"kind": "DaemonSet", "spec": {"containers": [container]}})
     assert entry["after"]["spec"]["containers"] == [{"env": [{"name": "HTTPS_PROXY", "value": shown}]}]
     assert container["env"][0]["value"] == text
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault("it failed"), "it failed"),
+        (Fault("it failed", "here", "no reason", "look"), "it failed (here): no reason. Next: look"),
+        (Fault("it failed", why="others end with a full stop.", next_step="look"), "it failed: others end with a full stop. Next: look"),
+        (Fault("it failed", "here", next_step="look"), "it failed (here). Next: look"),
+    ],
+)
+def test_a_fault_is_told_in_one_line(fault: Fault, told: str) -> None:
+    assert str(fault) == told

@@ -108,9 +108,13 @@ def prometheus(program: str, folder: pathlib.Path, config: dict[str, t.Any], rul
         raise AssertionError((folder / "log").read_text(encoding="utf-8"))
 
 
-def _started(program: str, folder: pathlib.Path) -> tuple[subprocess.Popen[bytes], Prometheus]:
+def free_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def _started(program: str, folder: pathlib.Path) -> tuple[subprocess.Popen[bytes], Prometheus]:
+    address = free_address()
     command = [program, "--config.file=prometheus.yml", f"--web.listen-address={address}", f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn"]
     with (folder / "log").open("wb") as log:
         # Times in its answers are those of its zone.

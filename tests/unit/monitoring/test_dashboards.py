@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashboards import DASHBOARDS, Dashboard, model
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import pod_info
+from ansible_collections.hwaccel.gpu.tests.unit.monitoring.panels import filled_in
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_rules import KUBE_STATE_METRICS
 
 #: Recorded ones have colons. ALERTS are Prometheus's own.
@@ -38,12 +39,6 @@ def test_every_metric_of_a_panel_is_there(dashboard: Dashboard, profiling: bool)
         used = set(METRIC.findall(query))
         assert used, query
         assert used <= available(profiling=profiling), query
-
-
-def filled_in(query: str) -> str:
-    """As Grafana does it, with all nodes, namespaces and pods chosen."""
-    text = re.sub(r"\$(node|namespace|pod)\b", ".+", query).replace("$__rate_interval", "5m")
-    return re.sub(r"^label_values\((.+), \w+\)$", r"\1", text)
 
 
 def exported(spelling: str) -> list[dict[str, str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
-import re
 import shutil
 import time
 import typing as t
@@ -20,14 +19,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashbo
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring import server
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES
+from ansible_collections.hwaccel.gpu.tests.unit.monitoring.panels import without_data
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.server import Prometheus
-from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_dashboards import filled_in
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_role import one, plan
 
 #: Node to how its exporter spells the label of the node (NVIDIA/dcgm-exporter #655).
 NODES = {"n1": "hostname", "n2": "Hostname"}
 #: What Kubernetes tells of the Service's endpoints that the role's scrape configuration chooses.
-_ENDPOINT = {"__meta_kubernetes_service_name": "nvidia-dcgm-exporter", "__meta_kubernetes_endpoint_port_name": "metrics"}
+_ENDPOINT = {"__meta_kubernetes_service_name": "nvidia-dcgm-exporter", "__meta_kubernetes_endpointslice_port_name": "metrics"}
 _OF_METRIC = {"DCGM_EXP_XID_ERRORS_COUNT": ',window_size_in_ms="300000",xid="79"', "DCGM_EXP_CLOCK_EVENTS_COUNT": ',clock_event="power_cap"'}
 _JOB = ',container="main",namespace="red",pod="train-0"'
 
@@ -104,13 +103,4 @@ def test_jobs_keep_their_namespace_beside_that_of_the_exporter(prometheus: Prome
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
 def test_every_panel_and_every_choice_has_data(dashboard: Dashboard, prometheus: Prometheus) -> None:
-    made, now = model(dashboard, profiling=True), time.time()
-    empty = []
-    for query in (target["expr"] for panel in made["panels"] for target in panel["targets"]):
-        if not prometheus.get("query_range", query=filled_in(query), start=str(now - 5), end=str(now), step="1")["result"]:
-            empty.append(query)
-    for variable in made["templating"]["list"]:
-        asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]) if variable["type"] == "query" else None
-        if asked and not prometheus.get(f"label/{asked[2]}/values", **{"match[]": filled_in(asked[1])}):
-            empty.append(asked[0])
-    assert empty == []
+    assert without_data(prometheus, model(dashboard, profiling=True)) == []

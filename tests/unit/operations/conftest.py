@@ -16,4 +16,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(node_gate.time, "time", made.time)
     monkeypatch.setattr(node_gate.time, "monotonic", made.monotonic)
+    monkeypatch.setattr(node_gate.time, "sleep", made.advance)
     return made

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
@@ -52,3 +54,15 @@ def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(clo
     loading["metadata"]["labels"] = ours
     cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
     assert run(settings(), cluster, check_mode=True).values["switched"] == switched
+
+
+@pytest.mark.parametrize(
+    ("manager", "switched"),
+    [(s.crash_loop("k8s-driver-manager", 3), ["training-0"]), (s.running(restarts=1, last=s.done(1)["state"]), ["training-0"]), (s.running(), [])],
+)
+def test_a_manager_that_failed_for_want_of_switches_gets_them(clock: Clock, manager: dict[str, t.Any], switched: list[str]) -> None:
+    """A node that has joined since the last run, and whose driver pod was made anew: nothing else would ever let it start."""
+    loading = s.driver("training-0", s.waiting(), manager)
+    loading["metadata"]["labels"] = {names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}
+    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
+    assert run(settings(), cluster).values["switched"] == switched

@@ -56,6 +56,25 @@ def test_what_could_not_be_seen_does_not_age(clock: Clock, between_slices: bool)
     assert run(settings("devices"), cluster, resume=resume).values["nodes"]["passed"] == 1
 
 
+def test_watches_that_expire_at_once_do_not_ask_for_everything_all_the_time(clock: Clock) -> None:
+    lists: list[float] = []
+
+    def expires(_cluster: FakeCluster) -> None:
+        raise Gone("watching pods")
+
+    cluster = fleet(16, {3}, clock, [expires] * 1000)
+    whole = cluster.pages
+
+    def pages(*args: t.Any, **more: t.Any) -> t.Any:
+        lists.append(clock.now)
+        return whole(*args, **more)
+
+    cluster.pages = pages  # type: ignore[method-assign]
+    began = clock.now
+    assert run(settings(), cluster).values["nodes"]["failed"] == 1
+    assert len(lists) < (clock.now - began) / 10, f"{len(lists)} lists in {clock.now - began:.0f} s"
+
+
 def test_an_expired_watch_lists_again(clock: Clock) -> None:
     def expires(cluster: FakeCluster) -> None:
         for pod in [pod for pod in list(cluster.objects["Pod"].values()) if pod["spec"]["nodeName"] == "training-3"]:

@@ -178,6 +178,32 @@ def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, to
     assert go(cluster).failure is None, "where the pool does not say, either is right"
 
 
+@pytest.mark.parametrize(("count", "told"), [("0", ""), ("[N/A]", ""), ("2", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2")])
+def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: str, told: str) -> None:
+    cluster = Cluster(node("a"))
+    cluster.printed["a"] = LOG.replace("Enabled, Disabled", f"Enabled, Disabled, {count}")
+    outcome = go(cluster)
+    assert [row["reason"] for row in outcome.values["faults"]] == ([told] if told else [])
+    assert all("if it comes again, replace the GPU" in row["next_step"] for row in outcome.values["faults"])
+
+
+def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    cluster.failing = {"a", "b"}
+    cluster.printed = {"a": "Failed to initialize NVML: Driver/library version mismatch\n", "b": "no such words\n"}
+    first, second = go(cluster).values["faults"]
+    assert first["next_step"].startswith("kernel module and libraries have different versions")
+    assert second["next_step"].startswith("see the pod's log")
+
+
+def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None:
+    cluster = Cluster(node("a"))
+    cluster.refusing = {"a"}
+    found = fault(go(cluster))
+    assert (found["link"], found["reason"]) == ("plugin", "UnexpectedAdmissionError: Allocate failed due to no healthy devices present")
+    assert "device plugin" in found["next_step"] and found["log_tail"] == ""
+
+
 @pytest.mark.parametrize("seen", ["Disabled, Disabled", "[N/A], [N/A]"])
 def test_a_mode_that_a_gpu_does_not_have_is_not_enabled(seen: str) -> None:
     cluster = Cluster(node("a"))

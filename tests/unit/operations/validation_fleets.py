@@ -30,8 +30,9 @@ LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
 class Cluster(FakeCluster):
-    """printed: what a node's pod prints; full: nodes that have no free GPU; takes: seconds that each pod runs.
+    """printed: what a node's pod prints; full: nodes that have no free GPU; failing: those whose pod ends badly; takes: seconds that each pod runs.
 
+    refusing: nodes that are thought to have a free GPU, and whose kubelet has none to give.
     read: the kinds that were listed, with their namespaces.
     """
 
@@ -41,6 +42,8 @@ class Cluster(FakeCluster):
         self.ran: list[Obj] = []
         self.printed: dict[str, str] = {}
         self.full: set[str] = set()
+        self.failing: set[str] = set()
+        self.refusing: set[str] = set()
         self.takes = 0.0
         self.read: list[str] = []
         self.at = 1000.0
@@ -78,18 +81,23 @@ class Cluster(FakeCluster):
         return self.printed.get(node_of(job), LOG) if job else super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
 
     def _status(self, job: Obj) -> Obj:
-        return {"conditions": [{"type": "Complete", "status": "True"}]} if self._phase(job) == "Succeeded" else {}
+        ended = {"Succeeded": "Complete", "Failed": "Failed"}.get(self._phase(job))
+        return {"conditions": [{"type": ended, "status": "True"}]} if ended else {}
 
     def _phase(self, job: Obj) -> str:
         if node_of(job) in self.full:
             return "Pending"
-        return "Succeeded" if self.at - job["began"] >= self.takes else "Running"
+        if self.at - job["began"] < self.takes:
+            return "Running"
+        return "Failed" if node_of(job) in self.failing | self.refusing else "Succeeded"
 
     def _pod(self, name: str, job: Obj) -> Obj:
         placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
         no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu."}
         phase = self._phase(job)
         status = {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]} if placed else {"phase": phase, "conditions": [no_room]}
+        if node_of(job) in self.refusing:
+            status = {"phase": phase, "reason": "UnexpectedAdmissionError", "message": "Allocate failed due to no healthy devices present"}
         metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
         return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
 

@@ -142,6 +142,12 @@ def test_validator_proves_in_order_through_the_runtime_without_taking_a_gpu() ->
     assert spec["containers"][0]["readinessProbe"]["exec"]["command"] == ["sh", "/opt/hwaccel/probe.sh"]
 
 
+def test_who_closes_a_gate_on_leaving_has_time_for_it() -> None:
+    leaving = {name: spec for name, spec in workloads("driver") if name in ("nvidia-driver", "nvidia-validator")}
+    assert len(leaving) == 2
+    assert all(spec.get("terminationGracePeriodSeconds", 30) >= 30 for spec in leaving.values())
+
+
 def test_plugin_waits_for_the_proof_of_this_boot() -> None:
     for name, spec in workloads("device_plugin"):
         wait = spec["initContainers"][0]

@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import all
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 ROLE = "gpu_validation"
+MODES = "ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total"
 
 
 def pod(**settings: t.Any) -> dict[str, t.Any]:
@@ -50,9 +51,11 @@ def test_another_script_runs_in_a_pod_with_no_more_rights() -> None:
 
 def test_it_asks_for_the_columns_that_are_read() -> None:
     script = pod()["spec"]["containers"][0]["args"][0]
-    assert "--query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current --format=csv,noheader\n" in script
-    (gpu,) = proofs.seen("NVIDIA A100-SXM4-40GB, 40960 MiB, 580.178.04, [N/A], Disabled\n")
-    assert gpu == proofs.Gpu("NVIDIA A100-SXM4-40GB", 40960, "580.178.04", "[N/A]", "Disabled")
+    assert f"--query-gpu=name,memory.total,driver_version,{MODES} --format=csv,noheader\n" in script
+    said = "NVIDIA A100-SXM4-40GB, 40960 MiB, 580.178.04, [N/A], Disabled"
+    for more, errors in ((", 0", 0), (", 3", 3), (", [N/A]", 0), ("", 0)):
+        (gpu,) = proofs.seen(f"{said}{more}\n")
+        assert gpu == proofs.Gpu("NVIDIA A100-SXM4-40GB", 40960, "580.178.04", "[N/A]", "Disabled", errors)
 
 
 def test_what_the_pod_with_all_gpus_prints_is_what_its_judge_reads() -> None:

@@ -42,6 +42,15 @@ def test_files_are_read_with_mode_and_owner_byte_for_byte(tmp_path: pathlib.Path
     assert seen.changed_at == pytest.approx(file.stat().st_ctime, abs=1e-5)
 
 
+def test_a_link_is_read_as_the_file_that_it_leads_to(tmp_path: pathlib.Path) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("x", encoding="utf-8")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    seen = host.read(look(tmp_path / "none", link)).files[str(link)]
+    assert (seen.text, seen.mode) == ("x", "0600")
+
+
 def test_what_the_main_file_imports_is_read_in_its_order(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
     main.write_text('version = 2\nimports = [ # "no.toml"\n  "z.toml", "sub/*.toml",\n]\n[x]\nimports = ["not/*.toml"]\n', encoding="utf-8")

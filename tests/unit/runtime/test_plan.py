@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.runtime.machines import CRI, EDI
 SETTINGS: dict[str, t.Any] = {
     "provider": "", "engines": [], "default_runtime": False, "cdi": True, "mode": "auto", "handler": "nvidia", "containerd_config": containerd.CONFIG,
     "without_gpu": False, "selinux": True, "min_disk_gib": 10, "skipped_checks": [],
-    "toolkit_source": "", "toolkit_version": "1.20.1", "repository_key": "", "archive": "",
+    "toolkit_source": "", "toolkit_version": "1.20.1", "repository_key": "", "archive": "", "drain": "ends_pods",
 }
 FACTS = {
     "gpus": "0x030200\n0x030200\n", "usr_writable": "yes", "etc_writable": "yes", "managers": "/usr/bin/apt-get\n", "package": "1.20.1-1",
@@ -96,7 +96,15 @@ def test_the_second_run_changes_nothing_and_restarts_nothing() -> None:
     second = applied(host, first, at=150.0)
     again = planned(second)
     assert (again["changes"], again["restarts"], again["originals"]) == ([], [], [])
-    assert again["record"] == first["record"]
+    assert (again["files"], again["keeps"], again["record"]) == ([], False, first["record"])
+
+
+def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
+    host = machine()
+    second = applied(host, planned(host), at=150.0)
+    kept = second.files[containerd.DROP_IN]
+    second.files[containerd.DROP_IN] = File(kept.path, kept.text, "0666", kept.uid, kept.gid, kept.changed_at)
+    assert [(one["path"], one["mode"]) for one in planned(second)["files"]] == [(containerd.DROP_IN, kept.mode)]
 
 
 def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_not_run_is_not() -> None:
@@ -114,6 +122,53 @@ def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(gene
     host = machine(k3s_generated=generated, runtime_since=since)
     host.units = {"k3s-agent": Unit(loaded=True, active=True, started_at=200.0)}
     assert [one["unit"] for one in planned(host)["restarts"]] == (["k3s-agent"] if restarted else [])
+
+
+LIVE, NOT_LIVE = Command(0, "true\n"), Command(0, "false\n")
+
+
+@pytest.mark.parametrize(
+    ("drain", "live", "file", "drained", "looked"),
+    [
+        ("ends_pods", NOT_LIVE, "{}", "a restart of docker ends its containers", True),
+        # The daemon gives no answer.
+        ("ends_pods", Command(1, "", "permission denied"), "{}", "a restart of docker ends its containers", True),
+        ("ends_pods", None, "{}", "a restart of docker ends its containers", True),
+        ("ends_pods", LIVE, '{"live-restore": true}', "", True),
+        # By its unit's command line.
+        ("ends_pods", LIVE, "{}", "", True),
+        # As it is started, it does not know it any more; as it is stopped, it does not know it yet.
+        ("ends_pods", LIVE, '{"live-restore": false}', "a restart of docker ends its containers", True),
+        ("ends_pods", NOT_LIVE, '{"live-restore": true}', "a restart of docker ends its containers", True),
+        ("always", LIVE, "{}", "node_runtime_drain says so", True),
+        ("never", NOT_LIVE, "{}", "", False),
+    ],
+)
+def test_pods_leave_before_a_restart_that_ends_them(drain: str, live: Command | None, file: str, drained: str, looked: bool) -> None:
+    host = machine({docker.CONFIG: file})
+    host.units["docker"] = Unit(loaded=True, active=True)
+    host.commands |= {"docker_live_restore": live} if live else {}
+    made = planned(host, drain=drain)
+    assert (made["drain"], made["drains"]) == (drained, looked)
+    assert [one for one in made["told"] if "pods leave" in one] == ([f"pods leave the node before: {drained}"] if drained else [])
+    back = plan.restored(applied(host, made), {**SETTINGS, "drain": drain})
+    assert (back["drain"], back["drains"]) == (drained, looked)
+
+
+@pytest.mark.parametrize(("drain", "drained", "looked"), [("ends_pods", "", False), ("always", "node_runtime_drain says so", True), ("never", "", False)])
+def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, looked: bool) -> None:
+    made = planned(machine(), drain=drain)
+    assert [one["ends_pods"] for one in made["restarts"]] == [False]
+    assert (made["drain"], made["drains"]) == (drained, looked)
+
+
+def test_where_nothing_is_restarted_pods_stay_and_a_cordon_of_an_earlier_run_is_looked_for() -> None:
+    host = machine({docker.CONFIG: "{}"})
+    host.units["docker"] = Unit(loaded=True, active=True, started_at=400.0)
+    host.units["containerd"] = Unit(loaded=True, active=True, started_at=400.0)
+    for drain in ("ends_pods", "always"):
+        made = planned(applied(host, planned(host), at=300.0), drain=drain)
+        assert (made["restarts"], made["drain"], made["drains"]) == ([], "", True)
 
 
 def test_engines_are_those_that_are_there() -> None:

@@ -137,10 +137,14 @@ def _age_faults(fleet: Fleet) -> list[Fault]:
 
 
 def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    wanted = text(settings.get("cluster_uid"))
-    if not wanted or not fleet.cluster_uid or wanted == fleet.cluster_uid:
+    return other_cluster(fleet.cluster_uid, text(settings.get("cluster_uid")))
+
+
+def other_cluster(seen: str, wanted: str) -> list[Fault]:
+    """Uids of kube-system. wanted: "" where the inventory names none."""
+    if not wanted or not seen or wanted == seen:
         return []
-    why = f"the uid of kube-system is {fleet.cluster_uid}, hwaccel_cluster_uid says {wanted}"
+    why = f"the uid of kube-system is {seen}, hwaccel_cluster_uid says {wanted}"
     return [Fault("this is another cluster than the inventory means", "", why, "correct the connection, or hwaccel_cluster_uid")]
 
 

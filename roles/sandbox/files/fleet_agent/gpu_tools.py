@@ -86,7 +86,8 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
         known = {"index": str(index), "uuid": gpu_uuid(proc.host.spec.name, index), "name": gpu.product.replace("-", " "),
                  "gpu_name": gpu.product.replace("-", " "), "driver_version": version, "count": str(len(gpus)),
                  "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index),
-                 "ecc.mode.current": _mode(gpu.ecc), "mig.mode.current": _mode(gpu.mig if gpu.mig_capable else None)}
+                 "ecc.mode.current": _mode(gpu.ecc), "mig.mode.current": _mode(gpu.mig if gpu.mig_capable else None),
+                 "ecc.errors.uncorrected.volatile.total": str(int(index in proc.host.struck)) if gpu.ecc else "[N/A]"}
         proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
 
 

@@ -67,15 +67,17 @@ func (config pluginConfig) shared() (replicas int, name string) {
 
 // nvml returns the GPUs that a program finds which loads NVIDIA's management library, and the library's error where it finds none.
 func nvml(machine Machine, roots ...string) ([]int, error) {
-	found := false
+	found, other := false, false
 	for _, root := range roots {
-		found = found || library(root, "libnvidia-ml.so") != ""
+		found, other = found || library(root, "libnvidia-ml.so") != "", other || mismatched(root) != ""
 	}
 	switch gpus := visible(devices, machine); {
 	case !found:
 		return nil, fmt.Errorf("ERROR_LIBRARY_NOT_FOUND")
 	case driverVersion() == "":
 		return nil, fmt.Errorf("ERROR_DRIVER_NOT_LOADED")
+	case other:
+		return nil, fmt.Errorf("ERROR_LIB_RM_VERSION_MISMATCH")
 	case len(gpus) == 0:
 		return nil, fmt.Errorf("ERROR_NO_PERMISSION")
 	default:

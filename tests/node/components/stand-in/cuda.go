@@ -30,6 +30,10 @@ func cudaFault(machine Machine, gpus []int) string {
 	if library("/", "libcuda.so") == "" {
 		return "CUDA driver version is insufficient for CUDA runtime version"
 	}
+	if mismatched("/") != "" {
+		// cudaErrorSystemDriverMismatch, 803.
+		return "system has unsupported display driver / cuda driver combination"
+	}
 	gpu, chosen := firstVisible(machine, gpus)
 	switch {
 	case driverVersion() == "" || !chosen:

@@ -17,6 +17,9 @@ import (
 
 const podResources = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
+// countedWithin goes with counts of what came of late, by the exporter's own window.
+const countedWithin = `,window_size_in_ms="300000"`
+
 // healthy, idle GPUs: everything else is 0.
 var idle = map[string]float64{
 	"DCGM_FI_DEV_SM_CLOCK": 345, "DCGM_FI_DEV_MEM_CLOCK": 2619, "DCGM_FI_DEV_GPU_TEMP": 33, "DCGM_FI_DEV_MEMORY_TEMP": 45, "DCGM_FI_DEV_SLOWDOWN_TEMP": 95,
@@ -114,7 +117,7 @@ func export(out io.Writer, machine Machine, gpus []int, counters []counter, user
 	named := map[int]string{}
 	for _, gpu := range gpus {
 		uuid := machine.uuid(gpu)
-		named[gpu] = fmt.Sprintf(`gpu="%d",UUID=%q,pci_bus_id=%q,device="nvidia%d",modelName=%q,Hostname=%q`, gpu, uuid, machine.bus(gpu), gpu, machine.Product, os.Getenv("NODE_NAME"))
+		named[gpu] = fmt.Sprintf(`gpu="%d",UUID=%q,pci_bus_id=%q,device="nvidia%d",modelName=%q,hostname=%q`, gpu, uuid, machine.bus(gpu), gpu, machine.Product, os.Getenv("NODE_NAME"))
 		for _, one := range counters {
 			if one.kind == "label" && one.field == "DCGM_FI_DRIVER_VERSION" {
 				named[gpu] += fmt.Sprintf(`,%s=%q`, one.field, version)
@@ -135,20 +138,28 @@ func export(out io.Writer, machine Machine, gpus []int, counters []counter, user
 	}
 }
 
-// metric returns a value with the labels that go with it. Those that count what has happened have no series before it has.
+// metric returns a value with the labels that go with it. Where nothing came within a window, its count has no label of what came (NVIDIA/dcgm-exporter
+// d5e5f51, expcollector.go). Of a GPU that is off the bus DCGM has no values (NVIDIA/DCGM 72fa3fe, DcgmCacheManager.cpp), and the exporter leaves those out
+// (gpu_collector.go).
 func (machine Machine) metric(field string, gpu int) (labels string, value float64, there bool) {
 	xid := machine.xid(gpu)
 	if value, set := machine.Metrics[strconv.Itoa(gpu)][field]; set {
 		return "", value, true
 	}
-	switch field {
-	case "DCGM_FI_DEV_XID_ERRORS":
+	switch {
+	case field == "DCGM_FI_DEV_XID_ERRORS":
 		return "", float64(xid), true
-	case "DCGM_EXP_XID_ERRORS_COUNT":
-		return fmt.Sprintf(`,window_size_in_ms="300000",xid="%d"`, xid), 1, xid != 0
-	case "DCGM_EXP_CLOCK_EVENTS_COUNT":
+	case field == "DCGM_EXP_XID_ERRORS_COUNT" && xid == 0:
+		return countedWithin, 0, true
+	case field == "DCGM_EXP_XID_ERRORS_COUNT":
+		return fmt.Sprintf(`%s,xid="%d"`, countedWithin, xid), 1, true
+	case xid == offTheBus:
 		return "", 0, false
-	case "DCGM_FI_DEV_FB_FREE":
+	case field == "DCGM_EXP_CLOCK_EVENTS_COUNT":
+		return countedWithin + `,clock_event="gpu_idle"`, 10, true
+	case field == "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL":
+		return "", float64(machine.Faults.ECC[strconv.Itoa(gpu)]), machine.ECC != nil && *machine.ECC
+	case field == "DCGM_FI_DEV_FB_FREE":
 		return "", float64(machine.MemoryMiB), true
 	}
 	return "", idle[field], true

@@ -40,6 +40,8 @@ type Faults struct {
 	CUDA []int `json:"cuda"`
 	// Busy: on these GPUs somebody computes.
 	Busy []int `json:"busy"`
+	// ECC: GPU to how many errors of its memory could not be corrected since its driver was loaded.
+	ECC map[string]int `json:"ecc"`
 	// Xid: GPU to the critical error that it has had; 79 is a GPU that has fallen off the bus.
 	Xid map[string]int `json:"xid"`
 }
@@ -81,6 +83,16 @@ func driverVersion() string {
 	}
 	version, _ := os.ReadFile(filepath.Join(modules, "nvidia", "version"))
 	return strings.TrimSpace(string(version))
+}
+
+// mismatched returns the version of the libraries below a root where it is another than that of the loaded module, as after an upgrade of the
+// driver's packages: NVIDIA's libraries talk to a module of their own version only.
+func mismatched(root string) string {
+	_, version, _ := strings.Cut(filepath.Base(library(root, "libnvidia-ml.so")), ".so.")
+	if loaded := driverVersion(); version == "" || loaded == "" || version == loaded {
+		return ""
+	}
+	return version
 }
 
 func loadModules(version string) error {
@@ -128,6 +140,14 @@ func (machine Machine) uuid(gpu int) string {
 
 func (machine Machine) bus(gpu int) string {
 	return fmt.Sprintf("00000000:%02X:00.0", 16+gpu)
+}
+
+// uncorrected counts a GPU's errors as nvidia-smi words it.
+func (machine Machine) uncorrected(gpu int) string {
+	if machine.ECC == nil || !*machine.ECC {
+		return "[N/A]"
+	}
+	return strconv.Itoa(machine.Faults.ECC[strconv.Itoa(gpu)])
 }
 
 func (machine Machine) xid(gpu int) int {

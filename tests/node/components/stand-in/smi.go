@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// Its own exit codes (nvidia-smi's manual, RETURN VALUE).
+// Its own exit codes (nvidia-smi's manual, RETURN VALUE; that of other versions: anderskm/gputil issue 55).
 const (
-	noDevice, noDriver, lostGPU = 6, 9, 15
+	noDevice, noDriver, lostGPU, otherVersion = 6, 9, 15, 18
 )
 
 // runSMI prints no line of its own where a query is asked, since scripts read the answer.
@@ -24,6 +25,11 @@ func smi(arguments []string, folder string, out io.Writer) int {
 	if version == "" {
 		fmt.Fprintln(out, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.")
 		return noDriver
+	}
+	if libraries := mismatched(filepath.Dir(folder)); libraries != "" {
+		branch := strings.Join(strings.Split(libraries, ".")[:2], ".")
+		fmt.Fprintf(out, "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: %s\n", branch)
+		return otherVersion
 	}
 	machine, err := readMachine()
 	if err != nil {
@@ -94,7 +100,7 @@ func (machine Machine) facts(gpu int, version string, count int, plain bool) map
 	return map[string]string{
 		"index": strconv.Itoa(gpu), "uuid": machine.uuid(gpu), "gpu_uuid": machine.uuid(gpu), "name": machine.Product, "gpu_name": machine.Product,
 		"pci.bus_id": machine.bus(gpu), "driver_version": version, "count": strconv.Itoa(count), "memory.total": memory,
-		"ecc.mode.current": mode(machine.ECC), "mig.mode.current": migMode(machine.MIGCapable),
+		"ecc.errors.uncorrected.volatile.total": machine.uncorrected(gpu), "ecc.mode.current": mode(machine.ECC), "mig.mode.current": migMode(machine.MIGCapable),
 	}
 }
 

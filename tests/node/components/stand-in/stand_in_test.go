@@ -66,6 +66,44 @@ func TestExitCodesOfSMI(t *testing.T) {
 	told(t, noDriver)
 }
 
+func TestErrorsOfMemoryAreCountedWhereECCIs(t *testing.T) {
+	query, form := "--query-gpu=index,ecc.errors.uncorrected.volatile.total", "--format=csv,noheader"
+	onMachine(t, `{"count": 2, "ecc": true, "faults": {"ecc": {"1": 3}}}`, "nvidia0", "nvidia1")
+	if out := told(t, 0, query, form); out != "0, 0\n1, 3\n" {
+		t.Error(out)
+	}
+	onMachine(t, `{"count": 1}`, "nvidia0")
+	if out := told(t, 0, query, form); out != "0, [N/A]\n" {
+		t.Error(out)
+	}
+}
+
+func TestLibrariesOfAnotherVersionThanTheModuleAreOfNoUse(t *testing.T) {
+	machine, root := onMachine(t, twoGPUs, "nvidia0"), t.TempDir()
+	devices = filepath.Join(root, "dev")
+	folder := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
+	for _, made := range []string{folder, devices} {
+		if err := os.MkdirAll(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{filepath.Join(folder, "libnvidia-ml.so.595.91.07"), filepath.Join(devices, "nvidia0")} {
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told(t, 0)
+	if err := loadModules("595.71.05"); err != nil {
+		t.Fatal(err)
+	}
+	if out := told(t, otherVersion); out != "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 595.91\n" {
+		t.Error(out)
+	}
+	if _, err := nvml(machine, root); err == nil || err.Error() != "ERROR_LIB_RM_VERSION_MISMATCH" {
+		t.Error(err)
+	}
+}
+
 func TestUUIDsAreThoseOfTheMachine(t *testing.T) {
 	first, other := Machine{Serial: "a"}, Machine{Serial: "b"}
 	if first.uuid(0) == first.uuid(1) || first.uuid(0) == other.uuid(0) || first.uuid(0) != (Machine{Serial: "a"}).uuid(0) {
@@ -211,20 +249,35 @@ func TestLabelsOfFeatureDiscovery(t *testing.T) {
 	}
 }
 
-func TestMetricsHaveTheNamesThatAreAskedFor(t *testing.T) {
-	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 48}}, "metrics": {"0": {"DCGM_FI_DEV_GPU_TEMP": 96}}}`, "nvidia0", "nvidia1")
-	counters := []counter{{"DCGM_FI_DEV_GPU_TEMP", "gauge", "x"}, {"DCGM_EXP_XID_ERRORS_COUNT", "gauge", "x"}, {"DCGM_FI_DRIVER_VERSION", "label", "x"}}
+func exported(machine Machine, users map[string]string, fields ...string) string {
+	counters := []counter{}
+	for _, field := range fields {
+		counters = append(counters, counter{field, "gauge", "x"})
+	}
 	var out bytes.Buffer
-	export(&out, machine, []int{0, 1}, counters, map[string]string{machine.uuid(1): `,pod="p"`})
-	text := out.String()
+	export(&out, machine, []int{0, 1}, append(counters, counter{"DCGM_FI_DRIVER_VERSION", "label", "x"}), users)
+	return out.String()
+}
+
+func TestMetricsHaveTheNamesThatAreAskedFor(t *testing.T) {
+	text := `{"serial": "a", "count": 2, "ecc": true, "faults": {"xid": {"1": 48}, "ecc": {"1": 2}}, "metrics": {"0": {"DCGM_FI_DEV_GPU_TEMP": 96}}}`
+	machine := onMachine(t, text, "nvidia0", "nvidia1")
+	users := map[string]string{machine.uuid(1): `,pod="p"`}
+	text = exported(machine, users, "DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")
 	for _, wanted := range []string{
 		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="` + machine.uuid(0), `DCGM_FI_DRIVER_VERSION="595.91.07"} 96`, `pod="p",window_size_in_ms="300000",xid="48"} 1`,
+		`DCGM_FI_DRIVER_VERSION="595.91.07",window_size_in_ms="300000"} 0`, `DCGM_FI_DRIVER_VERSION="595.91.07",pod="p"} 2`,
 	} {
 		if !strings.Contains(text, wanted) {
 			t.Error(wanted, "is not in", text)
 		}
 	}
-	if strings.Count(text, "DCGM_EXP_XID_ERRORS_COUNT{") != 1 {
+}
+
+func TestOfAGPUOffTheBusThereIsItsXidAlone(t *testing.T) {
+	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 79}}}`, "nvidia0", "nvidia1")
+	text := exported(machine, nil, "DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT")
+	if strings.Count(text, machine.uuid(0)) != 3 || strings.Count(text, machine.uuid(1)) != 1 || !strings.Contains(text, `xid="79"} 1`) {
 		t.Error(text)
 	}
 }

@@ -18,6 +18,8 @@ from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
 
 CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
 SOCKETS = "/var/lib/kubelet/device-plugins"
+#: validateFlags in cmd/nvidia-device-plugin/main.go.
+ONLY_WITH_NVML = "CDI --device-list-strategy options are only supported on NVML-based systems"
 
 
 class ConfigError(Exception):
@@ -63,6 +65,9 @@ def device_plugin(proc: Any) -> Process:
         except ConfigError as error:
             proc.say(f"E main.go] error starting plugins: {error}")
             return 1
+        if any(strategy.startswith("cdi") for strategy in _strategies(proc, config)) and not _has_nvml(proc):
+            proc.say(f"E main.go] error starting plugins: unable to validate flags: {ONLY_WITH_NVML}")
+            return 1
         if not proc.view.is_file(f"{SOCKETS}/kubelet.sock") or not proc.view.locate(SOCKETS).host:
             proc.say(f"E main.go] failed to create FS watcher for {SOCKETS}/: no such file or directory")
             return 1
@@ -81,11 +86,19 @@ def device_plugin(proc: Any) -> Process:
             return 0
 
 
+def _root(proc: Any) -> str:
+    return proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT") or proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root"
+
+
+def _has_nvml(proc: Any) -> bool:
+    """Whether the library can be loaded. Boards have had it since JetPack 6; here they are as those before it."""
+    return not nvml.is_tegra(proc) and nvml.error(proc, _root(proc)) != "ERROR_LIBRARY_NOT_FOUND"
+
+
 def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
-    root = proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT") or proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root"
     if nvml.is_tegra(proc):
         return ""
-    error = nvml.error(proc, root)
+    error = nvml.error(proc, _root(proc))
     if not error:
         return ""
     return (f"E factory.go] Incompatible strategy detected auto\nE factory.go] NVML initialization failed: {error}\n"
@@ -112,9 +125,13 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
     gpus = ["tegra#0"] if nvml.is_tegra(proc) else [f"gpu#{i}" for i in nvml.gpus(proc)]
     gpus = gpus[:proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]
     ids = {gpu if replicas == 1 else f"{gpu}::{n}": True for n in range(replicas) for gpu in gpus}
-    strategies = setting(proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin").split(",")
     identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
-    return Endpoint(name, ids, proc.container.container_id, tuple(strategies), identity)
+    return Endpoint(name, ids, proc.container.container_id, _strategies(proc, config), identity)
+
+
+def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
+    """How containers are told of their devices."""
+    return tuple(setting(proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin").split(","))
 
 
 def _serve(proc: Any, config: dict[str, Any]) -> Process:

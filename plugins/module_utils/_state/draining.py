@@ -1,0 +1,101 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods of a node have to leave it, which stay, and what stands against it. Pure. Private to the collection: it can change in any release.
+
+The rules are those of `kubectl drain --ignore-daemonsets` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/filters.go), in its order, but for these:
+
+- Pods that have ended stay as well: they use nothing of the node, and kubectl deletes their logs.
+- Pods that are ending already are waited for, whatever they are: that they end was decided before.
+- The DaemonSet of a pod is not read. Where it is gone, its pods are soon.
+- A pod that tolerates the cordon, and was made after it, has come back. It would again and again, so it stays.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+
+Obj = c.Mapping[str, t.Any]
+
+#: On pods that the API server shows, and that only a file on the machine can end.
+_MIRROR = "kubernetes.io/config.mirror"
+#: What the node lifecycle controller puts on a cordoned node, with the time at which it did.
+_CORDON_TAINT = "node.kubernetes.io/unschedulable"
+_ENDED = ("Succeeded", "Failed")
+_NAMED = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Pod:
+    """where: namespace/name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pods:
+    """leaving: have to be evicted. ending: were told to end. staying: why, by pod. faults: what stands against it."""
+
+    leaving: tuple[Pod, ...]
+    ending: tuple[Pod, ...]
+    staying: dict[str, str]
+    faults: tuple[Fault, ...]
+
+
+def sort(node: Obj, pods: c.Iterable[Obj], called: c.Callable[[str], str], *, force: bool = False, delete_emptydir_data: bool = False) -> Pods:
+    """called: what the reader of a fault can set, by option."""
+    leaving, ending, unmanaged, local = list[Pod](), list[Pod](), list[str](), list[str]()
+    staying: dict[str, str] = {}
+    for pod in pods:
+        metadata = pod["metadata"]
+        one = Pod(metadata["namespace"], metadata["name"], metadata["uid"])
+        if (pod.get("status") or {}).get("phase") in _ENDED:
+            continue
+        if why := _stays(pod, node):
+            staying[one.where] = why
+        elif metadata.get("deletionTimestamp"):
+            ending.append(one)
+        else:
+            leaving.append(one)
+            if not force and not _controller(pod):
+                unmanaged.append(one.where)
+            if not delete_emptydir_data and any(volume.get("emptyDir") is not None for volume in (pod.get("spec") or {}).get("volumes") or ()):
+                local.append(one.where)
+    name, faults = node["metadata"]["name"], list[Fault]()
+    if unmanaged:
+        why, next_step = f"no controller would make them anew: {some(unmanaged, _NAMED)}", f"end them yourself, or set {called('force')}, and they are gone"
+        faults.append(Fault("pods would be lost", f"node {name}", why, next_step))
+    if local:
+        why, next_step = f"they have emptyDir volumes: {some(local, _NAMED)}", f"save what is worth it, and set {called('delete_emptydir_data')}"
+        faults.append(Fault("data of pods would be lost", f"node {name}", why, next_step))
+    return Pods(tuple(leaving), tuple(ending), staying, tuple(faults))
+
+
+def _stays(pod: Obj, node: Obj) -> str:
+    """Why a pod is left where it is, "" where it has to go."""
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+        return "it is a static pod of the machine"
+    owner = _controller(pod)
+    if owner.get("kind") == "DaemonSet":
+        return f"it belongs to DaemonSet {owner.get('name')}"
+    for taint in (node.get("spec") or {}).get("taints") or ():
+        # Both times are the servers', with seconds; in the same second it may have been there before.
+        if taint.get("key") == _CORDON_TAINT and str(taint.get("timeAdded") or "9999") < str(pod["metadata"].get("creationTimestamp") or ""):
+            return "it tolerates the cordon, and came after it" if placement.tolerates((pod.get("spec") or {}).get("tolerations") or (), taint) else ""
+    return ""
+
+
+def _controller(pod: Obj) -> Obj:
+    return next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), {})

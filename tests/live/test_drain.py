@@ -1,0 +1,306 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes are drained and released: budgets, evictions, cordons and the owners of fields are those of a real API server, kubelets are simulated.
+
+Runtime: one sandbox, half a minute.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import drain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain import NOBODY, OTHERS, OURS, Settings
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+SPACE, NODE = "drained", "gpu-0"
+NODES = Resource("", "v1", "Node", "nodes", False)
+PODS = Resource("", "v1", "Pod", "pods", True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", False)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", True)
+DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True)
+TOLERANT = [{"operator": "Exists"}]
+
+Obj = dict[str, t.Any]
+
+
+def pod(**spec: t.Any) -> Obj:
+    """Of a node that is preferred, so that it goes elsewhere where it has to."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}]}
+    preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}}
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
+    return {"containers": [container], "affinity": preferred, "terminationGracePeriodSeconds": 1, **spec}
+
+
+class Cluster:
+    """One sandbox. Each test leaves no pod of its own and no cordon behind."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
+        self.made: list[tuple[Resource, str]] = []
+        self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACES)
+
+    def make(self, resource: Resource, name: str, body: Obj, **metadata: t.Any) -> None:
+        meta = {"name": name, "namespace": SPACE, **metadata}
+        self.client.create({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **body}, resource)
+        self.made.append((resource, name))
+
+    def serve(self, resource: Resource, name: str, replicas: int | None = 1, **spec: t.Any) -> None:
+        """A workload whose pods run on the node."""
+        labels = {"app": name}
+        body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(**spec)}}
+        self.make(resource, name, {"spec": body | ({"replicas": replicas} if resource is DEPLOYMENTS else {})})
+        until(lambda: self.running(name), f"{name} to run on {NODE}")
+
+    def budget(self, name: str) -> None:
+        """One pod of that application has to be there, and the controller has counted that there is no other."""
+        self.make(BUDGETS, name, {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
+        until(lambda: (self.client.get(BUDGETS, name, SPACE).get("status") or {}).get("currentHealthy") == 1, "the budget to be counted")
+
+    def pods(self, app: str = "", node: str = NODE) -> list[Obj]:
+        return self.client.list(PODS, SPACE, label_selector=f"app={app}" if app else "", field_selector=f"spec.nodeName={node}" if node else "").items
+
+    def running(self, app: str, node: str = NODE) -> list[str]:
+        """uids of pods that run and are not told to end."""
+        found = self.pods(app, node)
+        return [one["metadata"]["uid"] for one in found if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")]
+
+    @property
+    def node(self) -> Obj:
+        return self.client.get(NODES, NODE)
+
+    @property
+    def unschedulable(self) -> bool:
+        return bool(self.node["spec"].get("unschedulable"))
+
+    def cordon(self, value: bool | None) -> None:
+        """As somebody with kubectl does it."""
+        self.client.patch(NODES, NODE, "", {"spec": {"unschedulable": value}}, field_manager="kubectl-cordon")
+
+    def drain(self, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
+        return drain.drain(Settings(NODE, **{"timeout": 30.0} | settings), self.client, Clock(), check_mode=check_mode)
+
+    def release(self, **settings: t.Any) -> Outcome:
+        return drain.release(Settings(NODE, **{"timeout": 30.0} | settings), self.client, Clock())
+
+    def clear(self) -> None:
+        self.release()
+        self.cordon(None)
+        for resource, name in self.made:
+            self.client.delete(resource, name, SPACE)
+        self.made.clear()
+        until(lambda: not self.pods(node=""), "all pods to be gone")
+
+
+@pytest.fixture(scope="module")
+def shared(make_sandbox: t.Any) -> Cluster:
+    return Cluster(make_sandbox())
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> c.Iterator[Cluster]:
+    yield shared
+    shared.clear()
+
+
+def writes(log: AuditLog) -> list[str]:
+    return [str(request) for request in log.our_writes()]
+
+
+def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_nothing(cluster: Cluster) -> None:
+    cluster.serve(DEPLOYMENTS, "web")
+    cluster.serve(DAEMON_SETS, "agent", volumes=[{"name": "tmp", "emptyDir": {}}])
+    mirror = {"kubernetes.io/config.mirror": "0123"}
+    cluster.make(PODS, "static", {"spec": pod(nodeName=NODE, automountServiceAccountToken=False)}, annotations=mirror, labels={"app": "static"})
+    ends = [{"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "exit 0"]}]
+    cluster.make(PODS, "done", {"spec": pod(nodeName=NODE, restartPolicy="Never", containers=ends)}, labels={"app": "done"})
+    until(lambda: cluster.pods("done")[0]["status"].get("phase") == "Succeeded", "a pod to end")
+    before = cluster.node["spec"]
+    kept = {app: cluster.pods(app)[0]["metadata"]["uid"] for app in ("agent", "static", "done")}
+
+    audit = AuditLog(cluster.sandbox.audit_log)
+    planned = cluster.drain(check_mode=True)
+    assert (planned.changed, writes(audit)) == (True, [])
+
+    done = cluster.drain()
+    assert done.failure is None, str(done.failure)
+    assert [name.rpartition("/")[2].split("-")[0] for name in done.values["evicted"]] == ["web"]
+    assert planned.values["evicted"] == done.values["evicted"]
+    assert cluster.pods("web") == []
+    assert {app: cluster.pods(app)[0]["metadata"]["uid"] for app in kept} == kept
+    assert {one["pod"].partition("/")[2].split("-")[0] for one in done.values["staying"] if one["pod"].startswith(SPACE)} == {"agent", "static"}
+    assert (done.values["cordoned_by"], cluster.unschedulable) == (OURS, True)
+
+    audit.mark()
+    again = cluster.drain()
+    assert (again.changed, again.failure, again.values["evicted"], writes(audit)) == (False, None, [], [])
+
+    assert cluster.release().changed
+    # The controller takes its taint of a cordon away after it.
+    until(lambda: cluster.node["spec"] == before, "the node to be as it was")
+    assert names.CORDONED not in (cluster.node["metadata"].get("annotations") or {})
+    audit.mark()
+    assert (cluster.release().changed, writes(audit)) == (False, [])
+
+
+def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluster) -> None:
+    cluster.serve(DEPLOYMENTS, "train")
+    cluster.serve(DEPLOYMENTS, "web")
+    cluster.budget("train")
+    foreseen = cluster.drain(check_mode=True)
+    assert (foreseen.failure, foreseen.changed) == (None, True)
+    assert [one["why"] for one in foreseen.values["held"]] == ["The disruption budget train needs 1 healthy pods and has 1 currently"]
+
+    held = cluster.drain(timeout=3.0)
+    (name,) = [one["pod"] for one in held.values["held"]]
+    assert f"pod {name} is held: The disruption budget train needs 1 healthy pods and has 1 currently" in str(held.failure)
+    assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)
+    assert (len(cluster.running("train")), cluster.pods("web"), cluster.unschedulable) == (1, [], True)
+
+    # Another one, which has no place on the cordoned node.
+    cluster.client.patch(DEPLOYMENTS, "train", SPACE, {"spec": {"replicas": 2}})
+    done = cluster.drain()
+    assert (done.failure, done.values["evicted"], done.values["held"]) == (None, [name], [])
+    assert cluster.pods("train") == []
+    until(lambda: cluster.running("train", node=""), "a pod elsewhere")
+
+
+def test_all_that_stands_against_it_is_told_before_anything_is_touched(cluster: Cluster) -> None:
+    cluster.serve(DEPLOYMENTS, "web")
+    cluster.serve(DEPLOYMENTS, "cache", volumes=[{"name": "data", "emptyDir": {}}])
+    cluster.serve(DEPLOYMENTS, "twice")
+    for budget in ("first", "second"):
+        cluster.make(BUDGETS, budget, {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "twice"}}}})
+    cluster.make(PODS, "alone", {"spec": pod(nodeName=NODE)})
+    audit = AuditLog(cluster.sandbox.audit_log)
+    refused = cluster.drain()
+    told = [str(fault) for fault in getattr(refused.failure, "faults", ())]
+    assert len(told) == 3, told
+    assert f"{SPACE}/alone" in told[0] and "set force" in told[0]
+    assert f"{SPACE}/cache-" in told[1] and "delete_emptydir_data" in told[1]
+    assert f"{SPACE}/twice-" in told[2] and "more than one PodDisruptionBudget" in told[2]
+    assert (writes(audit), cluster.unschedulable) == ([], False)
+
+    cluster.client.delete(BUDGETS, "second", SPACE)
+    cluster.made.remove((BUDGETS, "second"))
+    agreed = cluster.drain(force=True, delete_emptydir_data=True)
+    assert (agreed.failure, len(agreed.values["evicted"])) == (None, 4)
+    assert cluster.pods() == []
+    cluster.made.remove((PODS, "alone"))
+
+
+def test_a_cordon_of_others_outlives_ours(cluster: Cluster) -> None:
+    cluster.serve(DEPLOYMENTS, "web")
+    cluster.cordon(True)
+    audit = AuditLog(cluster.sandbox.audit_log)
+    done = cluster.drain()
+    assert (done.failure, done.values["cordoned_by"], len(done.values["evicted"])) == (None, OTHERS, 1)
+    assert (cluster.release().changed, cluster.unschedulable) == (False, True)
+    assert [line for line in writes(audit) if "/nodes/" in line] == []
+
+    cluster.cordon(None)
+    assert cluster.drain().values["cordoned_by"] == OURS
+    cluster.cordon(None)
+    cluster.cordon(True)
+    lifted = cluster.release()
+    assert (lifted.changed, lifted.values["cordoned_by"], cluster.unschedulable) == (True, OTHERS, True)
+    assert names.CORDONED not in (cluster.node["metadata"].get("annotations") or {})
+
+
+def test_a_pod_that_comes_back_in_spite_of_the_cordon_is_evicted_once(cluster: Cluster) -> None:
+    """Its own times have seconds, so that the one that comes within the second of the cordon goes once more."""
+    cluster.serve(DEPLOYMENTS, "stubborn", tolerations=TOLERANT, nodeSelector={"kubernetes.io/hostname": NODE})
+    done = cluster.drain()
+    assert (done.failure, done.values["evicted"] != []) == (None, True)
+    until(lambda: cluster.running("stubborn"), "it to be back")
+    audit = AuditLog(cluster.sandbox.audit_log)
+    again = cluster.drain()
+    assert (again.failure, again.changed, writes(audit)) == (None, False, [])
+    assert [one["why"] for one in again.values["staying"] if "stubborn" in one["pod"]] == ["it tolerates the cordon, and came after it"]
+
+
+def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
+    cluster.serve(DEPLOYMENTS, "web")
+    rules = [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    ]
+    group = "rbac.authorization.k8s.io"
+    roles = Resource(group, "v1", "ClusterRole", "clusterroles", False)
+    bindings = Resource(group, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
+    binding = {"roleRef": {"kind": "ClusterRole", "name": "drainer", "apiGroup": group}, "subjects": [{"kind": "User", "name": "drainer", "apiGroup": group}]}
+    cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "drainer"}, **binding}, bindings)
+    drainer = connect({"kubeconfig": cluster.sandbox.kubeconfig, "impersonate_user": "drainer"})
+    cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "drainer"}, "rules": rules[:2]}, roles)
+    lacking = drain.drain(Settings(NODE), drainer, Clock())
+    assert 'let drainer create pods/eviction in namespace drained' in str(lacking.failure)
+    assert not cluster.unschedulable
+    cluster.client.patch(roles, "drainer", "", {"rules": rules})
+    done = drain.drain(Settings(NODE, timeout=30.0), drainer, Clock())
+    assert (done.failure, len(done.values["evicted"])) == (None, 1)
+    assert drain.release(Settings(NODE), drainer, Clock()).values["cordoned_by"] == NOBODY
+    for resource in (bindings, roles):
+        cluster.client.delete(resource, "drainer")
+
+
+def playbook(folder: pathlib.Path, **options: t.Any) -> str:
+    """The module as people call it, on the machine that stands for the cluster."""
+    defaults = {"group/hwaccel.gpu.cluster": "{{ hwaccel_connection }}"}
+    play = {"name": "Drain", "hosts": "gpu_clusters", "gather_facts": False, "module_defaults": defaults}
+    path = folder / "drain.yml"
+    path.write_text(yaml.safe_dump([play | {"tasks": [{"name": "Drain", "hwaccel.gpu.node_drain": {"name": NODE, **options}}]}]), encoding="utf-8")
+    return str(path)
+
+
+def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    cluster.serve(DEPLOYMENTS, "train")
+    cluster.serve(DEPLOYMENTS, "web")
+    cluster.budget("train")
+    clusters = {"one": site.cluster(cluster.sandbox.kubeconfig)}
+    drained = playbook(tmp_path)
+    assert site.killed(drained, clusters, lambda: cluster.unschedulable and not cluster.pods("web"))
+    assert (len(cluster.running("train")), cluster.unschedulable) == (1, True)
+
+    run = site.playbook(playbook(tmp_path, timeout=11), clusters)
+    assert run.rc == 2
+    assert "one: node gpu-0: 1 held (drained/train-" in run.stdout, run.stdout
+    assert "is not drained after 11 s" in run.failures[0]
+
+    cluster.client.delete(BUDGETS, "train", SPACE)
+    cluster.made.remove((BUDGETS, "train"))
+    for state in ("drained", "released"):
+        done = site.playbook(playbook(tmp_path, state=state), clusters)
+        assert (done.rc, done.changed()) == (0, 1), done.stdout
+        assert cluster.pods("train") == [] or state == "released"
+    assert not cluster.unschedulable
+    audit = AuditLog(cluster.sandbox.audit_log)
+    again = site.playbook(playbook(tmp_path, state="released"), clusters)
+    assert (again.rc, again.changed(), writes(audit)) == (0, 0, [])
+
+
+def test_what_is_meant_is_there_or_told(cluster: Cluster) -> None:
+    uid = cluster.client.get(NAMESPACES, "kube-system")["metadata"]["uid"]
+    assert cluster.drain(cluster_uid=uid, check_mode=True).failure is None
+    with pytest.raises(ManyFaults, match=f"the uid of kube-system is {uid}, hwaccel_cluster_uid says another"):
+        cluster.drain(cluster_uid="another")
+    with pytest.raises(HwaccelError, match="there is no node gpu-9"):
+        drain.drain(Settings("gpu-9"), cluster.client, Clock())
+    outcome = drain.drain(Settings("gpu-9", ignore_not_found=True), cluster.client, Clock())
+    assert (outcome.changed, outcome.values["found"], cluster.unschedulable) == (False, False, False)

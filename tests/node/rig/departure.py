@@ -1,0 +1,102 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A teardown on a real node, and what can be told of the time before and after it: objects of the cluster, files of the node."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.tests.live.support import life, rights, site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, Cluster
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
+
+#: Where the stack's programs write on a machine. kubelet's and containerd's own state is left out.
+_FOLDERS = ("/etc/cdi", "/etc/containerd", "/lib/firmware", "/run/mellanox", "/run/nvidia*", "/usr/local/nvidia", "/var/log/nvidia*", "/var/run/cdi")
+
+
+@dataclasses.dataclass(frozen=True)
+class Traces:
+    """objects: those of the cluster. files: of the node, by path with the digest of what is in them."""
+
+    objects: life.World
+    files: dict[str, str]
+
+
+def traces(cluster: Cluster, node: KubernetesNode) -> Traces:
+    cluster.client.forget_discovery()
+    return Traces(life.plain(cluster.client), files(node))
+
+
+def files(node: KubernetesNode) -> dict[str, str]:
+    """On the disk and in /run of the machine, not below what is mounted there."""
+    script = f"for folder in {' '.join(_FOLDERS)}; do find $folder -xdev -type f -exec sha256sum {{}} + 2>/dev/null || :; done"
+    found = (line.split(maxsplit=1) for line in node.machine.sh(script).splitlines())
+    return {path: digest for digest, path in found}
+
+
+@dataclasses.dataclass(frozen=True)
+class Departure:
+    """gone: the teardown. granted: rights of our ServiceAccounts up to its end, its own included. log: since the cluster began."""
+
+    cluster: Cluster
+    node: KubernetesNode
+    before: Traces
+    gone: site.Run
+    granted: frozenset[rights.Right]
+    log: AuditLog
+
+    def left_behind(self) -> list[str]:
+        """Objects that were not there before the first run, or are different. Each node brings some of its own, under its name."""
+        self.cluster.client.forget_discovery()
+        name = self.node.machine.name
+        others = {*self.cluster.others(name), name}
+
+        def counted(objects: life.World) -> life.World:
+            return {key: value for key, value in objects.items() if key == f"Node. /{name}" or key.rpartition("/")[2] not in others}
+
+        return differences(counted(self.before.objects), counted(life.plain(self.cluster.client)))
+
+    def files_left(self) -> dict[str, str]:
+        """Paths of the node's files that are new, gone or different."""
+        now = files(self.node)
+        return {path: now.get(path, "gone") for path in now.keys() | self.before.files.keys() if now.get(path) != self.before.files.get(path)}
+
+    def requests(self) -> list[Request]:
+        """Of our ServiceAccounts, real and simulated."""
+        return rights.requests_of(self.log, life.NAMESPACES)
+
+
+def departed(cluster: Cluster, node: KubernetesNode, before: Traces, clusters: site.Clusters) -> Departure:
+    book, log = rights.RoleBook(cluster.client), AuditLog(cluster.sandbox.audit_log)
+    log.offset = 0
+    with cordoned(cluster, cluster.others(node.machine.name)):
+        gone = site.playbook("teardown", clusters)
+    cluster.client.forget_discovery()
+    return Departure(cluster, node, before, gone, book.granted(life.NAMESPACES), log)
+
+
+@contextlib.contextmanager
+def cordoned(cluster: Cluster, names: c.Sequence[str]) -> c.Iterator[None]:
+    """No Job finds a place on these nodes: what takes labels off is the real program then, on the real node."""
+    for name in names:
+        cluster.client.patch(NODE, name, "", {"spec": {"unschedulable": True}})
+    yield
+    for name in names:
+        cluster.client.patch(NODE, name, "", {"spec": {"unschedulable": None}})
+
+
+def marks(cluster: Cluster, prefixes: c.Sequence[str]) -> dict[str, list[str]]:
+    """Labels, annotations, taints and resources of nodes with these prefixes, by node. What cannot be allocated is no resource: kubelet keeps its key."""
+    found = {}
+    for item in cluster.client.list(NODE).items:
+        metadata, status = item["metadata"], item.get("status", {})
+        keys = [*(metadata.get("labels") or ()), *(metadata.get("annotations") or ()), *(taint["key"] for taint in item["spec"].get("taints") or ())]
+        keys += [f"{name}={count}" for name, count in status.get("allocatable", {}).items() if count != "0"]
+        if these := sorted(key for key in keys if key.startswith(tuple(prefixes))):
+            found[metadata["name"]] = these
+    return found

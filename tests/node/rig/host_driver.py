@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A driver on the machine itself, or JetPack: what NVIDIA's container toolkit looks at when it describes GPUs, without a GPU.
+
+The toolkit is the real one. The driver's management library is a stand-in (tests/node/components/nvml); device files have the numbers of the real ones,
+for which the kernel here has no driver.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import LIBRARIES, defaults
+
+TEGRA = "# R36 (release), REVISION: 4.0, GCID: 37537400, BOARD: generic, EABI: aarch64, DATE: Fri Sep 13 04:36:44 UTC 2024\n"
+CSV_FOLDER = "/etc/nvidia-container-runtime/host-files-for-container.d"
+JETSON_LIBRARY = "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1"
+LIBRARY = f"/{LIBRARIES[architecture()]}/libcuda.so.{defaults('driver')['driver_version']}"
+#: What a container hears that may open a device: it is the kernel that has no driver for its number. Any other hears `Operation not permitted`.
+ADMITTED = "No such device or address"
+#: A script for containers that says of each of these devices that it has what came of opening it.
+LOOK = 'for file in /dev/nvidia[0-9]* /dev/nvhost-gpu; do [ ! -e "$file" ] || echo "$file: $(head -c 1 "$file" 2>&1 | sed "s/.*: //")"; done'
+
+# The module is loaded where the rig shows modules: KubernetesNode.set_gpus has prepared that.
+_INSTALL = r"""
+mkdir -p /sys/module/nvidia; echo "$version" >/sys/module/nvidia/version
+cp /rig/libnvidia-ml.so "$folder/libnvidia-ml.so.$version"; ln -sf "libnvidia-ml.so.$version" "$folder/libnvidia-ml.so.1"
+echo 'stand-in for libcuda.so' >"$folder/libcuda.so.$version"; ln -sf "libcuda.so.$version" "$folder/libcuda.so.1"
+mknod -m 666 /dev/nvidiactl c 195 255
+for gpu in $(seq 0 $((gpus - 1))); do mknod -m 666 "/dev/nvidia$gpu" c 195 "$gpu"; done
+"""
+
+
+def admitted(*devices: str) -> str:
+    """What LOOK says of a container that may use these devices and has no other."""
+    return "".join(f"{device}: {ADMITTED}\n" for device in devices)
+
+
+def install_driver(machine: Machine, gpus: int) -> None:
+    """As packages of the driver do. Raises RuntimeError where the machine that the tests run on has no C compiler that works."""
+    target = machine.folder / "rig" / "libnvidia-ml.so"
+    command = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(target), str(SOURCES / "nvml" / "nvml.c")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
+    settings = f"version={defaults('driver')['driver_version']} folder=/{LIBRARIES[architecture()]} gpus={gpus}"
+    machine.sh(f"{settings}\n{_INSTALL}")
+
+
+def install_jetpack(machine: Machine) -> None:
+    """A Jetson board, of whose files one is missing that JetPack names."""
+    machine.write("/etc/nv_tegra_release", TEGRA)
+    machine.write(JETSON_LIBRARY, "stand-in for libcuda.so\n")
+    machine.write(f"{CSV_FOLDER}/devices.csv", "dev, /dev/nvhost-gpu\n")
+    machine.write(f"{CSV_FOLDER}/drivers.csv", f"lib, {JETSON_LIBRARY}\nlib, /usr/lib/aarch64-linux-gnu/tegra/libgone.so\n")
+    machine.sh("mknod -m 666 /dev/nvhost-gpu c 506 1")

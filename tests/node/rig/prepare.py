@@ -1,0 +1,39 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fills the cache with what real nodes are made of, while there is a network: the rig itself has none.
+
+python -m ansible_collections.hwaccel.gpu.tests.node.rig.prepare
+
+A machine that cannot have the rig is no error here: the tests are skipped with that reason.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
+from ansible_collections.hwaccel.gpu.tests.node.rig import components
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import ensure_machine_image
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    if reason := lacking():
+        say(reason)
+        return
+    find_programs()
+    try:
+        components.ensure_components(say)
+    except components.Unavailable as missing:
+        say(str(missing))
+        return
+    ensure_machine_image(say)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A signed repository of Debian packages behind a name and a password, as a company's mirror is one."""
+
+from __future__ import annotations
+
+import base64
+import collections.abc as c
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import http.server
+import pathlib
+import subprocess
+import threading
+
+from ansible_collections.hwaccel.gpu.tests.node.rig import network
+
+
+@dataclasses.dataclass(frozen=True)
+class Signer:
+    """A key in a keyring of its own. folder: an empty one; gpg's socket is in it, whose path has to be short."""
+
+    folder: pathlib.Path
+
+    @classmethod
+    @contextlib.contextmanager
+    def made(cls, folder: pathlib.Path) -> c.Iterator[Signer]:
+        folder.mkdir(mode=0o700)
+        signer = cls(folder)
+        signer._gpg("--passphrase", "", "--quick-gen-key", "Tests <tests@example.com>", "ed25519", "sign")
+        try:
+            yield signer
+        finally:
+            subprocess.run(["gpgconf", f"--homedir={folder}", "--kill", "all"], check=True, capture_output=True, timeout=30)
+
+    @property
+    def key(self) -> str:
+        """Public, in ASCII armour."""
+        return self._gpg("--armor", "--export")
+
+    def signed(self, text: str) -> str:
+        return self._gpg("--clearsign", text=text)
+
+    def _gpg(self, *arguments: str, text: str = "") -> str:
+        command = ["gpg", f"--homedir={self.folder}", "--batch", "--quiet", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, input=text, timeout=60).stdout
+
+
+def index(folder: pathlib.Path, packages: c.Iterable[pathlib.Path], signer: Signer) -> None:
+    """Makes a flat repository of packages that lie in the folder (Debian's wiki, DebianRepository/Format)."""
+    entries = []
+    for package in packages:
+        control = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True, timeout=30).stdout
+        content = package.read_bytes()
+        entries.append(f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n")
+    listed = "\n".join(entries).encode()
+    (folder / "Packages").write_bytes(listed)
+    release = f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {hashlib.sha256(listed).hexdigest()} {len(listed)} Packages\n"
+    (folder / "InRelease").write_text(signer.signed(release), encoding="ascii")
+
+
+@contextlib.contextmanager
+def served(folder: pathlib.Path, username: str, password: str) -> c.Iterator[str]:
+    """The address at which machines of the rig find the folder's files."""
+    expected = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.headers.get("Authorization") == expected:
+                return super().do_GET()
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="packages"')
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+
+        def log_message(self, *_arguments: object) -> None:
+            """What is asked for is seen on the machine."""
+
+    with http.server.ThreadingHTTPServer((network.GATEWAY, 0), functools.partial(Handler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://{network.GATEWAY}:{server.server_port}"
+        finally:
+            server.shutdown()

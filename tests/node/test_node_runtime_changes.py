@@ -1,0 +1,82 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role node_runtime on machines whose settings or files change after its first run, with each containerd at hand. Each test puts everything back."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import version_of
+from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS, take_containerd_2
+from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import CONFIG, DAEMON, Site, started, state
+from ansible_collections.hwaccel.gpu.tests.node.test_node_runtime import EDITED, ENGINES, SETTINGS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=[(1, 6), (2, 4)], ids=["1.6", "2.4"])
+def engines(
+    request: pytest.FixtureRequest, rig: Rig, components: programs.Components, tmp_path_factory: pytest.TempPathFactory,
+) -> Site:
+    """A machine without a GPU. The newer containerd has a configuration of the older one's form, as after an upgrade."""
+    version: tuple[int, int] = request.param
+    machine = rig.machine(f"engines-{version[0]}", {str(components.folder): PROGRAMS})
+    machine.write(CONFIG, EDITED, "0640")
+    machine.write(DAEMON, SETTINGS, "0600")
+    if version > (2,):
+        take_containerd_2(machine)
+    machine.sh("systemctl daemon-reload; systemctl start containerd docker")
+    assert version_of(machine.sh("containerd --version"))[:2] == version
+    made = Site.of(machine, tmp_path_factory.mktemp("engines"), components)
+    made.variables["node_runtime_without_gpu"] = True
+    return made
+
+
+def test_a_default_that_is_no_longer_wanted_goes(engines: Site) -> None:
+    machine = engines.machine
+    engines.changed()
+    done = state(machine)
+    engines.changed(node_runtime_default_runtime=True)
+    assert machine.sh("docker info --format '{{.DefaultRuntime}}'").strip() == "nvidia"
+    read = machine.sh("containerd config dump")
+    assert "default_runtime_name = 'nvidia'" in read.replace('"', "'")
+    engines.changed()
+    assert state(machine) == done
+    assert engines.changed("--check", "--diff") == 0
+    engines.changed(node_runtime_entry="teardown")
+
+
+def test_a_service_that_has_not_read_its_files_is_restarted_by_the_next_run(engines: Site) -> None:
+    machine, running = engines.machine, started(engines.machine, *ENGINES)
+    engines.changed(node_runtime_restart=False)
+    assert started(machine, *ENGINES) == running
+    assert engines.changed() > 0
+    assert started(machine, *ENGINES) != running
+    running = started(machine, *ENGINES)
+    assert engines.changed() == 0
+    assert started(machine, *ENGINES) == running
+    engines.changed(node_runtime_entry="teardown")
+
+
+def test_what_others_have_changed_since_outlives_a_teardown(engines: Site) -> None:
+    machine = engines.machine
+    engines.changed()
+    machine.write(CONFIG, machine.read(CONFIG) + "# added later\n", "0640")
+    machine.write(DAEMON, json.dumps({**json.loads(machine.read(DAEMON)), "debug": True}), "0600")
+    engines.changed(node_runtime_entry="teardown")
+    left: tuple[str, dict[str, t.Any]] = (machine.read(CONFIG), json.loads(machine.read(DAEMON)))
+    machine.write(CONFIG, EDITED, "0640")
+    machine.write(DAEMON, SETTINGS, "0600")
+    assert left == (EDITED + "# added later\n", {**json.loads(SETTINGS), "debug": True})
+
+
+def test_another_archive_than_is_meant_is_refused(engines: Site) -> None:
+    told = engines.refused(node_runtime_archive_checksum="sha256:" + "0" * 64)
+    assert "is not what is meant: its checksum is sha256:" in told
+    assert engines.machine.sh("dpkg -l | grep -c nvidia || :").strip() == "0"

@@ -1,0 +1,284 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draining and releasing a node: what is written, what is waited for, and whose cordon it is."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, Invalid, ManyFaults, Unreachable, WebhookDenied
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import drain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain import NOBODY, OTHERS, OURS, Outcome, Settings
+from ansible_collections.hwaccel.gpu.plugins.modules import node_drain as module
+from ansible_collections.hwaccel.gpu.tests.unit.operations.drain_nodes import NODE, DrainCluster, on_node, refused
+from ansible_collections.hwaccel.gpu.tests.unit.state.test_draining import pod
+
+LOCAL = [{"name": "tmp", "emptyDir": {}}]
+
+
+def drained(cluster: DrainCluster, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
+    return drain.drain(Settings(NODE, **settings), cluster, cluster.clock(), check_mode=check_mode)
+
+
+def released(cluster: DrainCluster, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
+    return drain.release(Settings(NODE, **settings), cluster, cluster.clock(), check_mode=check_mode)
+
+
+def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
+    cluster = DrainCluster(pod("web"), pod("done", phase="Succeeded"))
+    before = dict(cluster.node["spec"])
+    outcome = drained(cluster)
+    assert (outcome.changed, outcome.failure, outcome.values["evicted"]) == (True, None, ["team-a/web"])
+    assert outcome.values["cordoned_by"] == OURS
+    assert [one["pod"] for one in outcome.values["staying"]] == ["team-a/agent"]
+    assert cluster.unschedulable
+    assert names.CORDONED in cluster.node["metadata"]["annotations"]
+    back = released(cluster)
+    assert (back.changed, back.values["cordoned_by"]) == (True, NOBODY)
+    assert cluster.node["spec"] == before
+    assert names.CORDONED not in cluster.node["metadata"]["annotations"]
+
+
+def test_the_second_run_writes_nothing() -> None:
+    cluster = DrainCluster(pod("web"))
+    drained(cluster)
+    written = len(cluster.writes), list(cluster.tried)
+    again = drained(cluster)
+    assert (again.changed, again.failure, again.values["cordoned_by"]) == (False, None, OURS)
+    assert (len(cluster.writes), cluster.tried) == written
+    released(cluster)
+    written = len(cluster.writes), list(cluster.tried)
+    assert not released(cluster).changed
+    assert (len(cluster.writes), cluster.tried) == written
+
+
+def test_what_others_have_cordoned_they_release() -> None:
+    cluster = DrainCluster(pod("web"))
+    cluster.set_cordon(True)
+    outcome = drained(cluster)
+    assert (outcome.values["cordoned_by"], cluster.evicted, cluster.writes) == (OTHERS, ["web"], [])
+    back = released(cluster)
+    assert (back.changed, back.values["cordoned_by"], cluster.writes) == (False, OTHERS, [])
+    assert "others have cordoned it" in back.progress[0]
+    assert cluster.unschedulable
+
+
+def test_a_cordon_that_others_have_made_after_lifting_ours_is_theirs() -> None:
+    cluster = DrainCluster()
+    drained(cluster)
+    cluster.set_cordon(None)
+    cluster.set_cordon(True)
+    assert drained(cluster).values["cordoned_by"] == OTHERS
+    back = released(cluster)
+    assert (back.changed, back.values["cordoned_by"], cluster.unschedulable) == (True, OTHERS, True)
+    assert names.CORDONED not in cluster.node["metadata"]["annotations"]
+
+
+def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
+    cluster = DrainCluster()
+    drained(cluster)
+    cluster.set_cordon(None)
+    assert (released(cluster).changed, cluster.unschedulable) == (True, False)
+    assert names.CORDONED not in cluster.node["metadata"]["annotations"]
+
+
+def test_all_faults_are_told_before_anything_is_touched() -> None:
+    cluster = DrainCluster(pod("web"), pod("alone", None), pod("local", volumes=LOCAL), pod("twice"), pod("kept"), pod("mine"))
+    cluster.held["twice"] = Invalid("evicting Pod team-a/twice", "", "more than one PodDisruptionBudget", "leave one")
+    for name in ("kept", "mine"):
+        cluster.held[name] = Forbidden(f"evicting Pod team-a/{name}", "", "no right", "let us create pods/eviction in namespace team-a")
+    outcome = drained(cluster, option_variables={"force": "the_role_force"})
+    assert isinstance(outcome.failure, ManyFaults)
+    told = [str(fault) for fault in outcome.failure.faults]
+    assert len(told) == 4, told
+    assert "team-a/alone" in told[0] and "the_role_force" in told[0]
+    assert "team-a/local" in told[1] and "delete_emptydir_data" in told[1]
+    assert (cluster.writes, cluster.evicted, cluster.unschedulable) == ([], [], False)
+    assert drained(cluster, check_mode=True).failure.args == drained(cluster).failure.args  # type: ignore[union-attr]
+
+
+def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
+    cluster = DrainCluster(pod("train"), pod("web"))
+    cluster.held["train"] = refused()
+
+    def let_go() -> None:
+        assert "web" in cluster.evicted, "it waits for no other pod"
+        if cluster.now > 1020:
+            cluster.held.clear()
+
+    cluster.on_sleep = let_go
+    outcome = drained(cluster)
+    assert (outcome.failure, cluster.evicted) == (None, ["web", "train"])
+    assert any("1 held (team-a/train: The disruption budget train needs 2 healthy" in line for line in outcome.progress), outcome.progress
+    assert outcome.values["evicted"] == ["team-a/train", "team-a/web"]
+
+
+def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> None:
+    cluster = DrainCluster(pod("train"), pod("web"))
+    cluster.held["train"] = refused()
+    outcome = drained(cluster, timeout=30)
+    assert 1030 <= cluster.now < 1040
+    assert "gpu-1 is not drained after 30 s, and stays cordoned" in str(outcome.failure)
+    assert "pod team-a/train is held: The disruption budget train needs 2 healthy pods" in str(outcome.failure)
+    assert outcome.values["held"] == [{"pod": "team-a/train", "why": "The disruption budget train needs 2 healthy pods and has 2 currently"}]
+    assert (outcome.changed, cluster.unschedulable, outcome.values["evicted"]) == (True, True, ["team-a/web"])
+    cluster.held.clear()
+    assert drained(cluster).values["evicted"] == ["team-a/train"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WebhookDenied("evicting", "", "its machine is moved first", "wait"),
+        Forbidden("evicting", "", "unable to create", "", body={"details": {"causes": [{"reason": "NamespaceTerminating"}]}}),
+    ],
+)
+def test_who_wants_time_gets_it(error: HwaccelError) -> None:
+    cluster = DrainCluster(pod("web"))
+    error.status = 429 if isinstance(error, WebhookDenied) else 403  # type: ignore[attr-defined]
+    cluster.held["web"] = error  # type: ignore[assignment]
+    cluster.on_sleep = cluster.held.clear
+    assert drained(cluster).failure is None
+    assert cluster.evicted == ["web"]
+
+
+@pytest.mark.parametrize(("ready", "told"), [(True, "raise my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")])
+def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
+    cluster = DrainCluster(pod("web"), ready=ready)
+    cluster.ends = False
+    outcome = drained(cluster, timeout=20, option_variables={"timeout": "my_timeout"})
+    assert cluster.evicted == ["web"], "once is enough"
+    assert "pod team-a/web was told to end" in str(outcome.failure)
+    assert told in str(outcome.failure)
+
+
+def test_a_server_that_is_away_is_not_waited_for_with_each_pod() -> None:
+    cluster = DrainCluster(pod("web"), pod("db"))
+    cluster.held["web"] = Unreachable("evicting Pod team-a/web", "", "no answer", "check it")
+    with pytest.raises(Unreachable):
+        drained(cluster)
+    assert cluster.tried == ["web"]
+
+
+def test_a_pod_of_the_same_name_on_another_node_is_nobody_to_wait_for() -> None:
+    cluster = DrainCluster(pod("db-0"))
+
+    def rescheduled(name: str) -> None:
+        moved = on_node(pod("db-0"), "gpu-2")
+        moved["metadata"]["uid"] = "another"
+        cluster.put(moved)
+
+    cluster.before_patch = rescheduled
+    outcome = drained(cluster)
+    assert (outcome.failure, cluster.evicted) == (None, [])
+
+
+def test_a_pod_that_comes_before_the_cordon_is_seen_is_judged_as_well() -> None:
+    cluster = DrainCluster(pod("web"))
+    cluster.before_patch = lambda name: cluster.put(on_node(pod("late", None)))
+    outcome = drained(cluster)
+    assert "is not drained, and stays cordoned" in str(outcome.failure)
+    assert "team-a/late" in str(outcome.failure)
+    assert cluster.evicted == []
+
+
+def test_check_mode_foresees_and_writes_nothing() -> None:
+    cluster = DrainCluster(pod("web"), pod("train"))
+    cluster.held["train"] = refused()
+    outcome = drained(cluster, check_mode=True)
+    assert (outcome.changed, outcome.failure, cluster.writes, cluster.evicted) == (True, None, [], [])
+    assert outcome.values["evicted"] == ["team-a/train", "team-a/web"]
+    assert [one["pod"] for one in outcome.values["held"]] == ["team-a/train"]
+    assert outcome.values["cordoned_by"] == OURS
+    assert not released(cluster, check_mode=True).changed
+    cluster.held.clear()
+    drained(cluster)
+    assert not drained(cluster, check_mode=True).changed
+    assert released(cluster, check_mode=True).changed
+    assert cluster.unschedulable
+
+
+def test_check_mode_tells_that_the_node_may_not_be_written() -> None:
+    cluster = DrainCluster(pod("web"))
+    cluster.held[f"patch {NODE}"] = Forbidden("patching Node gpu-1", "", "no right", "let us patch nodes")
+    assert "let us patch nodes" in str(drained(cluster, check_mode=True).failure)
+
+
+def test_a_node_that_is_not_there() -> None:
+    cluster = DrainCluster()
+    for operate in (drain.drain, drain.release):
+        with pytest.raises(HwaccelError, match="there is no node other"):
+            operate(Settings("other"), cluster, cluster.clock())
+        outcome = operate(Settings("other", ignore_not_found=True), cluster, cluster.clock())
+        assert (outcome.changed, outcome.values["found"]) == (False, False)
+        assert "has no node other" in outcome.progress[0]
+    assert cluster.writes == []
+
+
+def test_another_cluster_than_is_meant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = DrainCluster(pod("web"))
+    monkeypatch.setattr(drain.fleet, "cluster_uid", lambda client: "seen")
+    for operate in (drained, released):
+        with pytest.raises(ManyFaults, match="another cluster than the inventory means"):
+            operate(cluster, cluster_uid="meant")
+        assert operate(cluster, cluster_uid="seen", check_mode=True).failure is None
+    assert (cluster.writes, cluster.evicted) == ([], [])
+
+
+def test_slices_go_on_where_the_one_before_has_stopped() -> None:
+    cluster = DrainCluster(pod("web"), pod("train"))
+    cluster.ends = False
+    cluster.held["train"] = refused()
+    settings = Settings(NODE, timeout=60)
+    first = drain.drain(settings, cluster, cluster.clock(10))
+    assert first.changed and first.pending is not None
+    cluster.held.clear()
+    cluster.tried.clear()
+    second = drain.drain(settings, cluster, cluster.clock(10), resume=first.pending)
+    assert second.pending is not None
+    assert cluster.tried == ["train"], "there is no other dry run"
+    for name in ("web", "train"):
+        cluster.remove("Pod", name)
+    last = drain.drain(settings, cluster, cluster.clock(10), resume=second.pending)
+    assert (last.failure, last.pending, last.changed) == (None, None, False)
+    assert last.values["evicted"] == ["team-a/train", "team-a/web"]
+    assert second.pending["until"] == first.pending["until"] == 1060
+
+
+def test_a_node_is_released_once_it_is_ready() -> None:
+    cluster = DrainCluster(ready=False)
+    drained(cluster)
+    early = drain.release(Settings(NODE, timeout=60), cluster, cluster.clock(10))
+    assert early.pending is not None and cluster.unschedulable
+    assert "is not Ready yet: NodeStatusUnknown" in early.progress[0]
+    late = released(cluster, timeout=30)
+    assert "is not Ready after 30 s" in str(late.failure)
+    assert cluster.unschedulable
+    cluster.on_sleep = lambda: cluster.node["status"].update(conditions=[{"type": "Ready", "status": "True"}])
+    assert released(cluster).changed
+    assert not cluster.unschedulable
+
+
+def test_a_node_that_others_keep_is_not_waited_for() -> None:
+    cluster = DrainCluster(ready=False)
+    cluster.set_cordon(True)
+    assert released(cluster).failure is None
+    assert cluster.now == 1000
+
+
+def test_documented_options_and_values_are_those_that_there_are() -> None:
+    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
+    assert set(documented) == set(module.ARGUMENT_SPEC)
+    for name, spec in module.ARGUMENT_SPEC.items():
+        for key in ("type", "elements", "default", "choices", "required"):
+            assert documented[name].get(key) == spec.get(key), (name, key)
+    returned = set(yaml.safe_load(module.RETURN))
+    cluster = DrainCluster(pod("web"))
+    absent = drain.drain(Settings("x", ignore_not_found=True), cluster, cluster.clock())
+    outcomes = [absent, drained(cluster, check_mode=True), drained(cluster), released(cluster)]
+    assert [set(outcome.values) for outcome in outcomes] == [returned] * 4
