@@ -1,10 +1,10 @@
 # hwaccel.gpu: everything that a user or a contributor starts. The recipes only name what tests/tools does.
-# Variables: FLEET=path of a fleet file (demo), PYTHON=another Python (3.11 or newer), ARGS=more arguments for pytest.
+# Variables: FLEET=path of a fleet file (demo), PYTHON=another Python (3.11 or newer), ARGS=more arguments for pytest (test-unit, test-live).
 SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-unit test-live test-node lint bench soak tree docs dist fresh help
+.PHONY: demo demo-down test test-unit test-live test-node test-boot lint bench soak tree docs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))")
@@ -23,7 +23,10 @@ test-live: tree ## Tests against the sandbox's control plane
 	@$(IN) core-2.19 -- python -m pytest tests/live -m "not slow" $(ARGS)
 
 test-node: tree ## Tests on a real node: kubelet, containerd, runc, in namespaces of their own (needs root, podman, mmdebstrap)
-	@$(IN) core-2.19 -- tests/tools/isolated python -m pytest tests/node -m "not slow" $(ARGS)
+	@$(PY) tests/tools/check.py node
+
+test-boot: tree ## Tests of load balancers and of machines that boot, on real services in namespaces of their own (needs what test-node does)
+	@$(PY) tests/tools/check.py boot
 
 lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
 	@$(PY) tests/tools/check.py lint

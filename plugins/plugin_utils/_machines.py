@@ -10,21 +10,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
-from ansible.utils.unsafe_proxy import wrap_var
-
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _computing as computing
 
 
 def computed(name: str, compute: t.Callable[..., dict[str, t.Any]], lines: list[str], *given: t.Any) -> dict[str, t.Any]:
-    """What compute makes of the machine and what else was given. name: the filter. What machines say is never a template.
+    """What compute makes of the machine and what else was given. name: the filter.
 
     Raises AnsibleFilterError for lines that look.sh has not written to their end, and with the sentences of a HwaccelError.
     """
-    try:
-        return t.cast("dict[str, t.Any]", wrap_var(compute(host.read(lines), *given)))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read what it was given: {error}") from error
-    except HwaccelError as error:
-        raise AnsibleFilterError(str(error)) from error
+    return t.cast("dict[str, t.Any]", computing.computed(name, lambda: compute(host.read(lines), *given)))

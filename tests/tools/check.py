@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a suite of tests/tools/jobs.py, two jobs at a time, and adds up what they counted.
 
-check.py lint|all|soak [--only TEXT]
+check.py lint|node|boot|all|soak [--only TEXT]
 
 Each job's output goes to .build/logs/<job>.log; the end of it is shown when the job fails. Jobs whose Python is not on this
 machine are counted as skipped, with the reason. The last line is `N passed, N failed, N skipped`; the exit status is 1 when

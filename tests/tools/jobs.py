@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make lint`, `make test` and `make soak` consist of, as data. check.py runs it."""
+"""What `make lint`, `make test`, `make test-node`, `make test-boot` and `make soak` consist of, as data. check.py runs it."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ LINT = (
     Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", "{tree}/roles/sandbox/files"),)),
     Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter")),
     Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),
+    Job("stand-ins", "core-2.19", pytest("tests/node/components")),
     Job("changelog", "dev", ("antsibull-changelog", "lint")),
     Job("tarball", "dev", ("python", "tests/tools/tarball.py")),
     Job("galaxy-importer", "release", ("python", "tests/tools/importer.py")),
@@ -77,6 +78,8 @@ UNIT = (
 )
 
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)
+PREPARE = "ansible_collections.hwaccel.gpu.tests.node.rig.prepare"
+NODE_PARTS = Job("parts of real nodes", "core-2.19", ("tests/tools/isolated", "--online", "python", "-m", PREPARE), limit=2400, heavy=True)
 
 #: What takes longest is told, beside what failed.
 SLOWEST = ("--durations=40", "--durations-min=10")
@@ -85,6 +88,30 @@ SLOWEST = ("--durations=40", "--durations-min=10")
 WHOLE_RUNS = tuple(
     f"tests/live/test_{name}.py"
     for name in ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
+)
+
+#: Tests that use no fixture of the shared cluster's stack: beside those that do, as each waits most of its time.
+_ROLES = ("node_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
+MACHINES = tuple(f"tests/node/test_{name}.py" for name in ("drain", *_ROLES, "rig"))
+NODE = (
+    Job(
+        "real node", "core-2.19", isolated("tests/node", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in MACHINES)), (NODE_PARTS.name,),
+        limit=2400, sandbox=True,
+    ),
+    Job("real machines", "core-2.19", isolated(*MACHINES, "-m", "not slow", *SLOWEST), (NODE_PARTS.name,), limit=2400, sandbox=True),
+)
+
+BOOT_PREPARE = PREPARE.replace("node", "boot")
+BOOT_PARTS = Job("parts of machines that boot", "metal", ("tests/tools/isolated", "--online", "python", "-m", BOOT_PREPARE), limit=2400, heavy=True)
+#: Those of load balancers wait most of their time: beside the others.
+LOAD_BALANCERS = tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown"))
+#: A suite of its own, and no part of `make test` yet: how steady they are beside everything else is not known.
+BOOT = (
+    Job("load balancers", "metal", isolated(*LOAD_BALANCERS, "-m", "not slow", *SLOWEST), (BOOT_PARTS.name,), limit=1800),
+    Job(
+        "machines that boot", "metal", isolated("tests/boot", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in LOAD_BALANCERS)),
+        (BOOT_PARTS.name,), limit=1800,
+    ),
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
@@ -96,22 +123,31 @@ LIVE = (
         "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in WHOLE_RUNS)),
         ("control plane",), limit=3600, sandbox=True,
     ),
-    Job("real node", "core-2.19", isolated("tests/node", "-m", "not slow", *SLOWEST), ("control plane",), limit=2400, sandbox=True),
+    *NODE,
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     Job("site core-2.16", "core-2.16", SITE, ("control plane",), sandbox=True),
     Job("site core-newest", "core-newest", (*SITE, "--installed"), ("control plane",), sandbox=True),
 )
 
+#: Control plane and node from nothing, a pod on it, and everything gone, ten times in a row.
+BRING_UPS = "for _ in 1 2 3 4 5 6 7 8 9 10; do tests/tools/isolated python -m pytest -q tests/node/test_kubernetes_node.py || exit 1; done"
+
 SOAK = (
     CONTROL_PLANE,
+    NODE_PARTS,
+    BOOT_PARTS,
     Job("unit slow", "core-2.19", pytest("tests/unit", "-m", "slow")),
     Job("live slow", "core-2.19", pytest("tests/live", "-m", "slow", PRINTED), ("control plane",), limit=4 * 3600, sandbox=True),
-    Job("real node slow", "core-2.19", isolated("tests/node", "-m", "slow", PRINTED), ("live slow",), limit=3600, sandbox=True),
-    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("real node slow",), limit=3600, sandbox=True),
+    Job("real node slow", "core-2.19", isolated("tests/node", "-m", "slow", PRINTED), ("live slow", NODE_PARTS.name), limit=3600, sandbox=True),
+    Job("machines that boot slow", "metal", isolated("tests/boot", "-m", "slow", PRINTED), ("real node slow", BOOT_PARTS.name), limit=3600),
+    Job("ten bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), ("real node slow",), limit=1800, sandbox=True),
+    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("ten bring-ups",), limit=3600, sandbox=True),
     Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=2 * 3600),
 )
 
 #: The control plane comes first: its build runs beside everything that needs no server. The live tests take longest, so they start
 #: as soon as it is there, and the others share the slot beside them.
-SUITES = {"lint": LINT, "all": (*LIVE[:2], *UNIT, *LINT, *LIVE[2:]), "soak": SOAK}
+SUITES = {
+    "lint": LINT, "node": (NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "all": (*LIVE[:2], NODE_PARTS, *UNIT, *LINT, *LIVE[2:]), "soak": SOAK,
+}

@@ -28,6 +28,8 @@ WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHER
 def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str) -> tuple[int, str]:
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
+    # As a shell sets it.
+    environ |= {"PWD": str(folder)}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", f"hwaccel.gpu.{name}", *arguments]
     done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)

@@ -19,6 +19,8 @@ PAGE = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([\w.\[\]]+)` \| [^|]+ \|([^|]*)\|", re.MULTILINE)
 #: The demo sets variables as a user would.
 SOURCES = [path for folder in ("playbooks", "roles") for path in sorted((TOP / folder).rglob("*.yml")) if path.name != "demo.yml"]
+#: Filters that read host variables for roles.
+SOURCES += sorted((TOP / "plugins" / "filter").glob("*_inventory.py"))
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 
 

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: clusters and machines of an inventory, as the role dns_pxe takes them."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import inventory
+
+DOCUMENTATION = r"""
+name: dns_pxe_inventory
+version_added: 0.1.0
+short_description: What a boot server takes from an inventory
+description:
+  - Makes lists for the role C(dns_pxe) from groups and host variables.
+  - Of machines it reads C(hwaccel_cluster), C(hwaccel_node_name), C(hwaccel_role), C(hwaccel_address), C(hwaccel_mac), C(hwaccel_firmware),
+    C(hwaccel_architecture), C(hwaccel_install), C(hwaccel_install_device) and C(hwaccel_kernel_arguments).
+  - Of clusters it reads C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address), C(hwaccel_ingress_address),
+    C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records) and C(hwaccel_new_cluster).
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: Names of hosts by group.
+    type: dict
+    required: true
+  hostvars:
+    description: Variables by host.
+    type: dict
+    required: true
+  host:
+    description: The boot server. Its C(hwaccel_cluster) names the cluster that it is for; where it has none, it is for all.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Take the role
+  ansible.builtin.include_role:
+    name: hwaccel.gpu.dns_pxe
+  vars:
+    dns_pxe_machines: "{{ (groups | hwaccel.gpu.dns_pxe_inventory(hostvars, inventory_hostname)).machines }}"
+"""
+
+RETURN = r"""
+_value:
+  description: What the role takes.
+  type: dict
+  contains:
+    clusters:
+      description: Clusters that it is for.
+      type: list
+      elements: dict
+    machines:
+      description: Their machines.
+      type: list
+      elements: dict
+    joined:
+      description: Names of nodes that have joined, by cluster. A cluster that could not be asked has no entry.
+      type: dict
+"""
+
+
+def dns_pxe_inventory(groups: dict[str, list[str]], hostvars: t.Any, host: str) -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    return inventory.read(groups, hostvars, host)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"dns_pxe_inventory": dns_pxe_inventory}

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: what is wrong with what machines are asked to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+
+DOCUMENTATION = r"""
+name: machine_boot_faults
+version_added: 0.1.0
+short_description: What is wrong with what machines are asked to do
+description:
+  - Checks what the role C(machine_boot) is asked to do with machines, all of them at once, before any of them is spoken to.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: What is asked of each machine, as the role's C(machine_boot_asked) has it.
+    type: list
+    elements: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Collect what stands against it
+  ansible.builtin.set_fact:
+    faults: "{{ ansible_play_hosts | map('extract', hostvars, 'machine_boot_asked') | list | hwaccel.gpu.machine_boot_faults }}"
+"""
+
+RETURN = r"""
+_value:
+  description: Faults, each with C(text).
+  type: list
+  elements: dict
+"""
+
+
+def _installed(name: str) -> str:
+    """Version of a collection, empty where it is not installed, or its version is not known."""
+    try:
+        found = importlib.util.find_spec(f"ansible_collections.{name}")
+    except ModuleNotFoundError:
+        # Not even another one of its namespace is installed.
+        return ""
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        if (manifest := pathlib.Path(folder) / "MANIFEST.json").is_file():
+            return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
+    return ""
+
+
+def machine_boot_faults(entries: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """See DOCUMENTATION."""
+    return t.cast(
+        "list[dict[str, t.Any]]", computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, _installed(asked.COLLECTION))])
+    )
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"machine_boot_faults": machine_boot_faults}

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: how far a machine has come on its way to its cluster."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+
+DOCUMENTATION = r"""
+name: machine_boot_verdict
+version_added: 0.1.0
+short_description: How far a machine has come on its way to its cluster
+description:
+  - Reads log lines of dnsmasq (DHCP and TFTP) and of nginx, and tells how far one machine has come, what it lacks, and what to do next.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: Log lines since the machine got its power. Those of other machines may be among them.
+    type: list
+    elements: str
+    required: true
+  asked:
+    description: What is asked of the machine, as the role's C(machine_boot_asked) has it.
+    type: dict
+    required: true
+  awaited:
+    description: How far it is to come, V(address), V(loader), V(kernel), V(ignition) or V(reported).
+    type: str
+    default: reported
+"""
+
+EXAMPLES = r"""
+- name: See how far it has come
+  ansible.builtin.set_fact:
+    verdict: "{{ logs.stdout_lines | hwaccel.gpu.machine_boot_verdict(asked=machine_boot_asked, awaited='ignition') }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The verdict.
+  type: dict
+  contains:
+    stage:
+      description: V(nothing), V(asked), V(address), V(loader), V(kernel), V(ignition) or V(reported).
+      type: str
+    text:
+      description: How far it has come, or what it lacks.
+      type: str
+    next_step:
+      description: What to do where it comes no further.
+      type: str
+    loaded:
+      description: Whether it has loaded its kernel.
+      type: bool
+    done:
+      description: Whether it has come as far as O(awaited).
+      type: bool
+"""
+
+
+def machine_boot_verdict(lines: list[str], asked: dict[str, t.Any], awaited: str = "reported") -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    return t.cast("dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(lines, asked, awaited)))
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"machine_boot_verdict": machine_boot_verdict}

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tasks have found beside the look at the boot server, from their results. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import typing as t
+
+Results = c.Sequence[c.Mapping[str, t.Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a file comes from. error: why it cannot be had, empty where it can. checksum: empty where it is not known before it was fetched."""
+
+    error: str = ""
+    checksum: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """images: checksums by path of artifacts that are there. sources: by their names. dhcp_servers: offers of other servers."""
+
+    images: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sources: c.Mapping[str, Source] = dataclasses.field(default_factory=dict)
+    dhcp_servers: c.Sequence[c.Mapping[str, str]] = ()
+
+
+def read(found: c.Mapping[str, t.Any]) -> Findings:
+    """From results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: what the probe has printed."""
+    images = {one["item"]["path"]: _stat(one).get("checksum", "") for one in found["images"]}
+    sources = {one["source"]: _local(one) for one in _done(found["local"])} | {one["source"]: _remote(one) for one in _done(found["remote"])}
+    return Findings(images, sources, json.loads(found["probe"] or "[]"))
+
+
+def _done(results: Results) -> c.Iterator[c.Mapping[str, t.Any]]:
+    for one in results:
+        if not one.get("skipped"):
+            item = one["item"]
+            # Of artifacts the item is a result itself, of the loop that has looked for them on the server.
+            yield {**one, "source": item.get("source") or item["item"]["source"]}
+
+
+def _stat(result: c.Mapping[str, t.Any]) -> c.Mapping[str, t.Any]:
+    return t.cast("c.Mapping[str, t.Any]", result.get("stat") or {})
+
+
+def _local(result: c.Mapping[str, t.Any]) -> Source:
+    found = _stat(result)
+    return Source(checksum=found["checksum"]) if found.get("checksum") else Source(result.get("msg") or "there is no such file on the controller")
+
+
+def _remote(result: c.Mapping[str, t.Any]) -> Source:
+    return Source() if result.get("status") == 200 else Source(str(result.get("msg") or f"status {result.get('status')}"))

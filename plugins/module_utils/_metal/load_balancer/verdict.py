@@ -1,0 +1,33 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What HAProxy says about a configuration, told with the lines that it means. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+_WHAT = "HAProxy does not accept the configuration that is to be"
+_ALERT = re.compile(r"^\[ALERT\]\s+\(\d+\) : (?:config : )?(.*)$")
+_PLACE = re.compile(r"parsing \[/dev/stdin:(\d+)\] : ")
+#: What it says in the end of what it has said before.
+_CLOSING = ("Fatal errors found in configuration", "Error(s) found in configuration file")
+_STEP = "correct it in load_balancer_services or load_balancer_extra"
+
+
+def faults(configuration: str, status: int, said: str) -> list[Fault]:
+    """configuration: what HAProxy has read from its standard input."""
+    if status == 0:
+        return []
+    lines = configuration.splitlines()
+    found = []
+    for alert in (match.group(1).rstrip(".") for line in said.splitlines() if (match := _ALERT.match(line.strip()))):
+        if alert.startswith(_CLOSING):
+            continue
+        place = _PLACE.search(alert)
+        number = int(place.group(1)) if place else 0
+        line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        found.append(Fault(_WHAT, f"line: {line}" if line else "", _PLACE.sub("", alert), _STEP))
+    return found or [Fault(_WHAT, "", said.strip() or f"haproxy -c: exit status {status}", _STEP)]

@@ -1,0 +1,112 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is done to one machine, why, and what is refused, from what was seen of it. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, redfish
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import CYCLE, DISK, IPMI, MEDIA, NETWORK, OFF, ON, REDFISH, Asked
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import ALWAYS, NO, ONCE, UNKNOWN, YES, Joined, Seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, INSERT, POWER, Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+
+@dataclasses.dataclass
+class Plan:
+    """started: whether the machine begins a boot by these steps, which is then watched."""
+
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    told: list[str] = dataclasses.field(default_factory=list)
+    faults: list[Fault] = dataclasses.field(default_factory=list)
+    started: bool = False
+
+
+def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
+    """Nothing is done to a machine that is as it is to be; a boot device is told only to a machine that starts by this run."""
+    made = Plan()
+    if seen.power not in (ON, OFF):
+        made.faults.append(_fault(asked, f"its power is {seen.power or 'not told'}", "it is changing, or not known", "run this again in a minute"))
+    elif seen.power == OFF and asked.power == OFF:
+        made.told.append("it is off, as it is to be")
+    elif seen.power == OFF:
+        _start(made, asked, seen, joined, ON)
+    elif asked.power == ON:
+        made.told.append("it runs, nothing is done to its power" + (", its node has joined the cluster" if joined.state == YES else ""))
+    elif refusal := _refusal(asked, joined):
+        made.faults.append(refusal)
+    elif asked.power == OFF:
+        made.steps.append(Step(POWER, OFF, "it is to be off", OFF))
+    else:
+        _start(made, asked, seen, joined, CYCLE)
+    if made.faults:
+        made.steps.clear()
+    return made
+
+
+def back_to_disk(asked: Asked, seen: Seen, joined: Joined, boots: bool) -> list[Step]:
+    """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next.
+
+    boots: whether logs have said that the machine has what it needs of the network for this boot.
+    """
+    if seen.power != ON or seen.lasts != ALWAYS or seen.device in ("", DISK) or not (boots or joined.state == YES):
+        return []
+    why = "its node has joined" if joined.state == YES else "its kernel is loaded"
+    return [Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {seen.device} at each start; {why}")]
+
+
+def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> None:
+    device = asked.boot
+    if device != DISK and joined.state == YES and not asked.named:
+        made.told.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
+        device = DISK
+    if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
+        wanted = redfish.target(asked, device)
+        next_step = "set machine_boot_boot to one that it knows" + (", or machine_boot_http to false" if asked.http and device == NETWORK else "")
+        made.faults.append(_fault(asked, f"its BMC cannot start it from {wanted}", f"it offers {', '.join(seen.devices)}", next_step))
+        return
+    if device == MEDIA:
+        made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
+    if seen.device == device:
+        made.told.append(f"its BMC has been told to start it from the {device}" + (" once" if seen.lasts == ONCE else ""))
+    else:
+        before = f", and had the {seen.device}" if seen.device else ""
+        made.steps.append(Step(BOOT, device, f"it is to start from the {device}{before}"))
+    made.steps.append(Step(POWER, power, "it is off" if power == ON else "it is to start anew", ON))
+    made.started = True
+
+
+def _refusal(asked: Asked, joined: Joined) -> Fault | None:
+    """Why a machine that runs keeps its power."""
+    if asked.named or joined.state == NO:
+        return None
+    action = "power off" if asked.power == OFF else "power cycle"
+    if joined.state == UNKNOWN:
+        what, why = f"no {action}: whether it runs a node is not known", joined.why
+        next_step = "give its cluster's host credentials (hwaccel_connection), or ask for the machine by name"
+    else:
+        what, why = f"no {action}: it runs a node of cluster {asked.machine.cluster}", "pods would end with it"
+        next_step = "drain the node, then ask for the machine by name"
+    return _fault(asked, what, why, f"{next_step}: -e machine_boot_named={asked.name}")
+
+
+def _fault(asked: Asked, what: str, why: str, next_step: str) -> Fault:
+    return Fault(f"machine {asked.name}: {what}", asked.bmc.address, why, next_step)
+
+
+def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
+    """Steps as the role takes them: each with what to tell, and what its provider is to be given."""
+    titles: dict[tuple[str, str], str] = {
+        (POWER, ON): "power on", (POWER, OFF): "power off", (POWER, CYCLE): "power cycle", (BOOT, NETWORK): "start from the network once",
+        (BOOT, DISK): "start from its disk", (BOOT, MEDIA): "start from media once",
+    }  # fmt: skip
+    give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments}[asked.provider]
+
+    def told(step: Step) -> str:
+        return f"{titles.get((step.kind, step.value), f'insert {step.value}')}: {step.why}"
+
+    return [{"kind": step.kind, "until": step.until, "text": told(step), "give": give(asked, seen, step)} for step in steps]

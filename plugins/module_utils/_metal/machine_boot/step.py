@@ -1,0 +1,20 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One thing that is done to a machine, whatever it is done by. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import dataclasses
+
+BOOT, POWER, INSERT = "boot", "power", "insert"
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """kind: boot, power or insert. value: a device (network, disk, media), a power action (on, off, cycle), or an image. until: the power state after it."""
+
+    kind: str
+    value: str
+    why: str
+    until: str = ""

@@ -1,0 +1,38 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the bootstrap of a cluster is complete, as the cluster itself says. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, Overloaded, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
+_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", False)
+
+
+def state(client: Client) -> dict[str, t.Any]:
+    """complete: None where nobody answers, as before the first machine of the control plane has started."""
+    try:
+        told = _read(client, _CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
+        if told == "complete":
+            return {"complete": True, "why": "ConfigMap kube-system/bootstrap says so"}
+        # The ConfigMap can be removed once a cluster is installed.
+        history = _read(client, _VERSION, "version", "").get("status", {}).get("history", [])
+    except (Unreachable, Overloaded) as error:
+        return {"complete": None, "why": str(error)}
+    if any(entry.get("state") == "Completed" for entry in history):
+        return {"complete": True, "why": "ClusterVersion has a completed installation"}
+    return {"complete": False, "why": f"ConfigMap kube-system/bootstrap says {told}" if told else "there is no ConfigMap kube-system/bootstrap"}
+
+
+def _read(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, t.Any]:
+    """Empty where it is not there, or its kind is not known."""
+    try:
+        return client.get(resource, name, namespace)
+    except NotFound:
+        return {}

@@ -1,0 +1,55 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bootstrap_info
+version_added: 0.1.0
+short_description: Tell whether the bootstrap of a cluster is complete
+description:
+  - Asks a cluster whether the machine that has bootstrapped it can go, as an OpenShift cluster says it by C(status) of the ConfigMap C(kube-system/bootstrap),
+    or by a completed installation in its ClusterVersion.
+  - A cluster that does not answer is no error, as it does not before its first machine has started.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.attributes.info_module
+  - hwaccel.gpu.attributes.cluster_group
+"""
+
+EXAMPLES = r"""
+- name: Ask whether the bootstrap machine can go
+  hwaccel.gpu.bootstrap_info:
+    kubeconfig: /etc/kubernetes/admin.conf
+  register: bootstrap
+"""
+
+RETURN = r"""
+complete:
+  description: Whether it is, V(null) where the cluster does not answer.
+  returned: success
+  type: bool
+why:
+  description: What says so.
+  returned: success
+  type: str
+"""
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bootstrap
+
+
+def bootstrap_info(_params: dict, context: Context) -> Outcome:
+    return Outcome(values=bootstrap.state(context.client()))
+
+
+def main() -> None:
+    run_module({}, bootstrap_info, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures of the tests on machines that boot and on the services that they boot by: make test-boot runs them in namespaces of their own.
+
+rig       machines and hosts on one bridge: rig.machine("lb"), rig.host("w1"), rig.play("load_balancer", {"load_balancers": {"lb": {...}}})
+balanced  a load balancer before a cluster with bootstrap, three masters and two workers, on which the role has not run yet
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import shutil
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Api, Balanced, certificate
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+
+
+@pytest.fixture(scope="session")
+def rig() -> c.Iterator[BootRig]:
+    if reason := lacking() or ("" if shutil.which("curl") else "the rig of machines that boot needs curl"):
+        pytest.skip(reason)
+    with contextlib.closing(BootRig(say)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Balanced]:
+    hosts = {name: rig.host(name) for name in MEMBERS}
+    with Api() as api:
+        made = Balanced(rig, rig.machine("lb"), hosts, api, certificate(tmp_path_factory.mktemp("members") / "member.pem"), {"load_balancer_services": [LOAD]})
+        for name in MEMBERS:
+            made.serve(name)
+        yield made

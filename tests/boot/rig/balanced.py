@@ -1,0 +1,190 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clusters behind load balancers of the rig: members that answer, clients that ask all the time, and an API server that knows how far bootstrap is."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import dataclasses
+import datetime
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import typing as t
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
+
+_PROGRAMS = pathlib.Path(__file__).parent / "programs"
+MEMBERS = ("bootstrap-0", "master-0", "master-1", "master-2", "worker-0", "worker-1")
+#: worker-1 is outside.
+MACHINE_NETWORK = "10.99.0.0/28"
+#: What OpenShift's members listen on; a load in plain HTTP goes to another port, as handshakes in Python would be most of it.
+PORTS = ("6443=tls", "22623=tls", "443=tls", "80", "1936", "8080")
+LOAD_PORT = 8080
+#: For the load: a service like the API, with bootstrap among its members.
+LOAD = {"name": "load", "cluster": "ocp", "port": LOAD_PORT, "roles": ["master", "bootstrap"],
+        "check": {"type": "http", "path": "/readyz", "interval": "500ms"}}  # fmt: skip
+
+
+class Api(contextlib.AbstractContextManager["Api"]):
+    """As much of an API server as says whether bootstrap is complete; status "" is none."""
+
+    def __init__(self) -> None:
+        self.status = "progressing"
+        api = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                there = self.path == "/api/v1/namespaces/kube-system/configmaps/bootstrap" and api.status
+                answer = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "bootstrap"}, "data": {"status": api.status}} if there else {
+                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}  # fmt: skip
+                body = json.dumps(answer).encode()
+                self.send_response(200 if there else 404)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_arguments: t.Any) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer((GATEWAY, 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    @property
+    def connection(self) -> dict[str, t.Any]:
+        return {"host": f"http://{GATEWAY}:{self._server.server_port}"}
+
+    def __exit__(self, *_error: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def certificate(path: pathlib.Path) -> pathlib.Path:
+    """Key and certificate of any member, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "member")]), datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    made = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1)).sign(key, hashes.SHA256())
+    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(text + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@dataclasses.dataclass
+class Balanced:
+    """One cluster, with bootstrap, three masters and two workers, behind a load balancer. variables: of load balancers."""
+
+    rig: BootRig
+    machine: Machine
+    hosts: dict[str, Host]
+    api: Api
+    certificate: pathlib.Path
+    variables: dict[str, t.Any]
+
+    def serve(self, name: str) -> subprocess.Popen[str]:
+        """A member comes up, and is there once it says so."""
+        process = self.hosts[name].spawn(sys.executable, str(_PROGRAMS / "member.py"), name, str(self.certificate), *PORTS, stdout=-1)
+        assert process.stdout
+        assert process.stdout.readline() == "serves\n"
+        return process
+
+    def groups(self, **variables: t.Any) -> dict[str, dict[str, dict[str, t.Any]]]:
+        members = {group: {name: {"ansible_host": host.address} for name, host in self.hosts.items() if name.startswith(start)}
+                   for group, start in (("bootstrap", "bootstrap"), ("control_plane", "master"), ("workers", "worker"))}  # fmt: skip
+        return {"load_balancers": {self.machine.name: {**self.variables, **variables}}, **members}
+
+    @property
+    def clusters(self) -> dict[str, dict[str, t.Any]]:
+        variables = {"hwaccel_distribution": "openshift", "hwaccel_machine_network": MACHINE_NETWORK, "hwaccel_connection": self.api.connection}
+        return {"ocp": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}}
+
+    def play(self, *arguments: str, **variables: t.Any) -> Run:
+        return self.rig.play("load_balancer", self.groups(**variables), *arguments, clusters=self.clusters)
+
+    def killed(self, when: c.Callable[[], bool], **variables: t.Any) -> bool:
+        return self.rig.killed("load_balancer", self.groups(**variables), when, self.clusters)
+
+    def done(self, *arguments: str, **variables: t.Any) -> Run:
+        run = self.play(*arguments, **variables)
+        assert run.rc == 0, run.stdout
+        return run
+
+    def refused(self, *arguments: str, **variables: t.Any) -> str:
+        """Why."""
+        run = self.play(*arguments, **variables)
+        assert run.rc == 2, run.stdout
+        return run.failures[-1]
+
+    def servers(self, backend: str) -> dict[str, str]:
+        """State of members, as the HAProxy that runs has it."""
+        rows = (line.split(",") for line in self.told("show stat").splitlines() if line.startswith(f"{backend},"))
+        return {row[1]: row[17].split()[0] for row in rows if row[1] not in ("FRONTEND", "BACKEND")}
+
+    def told(self, command: str) -> str:
+        script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect('/run/haproxy/admin.sock'); s.sendall(sys.argv[1].encode()+b'\\n');" \
+                 "sys.stdout.write(b''.join(iter(lambda: s.recv(65536), b'')).decode())"
+        return self.machine.execute("python3", "-c", script, command).stdout
+
+    def worker(self) -> str:
+        """The process that serves: another one after a reload."""
+        return next(line for line in self.told("show info").splitlines() if line.startswith("Pid:"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """lost: when, and how."""
+
+    seconds: float
+    answers: dict[str, int]
+    lost: list[tuple[float, str]]
+
+    @property
+    def asked(self) -> int:
+        return sum(self.answers.values()) + len(self.lost)
+
+
+@contextlib.contextmanager
+def load(client: Host, address: str, rate: int, port: int = LOAD_PORT) -> c.Iterator[c.Callable[[], Load]]:
+    """Requests, as long as the block lasts or until the yielded function is called, which returns what came of them."""
+    process = client.spawn(sys.executable, str(_PROGRAMS / "client.py"), address, str(port), str(rate), stdin=-1, stdout=-1)
+
+    def end() -> Load:
+        printed, _none = process.communicate(timeout=60)
+        return Load(**json.loads(printed))
+
+    try:
+        yield end
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def answers(client: Host, address: str, port: int) -> c.Iterator[list[float]]:
+    """When a client that asks all the time was answered: a list that grows."""
+    process = client.spawn(sys.executable, str(_PROGRAMS / "prober.py"), address, str(port), stdout=-1)
+    lines = t.cast("t.IO[str]", process.stdout)
+    times: list[float] = []
+    reader = threading.Thread(target=lambda: times.extend(float(line) for line in lines))
+    reader.start()
+    try:
+        yield times
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()

@@ -1,0 +1,216 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""BMCs on loopback: OpenStack's Redfish emulator (sushy-tools) with TLS and passwords, over systems that it only remembers. No virtual machine is needed.
+
+It knows no "once": it tells each boot device as Continuous, as some real BMCs do. Its power changes some seconds after it was asked.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import dataclasses
+import datetime
+import ipaddress
+import json
+import pathlib
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import typing as t
+import urllib.request
+import uuid
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ansible_collections.hwaccel.gpu.tests.tools import environments
+
+USERNAME = "operator"
+HOST = "127.0.0.1"
+#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else.
+_FORKS = """
+import os, sys
+from sushy_tools.emulator import main
+for configuration in sys.argv[1:]:
+    if os.fork() == 0:
+        sys.argv = ["sushy-emulator", "--config", configuration]
+        main.main()
+        os._exit(1)
+while True:
+    os.wait()
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bmc:
+    """One BMC with one system."""
+
+    port: int
+    system: str
+    password: str
+    ca: str
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def variables(self) -> dict[str, t.Any]:
+        """Of the inventory host that is its machine."""
+        return {
+            "hwaccel_bmc_address": self.address, "hwaccel_bmc_username": USERNAME, "hwaccel_bmc_password": self.password, "hwaccel_bmc_ca": self.ca,
+        }  # fmt: skip
+
+    def state(self) -> tuple[str, str]:
+        """Power and boot device, as the BMC tells them."""
+        told = self.request("GET", f"/redfish/v1/Systems/{self.system}")
+        return told["PowerState"], told["Boot"]["BootSourceOverrideTarget"]
+
+    def request(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        manager = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+        manager.add_password(None, f"https://{self.address}/", USERNAME, self.password)
+        opener = urllib.request.build_opener(
+            urllib.request.HTTPBasicAuthHandler(manager), urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca))
+        )
+        data = None if body is None else json.dumps(body).encode()
+        asked = urllib.request.Request(f"https://{self.address}{path}", data, {"Content-Type": "application/json"}, method=method)
+        with opener.open(asked, timeout=30) as answer:
+            content = answer.read()
+        return json.loads(content) if content else {}
+
+    def set(self, device: str) -> None:
+        self.request("PATCH", f"/redfish/v1/Systems/{self.system}", {"Boot": {"BootSourceOverrideTarget": device, "BootSourceOverrideEnabled": "Continuous"}})
+
+
+class Bmcs:
+    """BMCs that answer until they are closed. power: that of their systems when they begin."""
+
+    def __init__(self, folder: pathlib.Path, count: int, password: str, power: str = "Off") -> None:
+        environment = environments.ensure("bmc")
+        authority = certificate(folder)
+        hashed = _hashed(environment, password)
+        self.all: list[Bmc] = []
+        configurations = []
+        for number in range(count):
+            own = folder / f"bmc{number}"
+            own.mkdir()
+            (own / "password").write_text(f"{USERNAME}:{hashed}\n", encoding="ascii")
+            bmc = Bmc(free_port(), str(uuid.uuid4()), password, str(authority))
+            settings = {
+                "LISTEN_IP": HOST, "LISTEN_PORT": bmc.port, "SSL_CERT": str(authority), "SSL_KEY": str(folder / "key.pem"), "AUTH_FILE": str(own / "password"),
+                "FAKE_DRIVER": True, "STATE_DIR": str(own),
+                "FAKE_SYSTEMS": [{"uuid": bmc.system, "name": f"machine{number}", "power_state": power, "nics": []}],
+            }  # fmt: skip
+            (own / "sushy.conf").write_text("".join(f"SUSHY_EMULATOR_{key} = {value!r}\n" for key, value in settings.items()), encoding="utf-8")
+            configurations.append(str(own / "sushy.conf"))
+            self.all.append(bmc)
+        with open(folder / "log", "wb") as log:
+            self._process = subprocess.Popen(
+                [str(environment / "bin" / "python"), "-c", _FORKS, *configurations], stdout=log, stderr=log, cwd=folder, start_new_session=True
+            )
+        self._wait(folder / "log")
+
+    def _wait(self, log: pathlib.Path) -> None:
+        deadline = time.monotonic() + 60
+        for bmc in self.all:
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection((HOST, bmc.port), 1):
+                    break
+                assert time.monotonic() < deadline, log.read_text(encoding="utf-8")
+                time.sleep(0.1)
+
+    def close(self) -> None:
+        children = pathlib.Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text(encoding="ascii").split()
+        subprocess.run(["kill", "-9", str(self._process.pid), *children], check=True, timeout=10)
+        self._process.wait()
+
+
+class Proxy:
+    """What stands between Ansible and a BMC: a slow one passes each answer on after so many seconds, a hung one takes connections and says nothing.
+
+    failures: so many connections are reset before one is passed on.
+    """
+
+    def __init__(self, bmc: Bmc, delay: float = 0, hangs: bool = False, failures: int = 0) -> None:
+        self._bmc, self._delay, self._hangs, self._failures = bmc, delay, hangs, failures
+        self.connections = 0
+        self._listener = socket.create_server((HOST, 0))
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self._listener.getsockname()[1]}"
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                taken, _peer = self._listener.accept()
+                self.connections += 1
+                self._open.append(taken)
+                if self._hangs:
+                    continue
+                if self.connections <= self._failures:
+                    # Its peer gets a reset and no end.
+                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    taken.close()
+                    continue
+                behind = socket.create_connection((HOST, self._bmc.port))
+                self._open.append(behind)
+                for source, target, delay in ((taken, behind, 0.0), (behind, taken, self._delay)):
+                    threading.Thread(target=self._pass, args=(source, target, delay), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, delay: float) -> None:
+        with contextlib.suppress(OSError):
+            while content := source.recv(65536):
+                time.sleep(delay)
+                target.sendall(content)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        # A thread that waits in accept would hold the listener open.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for one in (self._listener, *self._open):
+            one.close()
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def _hashed(environment: pathlib.Path, password: str) -> str:
+    program = "import bcrypt, sys; print(bcrypt.hashpw(sys.stdin.buffer.read(), bcrypt.gensalt(4)).decode())"
+    done = subprocess.run([str(environment / "bin" / "python"), "-c", program], input=password, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
+def certificate(folder: pathlib.Path) -> pathlib.Path:
+    """One that is its own authority, for all BMCs; its key is beside it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bmc")])
+    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
+        .not_valid_before(began).not_valid_after(began + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    (folder / "authority.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    return folder / "authority.pem"
+
+
+def opened(folder: pathlib.Path, count: int, password: str, power: str = "Off") -> c.Iterator[list[Bmc]]:
+    """BMCs for one test."""
+    with contextlib.closing(Bmcs(folder, count, password, power)) as made:
+        yield made.all

@@ -1,0 +1,104 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rig of machines that boot and of the services that they boot by: Debian machines with an apt of their own, and cheap hosts, all on one bridge."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import subprocess
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import REPOSITORY, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, killed, playbook
+from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import Machines
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
+
+
+@dataclasses.dataclass
+class Host:
+    """A host without an operating system of its own: a network namespace with an address, in which programs of the tests run."""
+
+    name: str
+    port: Port
+    _started: list[subprocess.Popen[str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return self.port.address
+
+    def _inside(self, argv: c.Sequence[str]) -> list[str]:
+        return ["nsenter", f"--net={self.port.namespace}", *argv]
+
+    def run(self, *argv: str, check: bool = True, seconds: float = 60, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self._inside(argv), capture_output=True, text=True, timeout=seconds, check=check, input=stdin)
+
+    def spawn(self, *argv: str, **options: t.Any) -> subprocess.Popen[str]:
+        """A program that runs until the host is stopped, or before."""
+        process = subprocess.Popen(self._inside(argv), text=True, **options)
+        self._started.append(process)
+        return process
+
+    def stop_programs(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        self._started.clear()
+
+    def stop(self) -> None:
+        self.stop_programs()
+        self.port.unplug()
+
+
+class BootRig(Machines):
+    """rig.machine("lb"): a machine that Ansible reaches. rig.host("w1"): a namespace. rig.play(...): a playbook on machines."""
+
+    def __init__(self, say: c.Callable[[str], None]) -> None:
+        self._packages = ensure_packages(say)
+        super().__init__(say)
+        self._hosts: list[Host] = []
+        self._login: dict[str, str] = {}
+
+    def close(self) -> None:
+        for host in self._hosts:
+            host.stop()
+        super().close()
+
+    def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
+        """It has booted, installs packages from the rig's repository, and asks no name server."""
+        made = super().machine(name, {str(self._packages): REPOSITORY, **(shares or {})})
+        made.write("/etc/resolv.conf", "")
+        self._login = let_in(made, self.folder)
+        return made
+
+    def host(self, name: str) -> Host:
+        made = Host(name, self.port())
+        made.port.plug()
+        self._hosts.append(made)
+        return made
+
+    def play(
+        self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], *arguments: str, clusters: dict[str, dict[str, t.Any]] | None = None, **options: t.Any
+    ) -> Run:
+        """One playbook of the collection. groups: hosts' variables by group and name; those of machines name no address: it is looked up."""
+        return playbook(name, clusters or {}, *arguments, machines=self._located(groups), environment=self._login, **options)
+
+    def killed(
+        self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], when: c.Callable[[], bool], clusters: dict[str, dict[str, t.Any]] | None = None
+    ) -> bool:
+        """As play, but all its processes are ended at once when `when` says so. False where it had ended before."""
+        return killed(name, clusters or {}, when, machines=self._located(groups), environment=self._login)
+
+    def _located(self, groups: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, dict[str, dict[str, t.Any]]]:
+        return {group: {host: {**self._reached(host), **variables} for host, variables in hosts.items()} for group, hosts in groups.items()}
+
+    def _reached(self, host: str) -> dict[str, t.Any]:
+        if host not in self._machines:
+            return {}
+        return {"ansible_host": self._machines[host].address, "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}

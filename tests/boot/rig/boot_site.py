@@ -1,0 +1,163 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A boot server of the rig with machines that nobody has started: an inventory, the playbook dns_pxe on it, and clients that ask as machines do."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import copy
+import dataclasses
+import hashlib
+import pathlib
+import shlex
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
+
+DOMAIN, BALANCER, PORT = "ocp.example.com", "10.99.0.5", 8080
+CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
+#: Of the machines: group, firmware, last byte of MAC and address.
+MACHINES = {
+    "bootstrap-0": ("bootstrap", "bios", 150), "master-0": ("control_plane", "bios", 151),
+    "worker-0": ("workers", "uefi", 152), "worker-1": ("workers", "", 153),
+}  # fmt: skip
+UNKNOWN = "52:54:00:99:00:fe"
+SECRET = "keys-of-the-cluster"
+#: What a client tells of itself: options 60 and 93, and 175 of one that is iPXE.
+_ASKS = ("-O", "bootfile", "-O", "tftp", "-O", "ntpsrv", "-O", "mtu")
+_EVENT = """#!/bin/sh
+[ "$1" = bound ] || exit 0
+for n in ip hostname domain router dns ntpsrv mtu lease siaddr bootfile boot_file; do eval "echo $n=\\$$n"; done
+"""
+
+
+def mac(number: int) -> str:
+    return f"52:54:00:99:00:{number:02x}"
+
+
+def address(number: int) -> str:
+    return f"10.99.0.{number}"
+
+
+@dataclasses.dataclass
+class Site:
+    """groups, clusters: the inventory. play() runs the playbook on it, with changes of the boot server's variables."""
+
+    rig: BootRig
+    server: Machine
+    folder: pathlib.Path
+    groups: dict[str, dict[str, dict[str, t.Any]]]
+    clusters: dict[str, dict[str, t.Any]]
+
+    @classmethod
+    def of(cls, rig: BootRig, server: Machine, folder: pathlib.Path) -> Site:
+        artifacts = [_file(folder, path, size) for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))]
+        profiles = []
+        ignitions = []
+        for role in ("bootstrap", "master", "worker"):
+            (folder / f"{role}.ign").write_text(f'{{"ignition": {{"version": "3.2.0"}}, "role": "{role}", "x": "{SECRET}"}}', encoding="utf-8")
+            ignitions.append({"path": f"ocp/{role}.ign", "source": str(folder / f"{role}.ign")})
+            boots = {"kernel": "os/kernel", "initramfs": "os/initramfs", "rootfs": "os/rootfs"}
+            profiles.append({"role": role, **boots, "ignition": f"ocp/{role}.ign", "install_device": "/dev/vda", "arguments": ["ip=dhcp", "test.name={fqdn}"]})
+        variables = {
+            "dns_pxe_interfaces": ["eth0"], "dns_pxe_profiles": profiles, "dns_pxe_artifacts": artifacts, "dns_pxe_ignitions": ignitions,
+            "dns_pxe_networks": [{"network": "10.99.0.0/24", "router": "10.99.0.1", "ntp": ["10.99.0.1"], "mtu": 9000}],
+            "dns_pxe_extra_hosts": [{"address": "10.99.0.7", "names": ["storage.example.com", "nfs.example.com"]}],
+        }  # fmt: skip
+        groups: dict[str, dict[str, dict[str, t.Any]]] = {"boot_servers": {server.name: variables}}
+        for name, (group, firmware, number) in MACHINES.items():
+            host = {"hwaccel_mac": mac(number), "hwaccel_address": address(number), "hwaccel_firmware": firmware, "hwaccel_install": name != "worker-1"}
+            groups.setdefault(group, {})[name] = host
+        network = {"hwaccel_machine_network": "10.99.0.0/24", "hwaccel_cluster_network": "10.128.0.0/14", "hwaccel_service_network": "172.30.0.0/16"}
+        cluster = {"hwaccel_domain": DOMAIN, "hwaccel_load_balancer_address": BALANCER, "hwaccel_new_cluster": True, **network}
+        return cls(rig, server, folder, groups, {"ocp": cluster})
+
+    @property
+    def variables(self) -> dict[str, t.Any]:
+        return self.groups["boot_servers"][self.server.name]
+
+    def play(self, *arguments: str, **changed: t.Any) -> Run:
+        groups = copy.deepcopy(self.groups)
+        groups["boot_servers"][self.server.name].update(changed)
+        return self.rig.play("dns_pxe", groups, *arguments, clusters=copy.deepcopy(self.clusters))
+
+    def done(self, *arguments: str, **changed: t.Any) -> Run:
+        run = self.play(*arguments, **changed)
+        assert run.rc == 0, run.stdout[-8000:]
+        return run
+
+    def refused(self, *arguments: str, **changed: t.Any) -> str:
+        """Why."""
+        run = self.play(*arguments, **changed)
+        assert run.rc == 2, run.stdout[-8000:]
+        return run.failures[-1]
+
+    def state(self) -> str:
+        """Everything that the role could touch, and the processes of its services."""
+        folders = f"{CONFIG} {STATE} /etc/systemd/system /etc/dnsmasq.conf /etc/dnsmasq.d /etc/nginx"
+        files = f"find {folders} -type f -printf '%p %m %U:%G %C@\\n' 2>/dev/null | sort; ls -1d {folders} 2>/dev/null"
+        return self.server.sh(f"{files}; systemctl show dnsmasq nginx -p MainPID -p ActiveState -p UnitFileState; dpkg-query -W | sort", check=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Client:
+    """A network card on the bridge that asks for an address and for what to boot."""
+
+    host: Host
+    folder: pathlib.Path
+
+    @classmethod
+    def of(cls, host: Host, folder: pathlib.Path) -> Client:
+        script = folder / "event"
+        script.write_text(_EVENT, encoding="ascii")
+        script.chmod(0o755)
+        return cls(host, folder)
+
+    def asks(self, own: str, code: int | None = None, *, ipxe: bool = False) -> dict[str, str]:
+        """What a machine with this MAC is given, {} where nobody answers. code: of its architecture, None for one that does not boot by network."""
+        ip("link", "set", "eth0", "address", own, pid=self.pid)
+        told: list[str] = []
+        if code is not None:
+            kind = "HTTPClient" if code in (15, 16, 18, 19) else "PXEClient"
+            told = ["-V", f"{kind}:Arch:{code:05d}:UNDI:002001", "-x", f"0x5d:{code:04x}"]
+        told += ["-x", "0x4d:69505845", "-x", "0xaf:b105"] if ipxe else []
+        event = str(self.folder / "event")
+        done = self.host.run("busybox", "udhcpc", "-f", "-i", "eth0", "-n", "-q", "-t", "2", "-T", "1", "-s", event, *_ASKS, *told, check=False)
+        given = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        # In the message's own field, or as an option.
+        return {**given, "boots": given["boot_file"] or given["bootfile"]} if given else {}
+
+    @property
+    def pid(self) -> int:
+        return int(self.host.port.namespace.split("/")[2])
+
+
+def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) -> tuple[str, list[str]]:
+    """dig's status and answers, ("", []) where nobody answers."""
+    argv = ["dig", f"@{server}", "+tries=1", "+time=1", "+noall", "+comments", "+answer", *more, *(["-x", name] if kind == "PTR" else [name, kind])]
+    told = client.sh(shlex.join(argv), check=False)
+    status = told.partition("status: ")[2].partition(",")[0]
+    return status, sorted(line.split()[-1] for line in told.splitlines() if line and not line.startswith(";"))
+
+
+def fetched(client: Machine, url: str, *more: str) -> tuple[str, str]:
+    """Status and checksum of a file; curl speaks TFTP as well."""
+    argv = ["curl", "--silent", "--show-error", "--max-time", "5", "--output", "/tmp/fetched", "--write-out", "%{http_code}", *more, url]
+    told = client.sh(f"rm -f /tmp/fetched; {shlex.join(argv)} || :; sha256sum /tmp/fetched || :")
+    return told[:3], told[3:67]
+
+
+def overwritten(site: Site, changes: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Variables of the boot server with one of its lists or values changed."""
+    return {**site.variables, **changes}
+
+
+def _file(folder: pathlib.Path, path: str, size: int) -> dict[str, str]:
+    content = hashlib.sha512(path.encode()).digest() * (size // 64)
+    (folder / path).parent.mkdir(exist_ok=True)
+    (folder / path).write_bytes(content)
+    return {"path": path, "source": str(folder / path), "checksum": f"sha256:{hashlib.sha256(content).hexdigest()}"}

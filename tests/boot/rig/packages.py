@@ -1,0 +1,91 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packages that roles install on machines of the rig, which have no way out: a folder that apt reads as a repository, fetched once.
+
+Each package comes with what the machines' operating system lacks for it, in the versions of its own suite.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
+from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, remove_control_groups
+
+#: Where machines have it: the one source that their apt knows.
+REPOSITORY = "/repo"
+PACKAGES = (
+    "haproxy", "keepalived", "socat", "firewalld", "ufw", "nftables",
+    "dnsmasq", "nginx-light", "pxelinux", "syslinux-common", "ipxe", "shim-signed", "grub-efi-amd64-bin", "grub-efi-amd64-signed", "grub-common",
+    "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi",
+)  # fmt: skip
+#: What a computer without an operating system is made of, and what it boots.
+VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "linux-image-cloud-amd64")
+
+
+def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:
+    """The folder with the packages and their index. Fetched where it is missing, which needs apt-get and Debian's mirror."""
+    graph = machine_image.ensure_machine_image(say)
+    recipe = repr((machine_image.SUITE, packages, graph.parent.name))
+    folder = cache_folder() / "boot" / "packages" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
+    with locked(folder.with_suffix(".making"), patience=900):
+        if not (folder / "Packages").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            say("fetching the packages that roles install on machines: half a minute, once")
+            _fetch(folder, graph, packages)
+        folder.with_suffix(".making").rmdir()
+    return folder
+
+
+def _fetch(folder: pathlib.Path, graph: pathlib.Path, packages: tuple[str, ...]) -> None:
+    folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="hwaccel-packages-") as scratch:
+        state = pathlib.Path(scratch)
+        (state / "lists" / "partial").mkdir(parents=True)
+        (state / "archives" / "partial").mkdir(parents=True)
+        (state / "status").write_text(_installed(state, graph), encoding="utf-8")
+        mirror = next(iter(machine_image.mirror()), "")
+        if not mirror:
+            raise RuntimeError("this machine's apt names no mirror, from which packages for other machines could be fetched")
+        (state / "sources").write_text(f"deb {mirror} {machine_image.SUITE} main\n", encoding="ascii")
+        settings = {
+            "Dir::State::lists": state / "lists", "Dir::State::status": state / "status", "Dir::Cache": state, "Dir::Cache::archives": state / "archives",
+            "Dir::Etc::sourcelist": state / "sources", "Dir::Etc::sourceparts": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
+            "APT::Sandbox::User": "root", "APT::Install-Recommends": "false", "Acquire::Languages": "none",
+        }  # fmt: skip
+        options = [f"--option={key}={value}" for key, value in settings.items()]
+        for arguments in (["update"], ["install", "--yes", "--download-only", *packages]):
+            done = subprocess.run(["apt-get", "--quiet", *options, *arguments], capture_output=True, text=True, timeout=900, check=False)
+            if done.returncode:
+                raise RuntimeError(f"apt-get {arguments[0]}: exit status {done.returncode}\n{done.stderr[-3000:]}")
+        for package in (state / "archives").glob("*.deb"):
+            # apt writes : of an epoch as %3a, which it would decode in the index.
+            shutil.copy(package, folder / package.name.replace("%3a", "_"))
+    index = "".join(f"{_described(package)}\n" for package in sorted(folder.glob("*.deb")))
+    # Last: an interrupted download is never taken for a finished one.
+    (folder / ".Packages").write_text(index, encoding="utf-8")
+    os.replace(folder / ".Packages", folder / "Packages")
+
+
+def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
+    """dpkg's record of the machines' operating system."""
+    podman = machine_image.Podman(state / "podman", graph)
+    podman.prepare()
+    try:
+        return podman.run("run", "--rm", "--network=none", f"--cgroup-parent=/{control_group()}", machine_image.NAME, "cat", "/var/lib/dpkg/status").stdout
+    finally:
+        remove_control_groups()
+
+
+def _described(package: pathlib.Path) -> str:
+    control = subprocess.run(["dpkg-deb", "--field", str(package)], capture_output=True, text=True, check=True, timeout=60).stdout
+    content = package.read_bytes()
+    return f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n"

@@ -1,0 +1,30 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fills the cache with what the rig's machines are made of and install, while there is a network: the rig itself has none.
+
+python -m ansible_collections.hwaccel.gpu.tests.boot.rig.prepare
+
+A machine that cannot have the rig is no error here: the tests are skipped with that reason.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+from ansible_collections.hwaccel.gpu.tests.tools import environments
+
+
+def main() -> None:
+    # For machines' BMCs, which need no rig.
+    environments.ensure("bmc")
+    if reason := lacking():
+        say(reason)
+        return
+    ensure_packages(say)
+    ensure_packages(say, VIRTUAL_MACHINE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role load_balancer on a machine with Debian's HAProxy: what it brings, what it keeps its hands off, and the way back."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import time
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Balanced
+
+FOLDER = "/etc/hwaccel-gpu/load_balancer"
+CONFIG = f"{FOLDER}/haproxy/50-services.cfg"
+
+
+@dataclasses.dataclass(frozen=True)
+class Configured:
+    before: str
+    checked: str
+    foreseen: int
+    changed: int
+
+
+def state(balanced: Balanced) -> str:
+    folders = "/etc/haproxy /etc/hwaccel-gpu /etc/systemd/system /var/lib/hwaccel-gpu"
+    return balanced.machine.sh(f"for f in {folders}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort")
+
+
+@pytest.fixture(scope="module")
+def configured(balanced: Balanced) -> Configured:
+    before = state(balanced)
+    foreseen = balanced.done("--check", "--diff").changed("lb")
+    checked = state(balanced)
+    return Configured(before, checked, foreseen, balanced.done().changed("lb"))
+
+
+def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> None:
+    assert configured.foreseen > 0
+    assert configured.checked == configured.before
+
+
+def test_every_member_is_asked_whether_it_serves(balanced: Balanced, configured: Configured) -> None:
+    everywhere = {name: "UP" for name in MEMBERS if not name.startswith("worker")}
+    balanced.machine.wait("members are up", lambda: balanced.servers("ocp-api") == everywhere)
+    assert balanced.servers("ocp-machine-config") == everywhere
+    assert balanced.servers("ocp-ingress-https") == {"worker-0": "UP", "worker-1": "UP"}
+
+
+def test_a_service_for_the_machine_network_answers_nobody_else(balanced: Balanced, configured: Configured) -> None:
+    def asked(client: str, port: int) -> subprocess.CompletedProcess[str]:
+        url = f"https://{balanced.machine.address}:{port}/"
+        return balanced.hosts[client].run("curl", "--silent", "--insecure", "--max-time", "10", url, check=False)
+
+    assert asked("master-0", 22623).stdout.strip() in MEMBERS
+    assert asked("worker-1", 6443).stdout.strip() in MEMBERS
+    assert asked("worker-1", 22623).returncode != 0
+
+
+def test_statistics_and_metrics_are_for_the_machine_itself(balanced: Balanced, configured: Configured) -> None:
+    script = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8404/metrics').read().decode())"
+    assert 'haproxy_server_status{proxy="ocp-api",server="master-0",state="UP"} 1' in balanced.machine.execute("python3", "-c", script).stdout
+    refused = balanced.hosts["master-0"].run("curl", "--silent", "--show-error", f"http://{balanced.machine.address}:8404/metrics", check=False)
+    assert "curl: (7)" in refused.stderr
+
+
+def test_a_second_run_changes_nothing(balanced: Balanced, configured: Configured) -> None:
+    before = unchanged(balanced)
+    assert balanced.done().changed() == 0
+    assert unchanged(balanced) == before
+
+
+def unchanged(balanced: Balanced) -> tuple[str, str]:
+    return state(balanced), balanced.worker()
+
+
+def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(balanced: Balanced, configured: Configured) -> None:
+    before = unchanged(balanced)
+    told = balanced.refused(load_balancer_extra="frontend mine\n    bnd *:7000\n")
+    assert "line: bnd *:7000): unknown keyword 'bnd' in 'frontend' section" in told
+    assert unchanged(balanced) == before
+
+
+def test_haproxy_takes_every_option_and_passwords_are_shown_nowhere(balanced: Balanced, configured: Configured) -> None:
+    members = [{"name": "four", "address": "10.99.0.12"}, {"name": "six", "address": "fd00::12", "port": 81}]
+    services = [
+        {"name": "behind", "port": 7001, "address": "::", "accept_proxy": True, "send_proxy": True, "members": members, "sources": ["10.0.0.0/8", "fd00::/8"]},
+        {"name": "web", "port": 7002, "mode": "http", "balance": "leastconn", "members": members, "check": {"type": "http", "status": "200|401", "port": 82}},
+        {"name": "sticky", "port": 7003, "address": "10.99.0.17", "balance": "source", "members": members, "sources": ["10.0.0.0/8"]},
+    ]
+    before = unchanged(balanced)
+    statistics = {"load_balancer_stats_address": "10.99.0.17", "load_balancer_stats_user": "ops", "load_balancer_stats_password": "s3 c\\r$e\"t#"}
+    run = balanced.done("--check", "--diff", load_balancer_services=services, **statistics)
+    assert run.changed() > 0
+    assert "bind [::]:7001 v4v6 accept-proxy" in run.stdout
+    assert "s3 c" not in run.stdout
+    assert unchanged(balanced) == before
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(balanced: Balanced, configured: Configured) -> None:
+    services = [
+        {"name": "login", "port": 22, "members": [{"name": "m", "address": "10.99.0.12"}]},
+        {"name": "twice", "port": 6443, "members": [{"name": "m", "address": "10.99.0.12"}]},
+        {"name": "bare", "port": 7001, "cluster": "ocp", "roles": ["storage"]},
+        {"name": "named", "port": 7002, "members": [{"name": "m", "address": "master-0"}]},
+    ]
+    before = unchanged(balanced)
+    balanced.machine.write(f"{FOLDER}/haproxy/99-mine.cfg", "bogus\n")
+    try:
+        told = balanced.refused(load_balancer_services=services, load_balancer_maxconn=2000000, load_balancer_stats_address="0.0.0.0")
+    finally:
+        balanced.machine.sh(f"rm {FOLDER}/haproxy/99-mine.cfg")
+    for fault in (
+        "its port 22 is taken by sshd", "its port 6443 is that of service twice as well", "no machine has the role storage", "'master-0' is no IP address",
+        "2000000 connections need", "statistics at 0.0.0.0 would be readable by everybody", "99-mine.cfg): HAProxy would read it",
+    ):  # fmt: skip
+        assert fault in told
+    assert unchanged(balanced) == before
+
+
+def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_meanwhile(balanced: Balanced, configured: Configured) -> None:
+    worker, right = balanced.worker(), balanced.machine.read(CONFIG)
+    balanced.machine.write(CONFIG, right + "bogus\n", "0644")
+    assert "failed" in balanced.machine.sh("systemctl reload haproxy 2>&1 || :")
+    assert balanced.worker() == worker
+    assert balanced.done().changed() > 0
+    assert balanced.machine.read(CONFIG) == right
+    assert balanced.worker() != worker
+
+
+def test_a_full_disk_is_told_before_anything_is_written(balanced: Balanced, configured: Configured) -> None:
+    machine = balanced.machine
+    before = unchanged(balanced)
+    machine.sh(f"cp -a {FOLDER} /tmp/kept; mount -t tmpfs -o size=256k tmpfs {FOLDER}; cp -a /tmp/kept/. {FOLDER}; cat /dev/zero >{FOLDER}/filled || :")
+    try:
+        assert f"({FOLDER}): 0 bytes are free there" in balanced.refused(load_balancer_maxconn=300)
+        machine.sh(f"rm {FOLDER}/filled")
+        assert unchanged(balanced) == before
+    finally:
+        machine.sh(f"umount {FOLDER}; rm -r /tmp/kept")
+
+
+def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_reloads(balanced: Balanced, configured: Configured) -> None:
+    worker = balanced.worker()
+    assert balanced.killed(lambda: "maxconn 400\n" in balanced.machine.read(CONFIG), load_balancer_maxconn=400)
+    assert balanced.worker() == worker
+    run = balanced.done(load_balancer_maxconn=400)
+    assert "haproxy is reloaded: its configuration is another one than it has read" in run.stdout
+    assert "Maxconn: 400\n" in balanced.told("show info")
+
+
+@pytest.mark.slow
+def test_eight_times_the_machines_take_not_eight_times_as_long(balanced: Balanced, configured: Configured) -> None:
+    seconds = {}
+    for count in (50, 400):
+        groups = balanced.groups()
+        groups["workers"] = {f"node-{number}": {"ansible_host": f"10.98.{number // 200}.{number % 200 + 1}"} for number in range(count)}
+        began = time.monotonic()
+        run = balanced.rig.play("load_balancer", groups, "--check", clusters=balanced.clusters)
+        seconds[count] = time.monotonic() - began
+        assert run.rc == 0, run.stdout
+    print(f"seconds by workers: {seconds}")
+    assert seconds[400] < 3 * seconds[50]

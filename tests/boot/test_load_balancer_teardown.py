@@ -1,0 +1,36 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Teardown of a load balancer: comes last, as it ends what the others look at."""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import Balanced
+
+FOREIGN = "frontend theirs\n    bind *:7443\n    mode tcp\n    timeout client 1m\n"
+
+
+def test_the_service_is_pointed_back_to_its_own_file_and_what_was_installed_goes(balanced: Balanced) -> None:
+    machine = balanced.machine
+    balanced.done()
+    before = machine.read("/etc/haproxy/haproxy.cfg")
+    assert balanced.done(load_balancer_entry="teardown").changed() > 0
+    assert machine.sh("ls /etc/hwaccel-gpu/load_balancer /var/lib/hwaccel-gpu/load_balancer /etc/systemd/system/haproxy.service.d/* 2>/dev/null || :") == ""
+    assert machine.sh("systemctl is-active haproxy || :").strip() == "inactive"
+    assert machine.sh("dpkg -l haproxy | tail -1").split()[0] == "rc"
+    assert machine.read("/etc/haproxy/haproxy.cfg") == before
+    assert balanced.done(load_balancer_entry="teardown").changed() == 0
+
+
+def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back(balanced: Balanced) -> None:
+    machine = balanced.machine
+    machine.sh("apt-get -qq install --yes --no-install-recommends haproxy", seconds=300)
+    theirs = machine.read("/etc/haproxy/haproxy.cfg") + FOREIGN
+    machine.write("/etc/haproxy/haproxy.cfg", theirs)
+    machine.sh("systemctl restart haproxy")
+    assert "HAProxy serves with a configuration of somebody else's" in balanced.refused()
+    balanced.done(load_balancer_replace=True)
+    assert machine.sh("ss -Hlnt 'sport = :7443'") == ""
+    balanced.done(load_balancer_entry="teardown")
+    assert "7443" in machine.sh("ss -Hlnt 'sport = :7443'")
+    assert machine.read("/etc/haproxy/haproxy.cfg") == theirs

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role load_balancer takes from an inventory."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
+from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_plan import _installed
+
+GROUPS = {
+    "gpu_clusters": ["ocp", "edge"], "load_balancers": ["lb-0", "lb-1", "lb-9"], "bootstrap": ["boot"], "control_plane": ["m0", "k0"], "workers": ["w0"],
+}  # fmt: skip
+HOSTS: dict[str, dict[str, t.Any]] = {
+    "ocp": {"hwaccel_distribution": "openshift", "hwaccel_machine_network": "10.0.0.0/24", "hwaccel_bootstrap": {"complete": False}},
+    "edge": {"hwaccel_distribution": "k3s", "hwaccel_load_balancer_address": "10.0.0.6", "hwaccel_bootstrap": {"skipped": True}},
+    "lb-0": {"ansible_host": "10.0.0.3"}, "lb-1": {"ansible_host": "lb-1.example.com", "hwaccel_address": "10.0.0.4"},
+    "lb-9": {"ansible_host": "10.0.0.9", "hwaccel_cluster": "edge"},
+    "boot": {"ansible_host": "10.0.0.10", "hwaccel_cluster": "ocp"}, "m0": {"ansible_host": "10.0.0.11", "hwaccel_cluster": "ocp"},
+    "k0": {"hwaccel_address": "10.0.0.12", "hwaccel_cluster": "edge"}, "w0": {"ansible_host": "10.0.0.21", "hwaccel_cluster": "ocp"},
+}  # fmt: skip
+
+
+def test_a_load_balancer_without_a_cluster_is_for_all_of_them() -> None:
+    told = load_balancer_inventory(GROUPS, HOSTS, "lb-0")
+    assert [(cluster["name"], cluster["profile"], cluster["address"], cluster["bootstrap_complete"]) for cluster in told["clusters"]] == [
+        ("ocp", "openshift", "", False), ("edge", "k3s", "10.0.0.6", None),
+    ]  # fmt: skip
+    assert [(machine["name"], machine["role"], machine["cluster"]) for machine in told["machines"]] == [
+        ("boot", "bootstrap", "ocp"), ("m0", "master", "ocp"), ("k0", "master", "edge"), ("w0", "worker", "ocp"),
+    ]  # fmt: skip
+    assert told["peers"] == [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}]
+
+
+def test_a_load_balancer_of_one_cluster_knows_no_other() -> None:
+    told = load_balancer_inventory(GROUPS, HOSTS, "lb-9")
+    assert [cluster["name"] for cluster in told["clusters"]] == ["edge"]
+    assert [machine["name"] for machine in told["machines"]] == ["k0"]
+    assert [peer["name"] for peer in told["peers"]] == ["lb-9"]
+
+
+def test_machines_need_not_name_the_only_cluster() -> None:
+    groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
+    hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}
+    assert load_balancer_inventory(groups, hosts, "lb-0")["machines"] == [{"name": "w0", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}]
+
+
+def test_collections_are_seen_where_they_are_and_missing_ones_are_no_error() -> None:
+    assert _installed("hwaccel.gpu")
+    assert not _installed("hwaccel.nothing")
+    assert not _installed("nobody.nothing")

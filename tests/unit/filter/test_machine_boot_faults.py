@@ -1,0 +1,28 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a collection is installed, and in which version, is found out without a traceback."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.filter import machine_boot_faults
+
+
+def test_a_collection_that_is_not_installed_has_no_version() -> None:
+    assert machine_boot_faults._installed("nobody.anything") == ""
+    assert machine_boot_faults._installed("hwaccel.anything") == ""
+
+
+def test_the_version_of_a_collection_is_that_of_its_manifest(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "ansible_collections" / "somebody" / "tools"
+    folder.mkdir(parents=True)
+    (folder / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": "1.2.3"}}), encoding="utf-8")
+    parent = sys.modules["ansible_collections"]
+    monkeypatch.setattr(parent, "__path__", [*parent.__path__, str(tmp_path / "ansible_collections")])
+    assert machine_boot_faults._installed("somebody.tools") == "1.2.3"

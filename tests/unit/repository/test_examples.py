@@ -1,0 +1,66 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The example of machines that boot, as Ansible reads it: no role finds a fault in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.vars.manager import VariableManager
+
+from ansible_collections.hwaccel.gpu.plugins.filter.dns_pxe_inventory import dns_pxe_inventory
+from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import faults, model
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.wanted import wanted
+
+TOP = pathlib.Path(__file__).parents[3]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    groups: dict[str, list[str]]
+    hostvars: dict[str, dict[str, t.Any]]
+
+    def settings(self, role: str, host: str, **given: t.Any) -> dict[str, t.Any]:
+        """Of a role on a host: its defaults, what the inventory says, and what the playbook hands over."""
+        defaults = yaml.safe_load((TOP / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+        told = {name: value for name, value in self.hostvars[host].items() if name.startswith(f"{role}_")}
+        return {name.removeprefix(f"{role}_"): value for name, value in {**defaults, **told}.items()} | given
+
+
+@pytest.fixture(scope="module")
+def dgxpod() -> Inventory:
+    loader = DataLoader()
+    read = InventoryManager(loader, sources=[str(TOP / "examples" / "inventories" / "dgxpod" / "hosts.yml")])
+    variables = VariableManager(loader, read)
+    return Inventory(read.get_groups_dict(), {host.name: variables.get_vars(host=host) for host in read.get_hosts()})
+
+
+def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> None:
+    found = load_balancer_inventory(dgxpod.groups, dgxpod.hostvars, "lb")
+    made = wanted(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
+    assert made.faults == ()
+    members = {service.name: [member.name for member in service.members] for service in made.services}
+    control = ["bootstrap-0", "master-0", "master-1", "master-2"]
+    assert members == {
+        "dgxpod-api": control, "dgxpod-machine-config": control, "dgxpod-ingress-https": ["worker-0", "worker-1"],
+        "dgxpod-ingress-http": ["worker-0", "worker-1"],
+    }  # fmt: skip
+
+
+def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory) -> None:
+    found = dns_pxe_inventory(dgxpod.groups, dgxpod.hostvars, "boot")
+    settings = dgxpod.settings("dns_pxe", "boot", address="10.33.3.18", **found)
+    site, wrong = model.read(settings)
+    assert site and wrong == [] and faults.found(site, settings) == []
+    assert {machine.name for machine in site.machines if site.installed_now(machine)} == {machine.name for machine in site.machines}
+    assert len(site.machines) == 6
+    devices = {machine.role: profile.install_device for machine in site.machines if (profile := site.profile(machine))}
+    assert devices == {"bootstrap": "/dev/vda", "master": "/dev/vda", "worker": "/dev/sda"}
