@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.modules import manifest_set
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, deployment
 
 #: Where this collection was imported from: a folder with ansible_collections/hwaccel/gpu in it.
 COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
