@@ -25,12 +25,12 @@ OTHERS = {f"{role}_provider": "existing" for role in ("feature_discovery", "driv
 WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHERS}}}
 
 
-def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str) -> tuple[int, str]:
+def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str) -> tuple[int, str]:
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
     # As a shell sets it.
     environ |= {"PWD": str(folder)}
-    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
+    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", f"hwaccel.gpu.{name}", *arguments]
     done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
     return done.returncode, " ".join(done.stdout.split())
@@ -43,7 +43,33 @@ def first_play(path: pathlib.Path) -> dict[str, t.Any]:
 
 @pytest.mark.parametrize("name", PLAYBOOKS)
 def test_the_first_play_looks_for_clusters(name: str) -> None:
-    assert first_play(TOP / "playbooks" / f"{name}.yml")["hosts"] == "localhost:all"
+    assert first_play(TOP / "playbooks" / f"{name}.yml") == first_play(TOP / "playbooks" / "clusters.yml")
+
+
+@pytest.mark.parametrize("path", sorted((TOP / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
+def test_the_hosts_of_the_first_play_are_found_by_a_filter_of_ours(path: pathlib.Path) -> None:
+    """summary.yml is imported by others alone, after their plays."""
+    if path.stem != "summary":
+        assert "| hwaccel.gpu." in first_play(path)["hosts"]
+
+
+#: Writes down each process that loads the file.
+WATCHED = """import os, sys
+def seen(event, given):
+    if event == "exec" and getattr(given[0], "co_filename", "").endswith("plugins/filter/as_list.py"):
+        with open(os.environ["SEEN"], "a") as file:
+            print(os.getpid(), file=file)
+sys.addaudithook(seen)
+"""
+
+
+def test_filters_are_loaded_once_and_not_by_each_task(tmp_path: pathlib.Path) -> None:
+    """Ansible loads all of a collection's filters with the first, which costs each worker half a second where the process that forks it has not."""
+    (tmp_path / "sitecustomize.py").write_text(WATCHED, encoding="utf-8")
+    seen = tmp_path / "seen"
+    code, output = run(tmp_path, "render", WITH_GROUP, "-e", f"hwaccel_render_to={tmp_path}/rendered", PYTHONPATH=str(tmp_path), SEEN=str(seen))
+    assert code == 0, output
+    assert len(seen.read_text(encoding="utf-8").split()) == 1
 
 
 @pytest.mark.parametrize(
