@@ -160,10 +160,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
 
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
-    options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
     settings = allocation.Settings(
         params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), exclusivity=params["exclusivity"],
-        max_failed=params["max_failed"], sample=params["sample"], options=options, integrated_definition=params["integrated_definition"],
+        max_failed=params["max_failed"], sample=params["sample"], options=RunOptions.of(params), integrated_definition=params["integrated_definition"],
     )
     return allocation.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
 

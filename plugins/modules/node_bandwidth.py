@@ -165,9 +165,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
 
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
-    options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
     settings = bandwidth.Settings(
-        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), params["max_failed"], params["sample"], options,
+        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), params["max_failed"], params["sample"], RunOptions.of(params),
     )
     return bandwidth.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
 

@@ -211,11 +211,10 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     if params["state"] == "absent":
         forgotten = validation.forget(context.client(), check_mode=context.check_mode)
         return Outcome(changed=bool(forgotten), values={"forgotten": forgotten})
-    options = RunOptions(**{name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")})
     settings = validation.Settings(
         params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]),
         {name: parse_plugin_config(config) for name, config in params["plugin_configs"].items()},
-        params["always"], params["max_failed"], params["sample"], options, params["integrated_definition"],
+        params["always"], params["max_failed"], params["sample"], RunOptions.of(params), params["integrated_definition"],
     )
     clock = Clock(deadline=context.deadline)
     return validation.run(settings, context.client(), clock, check_mode=context.check_mode, resume=context.resume)

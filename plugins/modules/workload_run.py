@@ -228,10 +228,8 @@ def workload_of(params: dict[str, t.Any]) -> Workload:
 
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
-    limits = {name: params[name] for name in ("schedule_timeout", "start_timeout", "timeout")}
-    options = RunOptions(namespace=params["namespace"], parallel=params["parallel"], fail_on=frozenset(params["fail_on"]), **limits)
     workloads = [workload_of(entry) for entry in params["workloads"]]
-    return run(context.client(), workloads, options, Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+    return run(context.client(), workloads, RunOptions.of(params), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ EXECUTION_ENVIRONMENT = (
 
 LINT = (
     Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
-    Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins.module_utils"), environment=(("MYPYPATH", "{build}"),)),
+    Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins"), environment=(("MYPYPATH", "{build}"),)),
     Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", "{tree}/roles/sandbox/files"),)),
     Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter")),
     Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),

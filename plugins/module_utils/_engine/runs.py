@@ -62,6 +62,14 @@ class RunOptions:
         if wrong:
             raise ManyFaults([Fault(f"{name} is {getattr(self, name):g}", name, "nothing could run", "give a number above 0") for name in wrong])
 
+    @classmethod
+    def of(cls, params: c.Mapping[str, t.Any]) -> RunOptions:
+        """From the parameters of a module that runs workloads. fail_on may be missing."""
+        given: dict[str, t.Any] = {name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")}
+        if "fail_on" in params:
+            given["fail_on"] = frozenset(params["fail_on"])
+        return cls(**given)
+
     @property
     def longest(self) -> float:
         return self.schedule_timeout + self.start_timeout + self.timeout
