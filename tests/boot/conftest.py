@@ -5,6 +5,8 @@
 
 rig       machines and hosts on one bridge: rig.machine("lb"), rig.host("w1"), rig.play("load_balancer", {"load_balancers": {"lb": {...}}})
 balanced  a load balancer before a cluster with bootstrap, three masters and two workers, on which the role has not run yet
+booting   a boot server on which the role has not run yet, and whose files can be booted
+computers where computers without an operating system run
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Api, Balanced, certificate
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import Computers
+from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import Installer
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
@@ -37,3 +42,21 @@ def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterat
         for name in MEMBERS:
             made.serve(name)
         yield made
+
+
+@pytest.fixture(scope="session")
+def computers(rig: BootRig) -> Computers:
+    return Computers(rig, "hypervisor")
+
+
+@pytest.fixture(scope="session")
+def installer(tmp_path_factory: pytest.TempPathFactory) -> Installer:
+    return Installer.of(tmp_path_factory.mktemp("installer"))
+
+
+@pytest.fixture(scope="module")
+def booting(rig: BootRig, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
+    made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
+    installer.put_in(made)
+    yield made
+    rig.remove(made.server)

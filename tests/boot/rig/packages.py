@@ -28,7 +28,7 @@ PACKAGES = (
     "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi",
 )  # fmt: skip
 #: What a computer without an operating system is made of, and what it boots.
-VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "linux-image-cloud-amd64")
+VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "linux-image-cloud-amd64")
 
 
 def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:

@@ -9,7 +9,7 @@ import ipaddress
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Profile, Site, listed
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import AARCH64, Machine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import AARCH64, X86_64, Machine
 
 #: Below the folder that TFTP and HTTP serve alike.
 PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
@@ -18,7 +18,7 @@ PLACEHOLDERS = frozenset({"http", "rootfs_url", "ignition_url", "install_device"
 HEADER = "# Written by the role hwaccel.gpu.dns_pxe, which writes it anew: changes are lost.\n"
 # The signed GRUB of Debian reads the first, that of the RedHat family the second.
 _DISPATCH = ("grub/grub.cfg", "grub.cfg")
-# Netboot knows the MAC by one of two names. A machine without an entry goes on with its next boot device.
+# Netboot knows the MAC by one of two names.
 _GRUB = (
     HEADER + """set timeout=0
 set mac="$net_default_mac"
@@ -26,15 +26,13 @@ if [ -z "$mac" ]; then set mac="$net_efinet0_dhcp_mac"; fi
 if [ -z "$mac" ]; then set mac="$net_efinet0_mac"; fi
 regexp --set=1:m1 --set=2:m2 --set=3:m3 --set=4:m4 --set=5:m5 --set=6:m6 '(..):(..):(..):(..):(..):(..)' "$mac"
 configfile "/grub/01-$m1-$m2-$m3-$m4-$m5-$m6"
-exit
+exit 1
 """
 )
-_LOCAL = {
-    PXELINUX: "DEFAULT local\nPROMPT 0\nLABEL local\n  LOCALBOOT 0\n",
-    GRUB: "exit\n",
-    # Of UEFI the firmware knows what comes next; a BIOS is told to take its first disk.
-    IPXE: "iseq ${platform} efi && exit ||\nsanboot --no-describe --drive 0x80 || exit\n",
-}
+# Vendors in whose folder the disk's own boot loader is looked for, before the one that removable media have.
+_VENDORS = ("redhat", "fedora", "centos", "rocky", "almalinux", "debian", "ubuntu")
+#: What firmware and boot loaders call an architecture.
+_SUFFIXES = {X86_64: "x64", AARCH64: "aa64"}
 
 
 def http(site: Site, port: int | str) -> str:
@@ -51,11 +49,16 @@ def file_name(machine: Machine) -> str:
     return "01-" + machine.mac.replace(":", "-")
 
 
+def grub(architecture: str) -> str:
+    """GRUB's name below the folder that is served."""
+    return f"grub{_SUFFIXES[architecture]}.efi"
+
+
 def files(site: Site, port: int, linuxefi: bool) -> dict[str, str]:
     """Text by path of all entries, and of what leads to them. linuxefi: GRUB of the RedHat family starts kernels by another command."""
     base = http(site, port)
     made = dict.fromkeys(_DISPATCH, _GRUB)
-    made["ipxe/boot.ipxe"] = f"#!ipxe\n{HEADER}chain {base}/{IPXE}/01-${{mac:hexhyp}}.ipxe || exit\n"
+    made["ipxe/boot.ipxe"] = f"#!ipxe\n{HEADER}chain {base}/{IPXE}/01-${{mac:hexhyp}}.ipxe || exit 1\n"
     for machine in site.machines:
         made |= _entry(site, machine, base, linuxefi)
     return made
@@ -81,7 +84,7 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
     profile = site.profile(machine) if site.installed_now(machine) else None
     does = "is installed" if profile else "boots its disk"
     title = f"# {site.fqdn(machine)}, {machine.role}: {does}\n"
-    texts = _install(site, machine, profile, base, linuxefi) if profile else _LOCAL
+    texts = _install(site, machine, profile, base, linuxefi) if profile else _local(machine, base)
     return {
         f"{PXELINUX}/{name}": HEADER + title + texts[PXELINUX], f"{GRUB}/{name}": HEADER + title + texts[GRUB],
         f"{IPXE}/{name}.ipxe": "#!ipxe\n" + HEADER + title + texts[IPXE],
@@ -96,7 +99,27 @@ def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi
         PXELINUX: f"DEFAULT install\nPROMPT 0\nLABEL install\n  KERNEL /{kernel}\n  APPEND initrd=/{initramfs} {told}\n",
         GRUB: f"linux{suffix} /{kernel} {_quoted(told)}\ninitrd{suffix} /{initramfs}\nboot\n",
         # UEFI needs the name of the initramfs among the arguments.
-        IPXE: f"kernel {base}/{kernel} initrd=main {told} || exit\ninitrd --name main {base}/{initramfs} || exit\nboot || exit\n",
+        IPXE: f"kernel {base}/{kernel} initrd=main {told} || exit 1\ninitrd --name main {base}/{initramfs} || exit 1\nboot || exit 1\n",
+    }
+
+
+def _local(machine: Machine, base: str) -> dict[str, str]:
+    """Of UEFI the disk's boot loader is started from here: a firmware to which a loader returns without an error shows its menu and stays there.
+
+    GRUB of Debian and iPXE before 2020 always return without one. GRUB finds the disk, so iPXE hands over to it.
+    """
+    suffix = _SUFFIXES[machine.architecture]
+    loaders = " ".join([*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"])
+    return {
+        PXELINUX: "DEFAULT local\nPROMPT 0\nLABEL local\n  LOCALBOOT 0\n",
+        # Only from its root does GRUB tell a program the device that it comes from.
+        GRUB: (
+            f"for loader in {loaders}; do\n"
+            '  if search --no-floppy --file --set=root "/EFI/$loader"; then\n    chainloader "/EFI/$loader"\n    boot\n  fi\n'
+            "done\nexit 1\n"
+        ),
+        # A BIOS is told to take its first disk.
+        IPXE: f"iseq ${{platform}} efi && chain {base}/{grub(machine.architecture)} ||\nsanboot --no-describe --drive 0x80 || exit 1\n",
     }
 
 

@@ -46,7 +46,11 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
     for boot in dict.fromkeys(one for machine in site.machines for one in dnsmasq.boot_kinds(machine)):
         if boot.by_http and boot.file not in settings["loaders"]:
             continue
-        found += (boot.ipxe_file,) if boot.ipxe_file and settings["ipxe"] == dnsmasq.ALWAYS else _FILES[boot.tag]
+        if boot.ipxe_file and settings["ipxe"] == dnsmasq.ALWAYS:
+            # iPXE of UEFI has GRUB boot a disk.
+            found += (boot.ipxe_file, *(name for name in _FILES[boot.tag] if name.startswith("grub")))
+        else:
+            found += _FILES[boot.tag]
     return tuple(found)
 
 

@@ -146,6 +146,19 @@ def test_an_installed_machine_boots_its_disk_by_each_loader(loader: str) -> None
     assert "images/" not in text
 
 
+@pytest.mark.parametrize(("architecture", "last", "grub"), [("x86_64", "BOOT/BOOTX64.EFI", "grubx64.efi"), ("aarch64", "BOOT/BOOTAA64.EFI", "grubaa64.efi")])
+def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherwise(architecture: str, last: str, grub: str) -> None:
+    made = files(joined={"ocp": ["worker-0"]}, machines=[machine("worker-0", "worker", 21, architecture=architecture)])
+    begin, *loop = made[f"grub/{WORKER}"].splitlines()[2:]
+    assert begin.startswith("for loader in redhat/shim") and begin.endswith(f" {last}; do"), "removable media's comes last"
+    assert loop == [
+        '  if search --no-floppy --file --set=root "/EFI/$loader"; then', '    chainloader "/EFI/$loader"', "    boot", "  fi", "done", "exit 1",
+    ]  # fmt: skip
+    # iPXE of 2019 returns to the firmware without an error whatever it is told.
+    assert f"iseq ${{platform}} efi && chain {WEB}/{grub} ||\n" in made[f"ipxe/{WORKER}.ipxe"]
+    assert made["grub/grub.cfg"].endswith("\nexit 1\n")
+
+
 def test_keys_are_given_only_to_machines_that_need_them_now() -> None:
     text = files()[NGINX]
     assert "location = /ignition/bootstrap.ign {\n      root /var/lib/hwaccel-gpu/dns_pxe;\n      allow 10.77.0.10;\n      deny all;" in text
@@ -157,6 +170,9 @@ def test_all_get_ipxe_first_where_it_is_asked_for() -> None:
     assert "dhcp-boot=tag:machine,tag:bios,tag:client-bios,tag:!ipxe,undionly.kpxe,,10.77.0.2" in always
     assert "dhcp-boot=tag:machine,tag:bios,tag:client-bios,pxelinux.0,,10.77.0.2" in never
     assert not [line for line in never if "boot.ipxe" in line]
+    site, _faults = model.read(given := settings(ipxe="always"))
+    assert site
+    assert systems.needed(site, given) == ("undionly.kpxe", "snponly.efi", "grubx64.efi"), "GRUB boots disks for iPXE of UEFI"
 
 
 def test_everything_is_done_once() -> None:

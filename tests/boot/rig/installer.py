@@ -1,0 +1,108 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A system that installs itself, in small: a Debian kernel, and an initramfs that fetches what its kernel arguments name and says on the console what it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pathlib
+import shutil
+import struct
+import subprocess
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, Site
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+
+INSTALLED = "INSTALLED-BY-NETWORK"
+#: In the order in which each needs the one before.
+_MODULES = (
+    "net/core/failover", "drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci", "drivers/net/net_failover", "drivers/net/virtio_net",
+)  # fmt: skip
+_INIT = f"""#!/bin/sh
+mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; exec >/dev/console 2>&1 </dev/console
+firmware=bios; [ ! -d /sys/firmware/efi ] || firmware=uefi; dmesg | grep -q 'Secure boot enabled' && firmware=secure-boot
+for m in /modules/*; do insmod $m; done
+while [ ! -e /sys/class/net/eth0 ]; do sleep 0.1; done
+ip link set eth0 up; udhcpc -i eth0 -n -q -t 10 -T 1 -s /event
+for a in $(cat /proc/cmdline); do case $a in
+coreos.inst.ignition_url=*) wget -q -O /ignition ${{a#*=}};; coreos.live.rootfs_url=*) wget -q -O /rootfs ${{a#*=}};; esac; done
+echo "{INSTALLED} $(sha256sum /ignition | cut -c1-64) $(sha256sum /rootfs | cut -c1-64) $(cat /name) $firmware"
+poweroff -f
+"""
+_EVENT = '#!/bin/sh\n[ "$1" = bound ] || exit 0\nip addr add $ip/${mask:-24} dev $interface; echo $hostname.$domain >/name\n'
+_APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "sha256sum", "cut", "cat", "dmesg", "grep")
+
+
+def ensure_computers() -> pathlib.Path:
+    return ensure_packages(say, VIRTUAL_MACHINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Installer:
+    """Kernel and initramfs."""
+
+    kernel: pathlib.Path
+    initramfs: pathlib.Path
+
+    @classmethod
+    def of(cls, folder: pathlib.Path) -> Installer:
+        (package,) = ensure_computers().glob("linux-image-6*.deb")
+        subprocess.run(["dpkg-deb", "--extract", str(package), str(folder / "kernel")], check=True, capture_output=True)
+        (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
+        (modules,) = (folder / "kernel" / "lib" / "modules").iterdir()
+        _lay_out(folder / "root", modules / "kernel")
+        script = "cd \"$1\" && find . | busybox cpio -o -H newc | gzip -1 >\"$2\""
+        subprocess.run(["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")], check=True, capture_output=True)
+        return cls(kernel, folder / "initramfs")
+
+    def put_in(self, site: Site) -> None:
+        """In place of a site's files that nobody can boot."""
+        for artifact, path in zip(site.variables["dns_pxe_artifacts"], (self.kernel, self.initramfs), strict=False):
+            artifact.update(artifact_of(path))
+        for profile in site.variables["dns_pxe_profiles"]:
+            profile["arguments"] += ["console=ttyS0", "panic=5"]
+        # Larger ones are for networks that carry them.
+        site.variables["dns_pxe_networks"][0]["mtu"] = 1500
+
+
+def installed(site: Site, name: str, role: str, firmware: str) -> str:
+    """What a machine says that was installed by this firmware, with all files of its role."""
+    ignition = hashlib.sha256((site.folder / f"{role}.ign").read_bytes()).hexdigest()
+    rootfs = site.variables["dns_pxe_artifacts"][2]["checksum"].removeprefix("sha256:")
+    return f"{INSTALLED} {ignition} {rootfs} {name}.{DOMAIN} {firmware}"
+
+
+def artifact_of(path: pathlib.Path) -> dict[str, str]:
+    return {"source": str(path), "checksum": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"}
+
+
+def _lay_out(root: pathlib.Path, modules: pathlib.Path) -> None:
+    for name in ("bin", "proc", "sys", "dev", "modules"):
+        (root / name).mkdir(parents=True)
+    busybox = shutil.which("busybox")
+    assert busybox, "it is among what the rig needs"
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for name in _APPLETS:
+        (root / "bin" / name).symlink_to("busybox")
+    for number, name in enumerate(_MODULES):
+        shutil.copy(modules / f"{name}.ko", root / "modules" / f"{number}.ko")
+    for name, text in (("init", _INIT), ("event", _EVENT)):
+        (root / name).write_text(text, encoding="ascii")
+        (root / name).chmod(0o755)
+
+
+def unsigned(kernel: pathlib.Path, made: pathlib.Path) -> pathlib.Path:
+    """The same kernel without its signature, which a PE file has at its end and names in the fifth of its directories."""
+    content = bytearray(kernel.read_bytes())
+    (header,) = struct.unpack_from("<I", content, 0x3C)
+    # Behind its mark and the header of COFF; directories follow 112 bytes of a 64-bit one.
+    entry = header + 24 + 112 + 4 * 8
+    begin, size = struct.unpack_from("<II", content, entry)
+    assert size and begin + size == len(content), "the signature is expected at the end"
+    struct.pack_into("<II", content, entry, 0, 0)
+    made.write_bytes(content[:begin])
+    return made
