@@ -20,8 +20,9 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Api, Balanced, certificate
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
-from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import Computers
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import ARM64, Computers
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import Installer
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_arm64
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
@@ -56,7 +57,7 @@ def installer(tmp_path_factory: pytest.TempPathFactory) -> Installer:
 
 @pytest.fixture(scope="module")
 def booting(rig: BootRig, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
-    made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
+    made = Site.of(rig, rig.machine("boot", {str(ensure_arm64(say)): ARM64}), tmp_path_factory.mktemp("site"))
     installer.put_in(made)
     yield made
     rig.remove(made.server)

@@ -11,38 +11,58 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 import json
+import pathlib
+import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import PORT, Site, address, mac
-from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import BIOS, DISK, SECURE_BOOT, UEFI, UEFI_BY_HTTP, Computers, Kind
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import PORT, UNKNOWN, Site, address, mac
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import AARCH64, ARM64, BIOS, DISK, SECURE_BOOT, UEFI, UEFI_BY_HTTP, Computers, Kind
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import INSTALLED, Installer, artifact_of, installed, unsigned
 
-WORKER, UNSIGNED = 152, 154
-NODES = {"ocp": ["worker-0"]}
-HTTP_LOADER = "/srv/httpx64.efi"
+WORKER, UNSIGNED, ARM = 152, 154, 155
+NODES = {"ocp": ["worker-0", "worker-3"]}
 FIRMWARES = {BIOS: "bios", UEFI: "uefi", SECURE_BOOT: "secure-boot", UEFI_BY_HTTP: "uefi"}
 BY_HTTP = "Start HTTP Boot over IPv4"
 
 
 @pytest.fixture(scope="module")
-def site(booting: Site, installer: Installer) -> Site:
-    """With a machine whose kernel nobody has signed, and with a GRUB for boots by HTTP, made as the documentation says."""
-    kernel = {"path": "os/unsigned", **artifact_of(unsigned(installer.kernel, booting.folder / "unsigned"))}
-    booting.variables["dns_pxe_artifacts"].append(kernel)
-    booting.variables["dns_pxe_profiles"].append({**booting.variables["dns_pxe_profiles"][2], "role": "unsigned", "kernel": "os/unsigned"})
-    host = {"hwaccel_mac": mac(UNSIGNED), "hwaccel_address": address(UNSIGNED), "hwaccel_role": "unsigned", "hwaccel_install": True}
-    booting.groups["workers"]["worker-2"] = host
-    server = booting.server
+def site(booting: Site, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """With a machine whose kernel nobody has signed, one of another architecture, and a GRUB for boots by HTTP."""
+    kernel = unsigned(installer.kernel, booting.folder / "unsigned")
+    _add(booting, "worker-2", UNSIGNED, {"role": "unsigned", "kernel": "os/unsigned"}, {"os/unsigned": kernel}, hwaccel_role="unsigned")
+    arm = Installer.of_arm64(tmp_path_factory.mktemp("arm64"))
+    files = {"arm/kernel": arm.kernel, "arm/initramfs": arm.initramfs}
+    boots = {"architecture": "aarch64", "kernel": "arm/kernel", "initramfs": "arm/initramfs", "arguments": ["console=ttyAMA0"]}
+    _add(booting, "worker-3", ARM, boots, files, hwaccel_architecture="aarch64")
+    booting.variables["dns_pxe_loaders"] = {"httpx64.efi": _http_loader(booting), **_arm64_loaders(booting)}
+    return booting
+
+
+def _add(site: Site, name: str, number: int, profile: dict[str, t.Any], files: dict[str, pathlib.Path], **variables: str) -> None:
+    """A worker more, with a profile of its own."""
+    site.variables["dns_pxe_artifacts"] += [{"path": path, **artifact_of(file)} for path, file in files.items()]
+    site.variables["dns_pxe_profiles"].append({**site.variables["dns_pxe_profiles"][2], **profile})
+    site.groups["workers"][name] = {"hwaccel_mac": mac(number), "hwaccel_address": address(number), "hwaccel_install": True, **variables}
+
+
+def _http_loader(site: Site) -> str:
+    """As the documentation says."""
+    server = site.server
     server.write("/srv/http.cfg", f"net_bootp\nset root=(http,{server.address}:{PORT})\nconfigfile /grub/grub.cfg\n")
     server.sh(
         "apt-get -qq update; apt-get -qq install --no-install-recommends grub-common grub-efi-amd64-bin >/dev/null 2>&1; "
-        f"grub-mkimage --format x86_64-efi --prefix /grub --config /srv/http.cfg --output {HTTP_LOADER} "
+        "grub-mkimage --format x86_64-efi --prefix /grub --config /srv/http.cfg --output /srv/httpx64.efi "
         "boot chain configfile echo efinet fat http linux net normal part_gpt part_msdos regexp search search_fs_file test",
         seconds=300,
     )
-    booting.variables["dns_pxe_loaders"] = {"httpx64.efi": HTTP_LOADER}
-    return booting
+    return "/srv/httpx64.efi"
+
+
+def _arm64_loaders(site: Site) -> dict[str, str]:
+    site.server.sh(f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb /srv/arm64; done")
+    found = {"shimaa64.efi": "shim/shimaa64.efi.signed", "grubaa64.efi": "grub/arm64-efi-signed/grubnetaa64.efi.signed"}
+    return {name: f"/srv/arm64/usr/lib/{path}" for name, path in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +111,30 @@ def test_machines_of_three_roles_boot_at_once_and_each_gets_its_own_ignition_fil
 
 
 @pytest.mark.slow
+def test_a_machine_that_nobody_knows_boots_its_disk(installing: Site, computers: Computers) -> None:
+    said = computers.boots(UNKNOWN, UEFI)
+    assert "No valid offer received" in said, said[-3000:]
+    assert DISK in said and INSTALLED not in said, said[-3000:]
+
+
+@pytest.mark.slow
 def test_ten_boots_in_a_row(installing: Site, computers: Computers) -> None:
     for number, kind in zip(range(10), itertools.cycle(FIRMWARES), strict=False):
         name, role, last = ("master-0", "master", 151) if kind is BIOS else ("worker-0", "worker", WORKER)
         said = computers.boots(mac(last), kind)
         assert installed(installing, name, role, FIRMWARES[kind]) in said, f"boot {number} of ten: {said[-3000:]}"
+
+
+@pytest.mark.slow
+def test_a_machine_with_an_arm_processor_is_installed(installing: Site, computers: Computers) -> None:
+    said = computers.boots(mac(ARM), AARCH64, seconds=500)
+    assert installed(installing, "worker-3", "worker", "uefi") in said, said[-3000:]
+
+
+@pytest.mark.slow
+def test_a_node_with_an_arm_processor_boots_its_disk(nodes: Site, computers: Computers) -> None:
+    said = computers.boots(mac(ARM), AARCH64, seconds=500)
+    assert DISK in said and INSTALLED not in said, said[-3000:]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,52 +8,60 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
-from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import ensure_computers
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_arm64, ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 DISK = "THE-DISK-HAS-BOOTED"
 _REPOSITORY = "/computers"
+#: Where machines have packages of aarch64.
+ARM64 = "/arm64"
 _FOLDER = "/var/tmp"
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of computer: arguments of QEMU. code, variables: of UEFI, empty for a BIOS. memory: in MiB."""
+    """A kind of computer: arguments of QEMU. code, variables: of UEFI, empty for a BIOS."""
 
     arguments: tuple[str, ...]
     code: str = ""
     variables: str = ""
-    memory: int = 512
+    architecture: str = "x86_64"
 
 
-_OVMF = "/usr/share/OVMF"
-_SECURE = ("-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on")
-# The firmware itself is told to leave TFTP alone, so that it asks for a file by HTTP at once; without random numbers it does not.
+_OVMF, _AAVMF = "/usr/share/OVMF", "/usr/share/AAVMF"
+# The firmware is told to leave TFTP alone, so that it asks for a file by HTTP at once.
 _ONLY_HTTP = (
-    "-machine", "q35", "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no",
+    "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no",
     "-device", "virtio-rng-pci",
 )  # fmt: skip
-BIOS = Kind(("-machine", "pc", "-boot", "order=nc"))
-UEFI = Kind(("-machine", "q35"), f"{_OVMF}/OVMF_CODE_4M.fd", f"{_OVMF}/OVMF_VARS_4M.fd")
-SECURE_BOOT = Kind(_SECURE, f"{_OVMF}/OVMF_CODE_4M.ms.fd", f"{_OVMF}/OVMF_VARS_4M.ms.fd")
-UEFI_BY_HTTP = dataclasses.replace(UEFI, arguments=_ONLY_HTTP)
+_X86 = ("-cpu", "max", "-m", "512")
+BIOS = Kind((*_X86, "-machine", "pc", "-boot", "order=nc"))
+UEFI = Kind((*_X86, "-machine", "q35"), f"{_OVMF}/OVMF_CODE_4M.fd", f"{_OVMF}/OVMF_VARS_4M.fd")
+# Only code in system management mode may write to the firmware's variables: without it Secure Boot is a promise.
+_SMM = ("-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on")
+SECURE_BOOT = Kind((*_X86, *_SMM), f"{_OVMF}/OVMF_CODE_4M.ms.fd", f"{_OVMF}/OVMF_VARS_4M.ms.fd")
+UEFI_BY_HTTP = dataclasses.replace(UEFI, arguments=(*UEFI.arguments, *_ONLY_HTTP))
+AARCH64 = Kind(("-cpu", "cortex-a57", "-m", "1024", "-machine", "virt"), f"{_AAVMF}/AAVMF_CODE.fd", f"{_AAVMF}/AAVMF_VARS.fd", architecture="aarch64")
 
 
 class Computers:
     """A machine of the rig in which computers run, one after the other or at once."""
 
     def __init__(self, rig: BootRig, name: str) -> None:
-        self.machine: Machine = rig.machine(name, {str(ensure_computers()): _REPOSITORY})
+        self.machine: Machine = rig.machine(name, {str(ensure_packages(say, VIRTUAL_MACHINE)): _REPOSITORY, str(ensure_arm64(say)): ARM64})
         self.machine.sh(
             f"echo 'deb [trusted=yes] file:{_REPOSITORY} ./' >>/etc/apt/sources.list; apt-get -qq update; "
-            "apt-get -qq install --no-install-recommends qemu-system-x86 seabios ipxe-qemu ovmf shim-signed grub-efi-amd64-signed >/dev/null 2>&1; "
+            "apt-get -qq install --no-install-recommends qemu-system-x86 seabios ipxe-qemu ovmf qemu-system-arm qemu-efi-aarch64 "
+            "shim-signed grub-efi-amd64-signed >/dev/null 2>&1; "
+            f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb {_FOLDER}/arm64; done; "
             # The machine's own card becomes the way of its computers onto the rig's bridge.
             "ip link add br0 type bridge forward_delay 0; ip link set eth0 master br0; ip link set br0 up",
             seconds=300,
         )
         self._lay_out_disks()
 
-    def boots(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 240) -> str:
+    def boots(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300) -> str:
         """What a computer of this kind and with this MAC says until it ends, or has said what it stays at."""
         own = f"{_FOLDER}/{mac.replace(':', '')}"
         tap = f"tap{mac[-2:]}"
@@ -66,7 +74,7 @@ class Computers:
         else:
             firmware, disk = "", f"-drive file={_FOLDER}/sector,format=raw,if=ide,snapshot=on"
         argv = (
-            f"qemu-system-x86_64 -accel tcg -cpu max -m {kind.memory} -display none -monitor none -no-reboot -serial file:{own}.serial "
+            f"qemu-system-{kind.architecture} -accel tcg -display none -monitor none -no-reboot -serial file:{own}.serial "
             f"-netdev tap,id=n0,ifname={tap},script=no,downscript=no -device {card} {firmware} {disk} {' '.join(kind.arguments)}"
         )
         copied = f"cp {kind.variables} {own}.variables; " if kind.code else ""
@@ -81,8 +89,11 @@ class Computers:
         code = b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
         sector = "".join(f"\\{byte:03o}" for byte in code.ljust(510, b"\0") + b"\x55\xaa")
         efi = f"{_FOLDER}/system/EFI"
+        shim, grub = "/usr/lib/shim", "/usr/lib/grub"
         self.machine.sh(
             f"printf '{sector}' >{_FOLDER}/sector; truncate -s 1M {_FOLDER}/sector; mkdir -p {efi}/BOOT {efi}/debian; "
-            f"cp /usr/lib/shim/shimx64.efi.signed {efi}/BOOT/BOOTX64.EFI; cp /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed {efi}/BOOT/grubx64.efi; "
+            f"cp {shim}/shimx64.efi.signed {efi}/BOOT/BOOTX64.EFI; cp {grub}/x86_64-efi-signed/grubx64.efi.signed {efi}/BOOT/grubx64.efi; "
+            f"cd {_FOLDER}/arm64; cp .{shim}/shimaa64.efi.signed {efi}/BOOT/BOOTAA64.EFI; "
+            f"cp .{grub}/arm64-efi-signed/grubaa64.efi.signed {efi}/BOOT/grubaa64.efi; "
             f"echo 'echo {DISK}; sleep 600' >{efi}/debian/grub.cfg"
         )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A system that installs itself, in small: a Debian kernel, and an initramfs that fetches what its kernel arguments name and says on the console what it was."""
+"""A system that installs itself, in small: a Debian kernel, and an initramfs that fetches what its kernel arguments name and says what it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import struct
 import subprocess
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, Site
-from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_arm64, ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 INSTALLED = "INSTALLED-BY-NETWORK"
@@ -37,10 +37,6 @@ _EVENT = '#!/bin/sh\n[ "$1" = bound ] || exit 0\nip addr add $ip/${mask:-24} dev
 _APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "sha256sum", "cut", "cat", "dmesg", "grep")
 
 
-def ensure_computers() -> pathlib.Path:
-    return ensure_packages(say, VIRTUAL_MACHINE)
-
-
 @dataclasses.dataclass(frozen=True)
 class Installer:
     """Kernel and initramfs."""
@@ -50,11 +46,24 @@ class Installer:
 
     @classmethod
     def of(cls, folder: pathlib.Path) -> Installer:
-        (package,) = ensure_computers().glob("linux-image-6*.deb")
-        subprocess.run(["dpkg-deb", "--extract", str(package), str(folder / "kernel")], check=True, capture_output=True)
+        busybox = shutil.which("busybox")
+        assert busybox, "it is among what the rig needs"
+        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox))
+
+    @classmethod
+    def of_arm64(cls, folder: pathlib.Path) -> Installer:
+        packages = ensure_arm64(say)
+        (package,) = packages.glob("busybox-static_*.deb")
+        _extract(package, folder / "programs")
+        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox")
+
+    @classmethod
+    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path) -> Installer:
+        (package,) = packages.glob("linux-image-6*.deb")
+        _extract(package, folder / "kernel")
         (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
         (modules,) = (folder / "kernel" / "lib" / "modules").iterdir()
-        _lay_out(folder / "root", modules / "kernel")
+        _lay_out(folder / "root", modules / "kernel", busybox)
         script = "cd \"$1\" && find . | busybox cpio -o -H newc | gzip -1 >\"$2\""
         subprocess.run(["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")], check=True, capture_output=True)
         return cls(kernel, folder / "initramfs")
@@ -80,11 +89,13 @@ def artifact_of(path: pathlib.Path) -> dict[str, str]:
     return {"source": str(path), "checksum": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"}
 
 
-def _lay_out(root: pathlib.Path, modules: pathlib.Path) -> None:
+def _extract(package: pathlib.Path, folder: pathlib.Path) -> None:
+    subprocess.run(["dpkg-deb", "--extract", str(package), str(folder)], check=True, capture_output=True)
+
+
+def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path) -> None:
     for name in ("bin", "proc", "sys", "dev", "modules"):
         (root / name).mkdir(parents=True)
-    busybox = shutil.which("busybox")
-    assert busybox, "it is among what the rig needs"
     shutil.copy(busybox, root / "bin" / "busybox")
     for name in _APPLETS:
         (root / "bin" / name).symlink_to("busybox")

@@ -9,6 +9,8 @@ Each package comes with what the machines' operating system lacks for it, in the
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -18,7 +20,7 @@ import tempfile
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, remove_control_groups
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, let_go, remove_control_groups
 
 #: Where machines have it: the one source that their apt knows.
 REPOSITORY = "/repo"
@@ -28,7 +30,9 @@ PACKAGES = (
     "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi",
 )  # fmt: skip
 #: What a computer without an operating system is made of, and what it boots.
-VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "linux-image-cloud-amd64")
+VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64")
+#: What a computer of another architecture boots: packages that no machine of the rig installs.
+ARM64 = ("shim-signed", "grub-efi-arm64-signed", "busybox-static", "linux-image-cloud-arm64")
 
 
 def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:
@@ -45,13 +49,47 @@ def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PA
     return folder
 
 
-def _fetch(folder: pathlib.Path, graph: pathlib.Path, packages: tuple[str, ...]) -> None:
-    folder.mkdir(parents=True)
+def ensure_arm64(say: c.Callable[[str], None]) -> pathlib.Path:
+    """The folder with packages of aarch64, without what they need."""
+    folder = cache_folder() / "boot" / "arm64" / hashlib.sha256(repr((machine_image.SUITE, ARM64)).encode()).hexdigest()[:16]
+    with locked(folder.with_suffix(".making"), patience=900):
+        if not folder.exists():
+            say("fetching packages of aarch64: half a minute, once")
+            with _apt(lambda _state: "", "arm64") as apt:
+                # The package that is asked for names the newest kernel and has none.
+                needed = apt("apt-cache", "depends", ARM64[-1])
+                (kernel,) = (line.split()[1] for line in needed.splitlines() if "Depends: linux-image-" in line)
+                apt("apt-get", "download", *ARM64[:-1], kernel)
+                shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
+                _copy(apt.archives, new)
+            os.replace(new, folder)
+        folder.with_suffix(".making").rmdir()
+    return folder
+
+
+@dataclasses.dataclass(frozen=True)
+class _Apt:
+    """apt with a state of its own. archives: where packages come to lie."""
+
+    archives: pathlib.Path
+    options: tuple[str, ...]
+
+    def __call__(self, program: str, *arguments: str) -> str:
+        argv = [program, "--quiet", *self.options, *arguments]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False, cwd=self.archives)
+        if done.returncode:
+            raise RuntimeError(f"{program} {arguments[0]}: exit status {done.returncode}\n{done.stderr[-3000:]}")
+        return done.stdout
+
+
+@contextlib.contextmanager
+def _apt(status: c.Callable[[pathlib.Path], str], architecture: str = "") -> c.Iterator[_Apt]:
+    """status: dpkg's record of the system that packages are for."""
     with tempfile.TemporaryDirectory(prefix="hwaccel-packages-") as scratch:
         state = pathlib.Path(scratch)
         (state / "lists" / "partial").mkdir(parents=True)
         (state / "archives" / "partial").mkdir(parents=True)
-        (state / "status").write_text(_installed(state, graph), encoding="utf-8")
+        (state / "status").write_text(status(state), encoding="utf-8")
         mirror = next(iter(machine_image.mirror()), "")
         if not mirror:
             raise RuntimeError("this machine's apt names no mirror, from which packages for other machines could be fetched")
@@ -60,15 +98,24 @@ def _fetch(folder: pathlib.Path, graph: pathlib.Path, packages: tuple[str, ...])
             "Dir::State::lists": state / "lists", "Dir::State::status": state / "status", "Dir::Cache": state, "Dir::Cache::archives": state / "archives",
             "Dir::Etc::sourcelist": state / "sources", "Dir::Etc::sourceparts": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
             "APT::Sandbox::User": "root", "APT::Install-Recommends": "false", "Acquire::Languages": "none",
+            **({"APT::Architecture": architecture, "APT::Architectures": architecture} if architecture else {}),
         }  # fmt: skip
-        options = [f"--option={key}={value}" for key, value in settings.items()]
-        for arguments in (["update"], ["install", "--yes", "--download-only", *packages]):
-            done = subprocess.run(["apt-get", "--quiet", *options, *arguments], capture_output=True, text=True, timeout=900, check=False)
-            if done.returncode:
-                raise RuntimeError(f"apt-get {arguments[0]}: exit status {done.returncode}\n{done.stderr[-3000:]}")
-        for package in (state / "archives").glob("*.deb"):
-            # apt writes : of an epoch as %3a, which it would decode in the index.
-            shutil.copy(package, folder / package.name.replace("%3a", "_"))
+        apt = _Apt(state / "archives", tuple(f"--option={key}={value}" for key, value in settings.items()))
+        apt("apt-get", "update")
+        yield apt
+
+
+def _copy(archives: pathlib.Path, folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True)
+    for package in archives.glob("*.deb"):
+        # apt writes : of an epoch as %3a, which it would decode in the index.
+        shutil.copy(package, folder / package.name.replace("%3a", "_"))
+
+
+def _fetch(folder: pathlib.Path, graph: pathlib.Path, packages: tuple[str, ...]) -> None:
+    with _apt(lambda state: _installed(state, graph)) as apt:
+        apt("apt-get", "install", "--yes", "--download-only", *packages)
+        _copy(apt.archives, folder)
     index = "".join(f"{_described(package)}\n" for package in sorted(folder.glob("*.deb")))
     # Last: an interrupted download is never taken for a finished one.
     (folder / ".Packages").write_text(index, encoding="utf-8")
@@ -82,6 +129,8 @@ def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
     try:
         return podman.run("run", "--rm", "--network=none", f"--cgroup-parent=/{control_group()}", machine_image.NAME, "cat", "/var/lib/dpkg/status").stdout
     finally:
+        # The container's monitor ends after podman.
+        let_go(podman.folder)
         remove_control_groups()
 
 
