@@ -202,16 +202,40 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
 def test_a_machine_that_has_joined_boots_its_disk_and_keys_go(site: Site, client: Machine) -> None:
     """A broken file of somebody's hand is put right by the same run."""
     entry, server = f"pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
-    wanted = server.read(f"{STATE}/files/{entry}")
-    assert "APPEND" in wanted and "LOCALBOOT" in server.read(f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}")
+    assert "APPEND" in server.read(f"{STATE}/files/{entry}") and "LOCALBOOT" in server.read(f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}")
     server.sh(f"echo 'this is no nginx }}' >>{CONFIG}/nginx.conf")
     site.done("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-0", "master-0"]}}))
     assert "LOCALBOOT" in server.read(f"{STATE}/files/{entry}")
     assert server.sh(f"find {STATE}/ignition -name '*.ign'") == ""
     assert fetched(client, f"http://{server.address}:{PORT}/ignition/ocp/bootstrap.ign")[0] == "404"
     server.sh("nginx -t -q -c " + f"{CONFIG}/nginx.conf")
+
+
+def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_silent_and_told_to_be_new(site: Site) -> None:
+    """But where somebody names it, and then once."""
+    entry, server = f"{STATE}/files/pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
+    told = "not installed, though hwaccel_install is set, as this server has seen them as nodes before: bootstrap-0, master-0, worker-0"
+    assert site.clusters["ocp"]["hwaccel_new_cluster"]
+    before = site.state()
+    for arguments in (("--check",), ("-e", "dns_pxe_entry=preflight"), ()):
+        run = site.done(*arguments)
+        assert (run.changed(), site.state()) == (0, before), "all are kept since the run before"
+        assert told in run.stdout
+        assert "LOCALBOOT" in server.read(entry)
+    again = {"dns_pxe_install_again": ["worker-0"]}
+    assert f"write {STATE}/joined.json" in site.done("--check", **again).stdout
+    assert site.state() == before
+    assert "until they have joined anew: worker-0" in site.done(**again).stdout
+    assert "APPEND" in server.read(entry)
+    assert site.done(**again).changed() == 0
+    joined = ("-e", json.dumps({"dns_pxe_joined": {"ocp": [{"name": "worker-0", "boot": "2"}]}}))
+    assert "not installed once more, as they have joined anew" in site.done(*joined, **again).stdout
+    for changed in (again, {}):
+        site.done(**changed)
+        assert "LOCALBOOT" in server.read(entry)
+    server.sh(f"rm {STATE}/joined.json")
     site.done()
-    assert server.read(f"{STATE}/files/{entry}") == wanted, "the control: it would be installed"
+    assert "APPEND" in server.read(entry), "the control: without what the server remembers it would be installed"
 
 
 def test_a_run_that_is_cut_off_before_the_reload_is_finished_by_the_next(site: Site, client: Machine) -> None:

@@ -19,11 +19,13 @@ JOINED = ("-e", json.dumps({"dns_pxe_joined": {"ocp": ["master-0"]}}))
 
 @pytest.mark.parametrize("ipxe", ["never", "clients"])
 def test_a_machine_is_installed_with_its_own_ignition_file_and_boots_its_disk_once_it_is_a_node(ipxe: str, booting: Site, computers: Computers) -> None:
-    booting.done(dns_pxe_ipxe=ipxe)
+    booting.done(dns_pxe_ipxe=ipxe, dns_pxe_install_again=["master-0"])
     said = computers.boots(mac(151))
     assert installed(booting, "master-0", "master", "bios") in said, said[-3000:]
     assert DISK not in said
     booting.done(*JOINED, dns_pxe_ipxe=ipxe)
+    # Its cluster is silent now, and still told to be new.
+    booting.done(dns_pxe_ipxe=ipxe)
     said = computers.boots(mac(151))
     assert DISK in said and INSTALLED not in said, said[-3000:]
 

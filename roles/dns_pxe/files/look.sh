@@ -54,6 +54,6 @@ for name in dnsmasq nginx; do
     unit "$name"
     file "/etc/systemd/system/$name.service.d/hwaccel-gpu.conf"
 done
-for path in "$config"/* "$state/record.json"; do file "$path"; done
+for path in "$config"/* "$state/record.json" "$state/joined.json"; do file "$path"; done
 fact booted_at "$(awk -v now="$(date +%s.%N)" '{ printf "%.6f", now - $1 }' /proc/uptime)"
 echo end

@@ -9,8 +9,8 @@ import collections.abc as c
 import itertools
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import machines
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import entries
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Cluster, Settings, Site, Subnet, overlap
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import entries, latch
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Cluster, Settings, Site, Subnet, listed, overlap
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Address, Machine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
@@ -29,9 +29,7 @@ def found(site: Site, settings: Settings) -> list[Fault]:
         faults.append(Fault("nobody would be answered", "dns_pxe_clients", "no network of clients is known", next_step))
     if settings["pxe"]:
         faults += _boots(site)
-    for name in settings["install_again"] or ():
-        if name not in [machine.name for machine in site.machines]:
-            faults.append(Fault(f"{name} cannot be installed again", "dns_pxe_install_again", "there is no such machine", "correct the name, or take it out"))
+    faults += latch.faults(site.machines, listed(settings["install_again"]))
     return faults
 
 

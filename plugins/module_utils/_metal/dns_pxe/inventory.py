@@ -29,9 +29,9 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     }
 
 
-def _joined(variables: c.Mapping[str, t.Any]) -> list[str] | None:
-    """Names of its nodes, None where it could not be asked. Of a cluster that is new, silence means that it has none yet."""
+def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
+    """Its nodes, each with the number of its boot, None where it could not be asked. Of a cluster that is new, silence means that it has none yet."""
     asked = variables.get("hwaccel_asked_nodes") or {}
     if "nodes" in asked:
-        return [str(node["name"]) for node in asked["nodes"]]
+        return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in asked["nodes"]]
     return [] if str(variables.get("hwaccel_new_cluster", "")).lower() in ("true", "yes", "1", "on") else None

@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import machines
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import latch
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Address, Machine, Network
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
@@ -91,7 +92,7 @@ class Profile:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """Everything that one boot server serves. address: its own, by which machines reach it. installs: machines to be installed, by cluster and name."""
+    """Everything that one boot server serves. address: its own, by which machines reach it. decision: who is installed."""
 
     address: Address
     clusters: tuple[Cluster, ...] = ()
@@ -103,7 +104,7 @@ class Site:
     profiles: tuple[Profile, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     ignitions: tuple[Ignition, ...] = ()
-    installs: frozenset[tuple[str, str]] = frozenset()
+    decision: latch.Decision = latch.NOBODY
 
     def cluster(self, name: str) -> Cluster | None:
         return next((one for one in self.clusters if one.name == name), None)
@@ -118,7 +119,7 @@ class Site:
 
     def installed_now(self, machine: Machine) -> bool:
         """Whether the machine is to be installed when it boots by network."""
-        return (machine.cluster, machine.name) in self.installs
+        return (machine.cluster, machine.name) in self.decision.installs
 
     def profile(self, machine: Machine) -> Profile | None:
         """The one that says most of the machine."""
@@ -198,8 +199,8 @@ def overlap(one: Network, other: Network) -> bool:
     return one.version == other.version and int(one[0]) <= int(other[-1]) and int(other[0]) <= int(one[-1])
 
 
-def read(settings: Settings) -> tuple[Site | None, list[Fault]]:
-    """The site, None where not even its own address is known, and what is wrong with single values."""
+def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site | None, list[Fault]]:
+    """The site, None where not even its own address is known, and what is wrong with single values. memory: of the machines that have been nodes."""
     reader = Reader(settings)
     address = reader.address(settings["address"], "address")
     if address is None and not reader.faults:
@@ -218,25 +219,9 @@ def read(settings: Settings) -> tuple[Site | None, list[Fault]]:
         reader.entries("profiles", lambda entry, where: _profile(reader, entry, where), ("role", "kernel", "initramfs")),
         reader.entries("artifacts", lambda entry, where: _artifact(reader, entry, where), ("path", "source", "checksum")),
         reader.entries("ignitions", lambda entry, where: Ignition(reader.path(entry["path"], where), str(entry["source"])), ("path", "source")),
-        installs(found, settings),
+        latch.decided(memory, found, settings["joined"], listed(settings["install_again"])),
     )
     return (given if address else None), wrong + reader.faults
-
-
-def installs(found: c.Iterable[Machine], settings: Settings) -> frozenset[tuple[str, str]]:
-    """Machines that are to be installed: told so, and no node of a cluster that could be asked.
-
-    A cluster that could not be asked has no entry among the joined: none of its machines is installed, for any of them may be at work.
-    A bootstrap machine is no node; once one has joined, it has done what it is installed for.
-    """
-    joined: c.Mapping[str, c.Sequence[str]] = settings["joined"] or {}
-    chosen = set()
-    for machine in found:
-        nodes = joined.get(machine.cluster)
-        absent = nodes is not None and (not nodes if machine.role == machines.BOOTSTRAP else not any(node.split(".")[0] == machine.name for node in nodes))
-        if (machine.more.get("install") and absent) or machine.name in listed(settings["install_again"]):
-            chosen.add((machine.cluster, machine.name))
-    return frozenset(chosen)
 
 
 def _cluster(reader: Reader, entry: Settings, where: str) -> Cluster:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import dnsmasq, entries, faults, model, place, systems, units, web
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import dnsmasq, entries, faults, latch, model, place, systems, units, web
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.place import Seen
@@ -22,6 +22,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 
 CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
 FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
+#: Which machines have been nodes. It goes with the role alone.
+MEMORY = f"{STATE}/joined.json"
 #: Folders in which everything is this role's.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 #: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
@@ -39,7 +41,9 @@ class Service:
 
 def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers."""
-    site, wrong = model.read(settings)
+    memory, unreadable = latch.read(seen.text(MEMORY), MEMORY)
+    site, wrong = model.read(settings, memory)
+    wrong += unreadable
     if site:
         wrong += faults.found(site, settings)
     system = systems.family(seen.os_release)
@@ -57,7 +61,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     fetched, copied = _fetched(site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
     if wrong:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
-    contents = rendered(site, settings, system)
+    contents = rendered(site, settings, system) | _remembered(seen, site, settings)
     changes = sorted(path for path, text in contents.items() if not _same(seen, path, text))
     absent = _absent(seen, site, contents)
     services = [_service(seen, one, changes) for one in _services(contents)]
@@ -90,6 +94,12 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
         made[units.path(units.NGINX)] = units.nginx(CONFIG)
         made |= {f"{FILES}/{path}": text for path, text in entries.files(site, settings["http_port"], system.linuxefi).items()}
     return made
+
+
+def _remembered(seen: Seen, site: Site, settings: Settings) -> dict[str, str]:
+    """By path, in one write with the entries that follow from it. Nothing where there is nothing to remember yet."""
+    text = site.decision.memory.text
+    return {MEMORY: text} if settings["pxe"] and (text or MEMORY in seen.files) else {}
 
 
 def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
@@ -221,13 +231,8 @@ def _told(site: Site, settings: Settings, services: list[dict[str, t.Any]], lack
     told = []
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
-        asked = [one.name for one in site.machines if one.more.get("install") and not site.installed_now(one)]
         told.append(f"{len(site.machines)} machines boot from here; to be installed: {some(installed, 12) or 'none'}; all others boot their disks")
-        unknown = sorted({one.cluster for one in site.machines if one.more.get("install") and one.cluster not in (settings["joined"] or {})})
-        if unknown:
-            told.append(f"cluster {some(unknown)} could not be asked for its nodes: no machine of it is installed, for any of them may be at work")
-        elif asked:
-            told.append(f"not installed, though hwaccel_install is set, as they have joined: {some(asked, 12)}")
+        told += site.decision.told
     told += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
     return told + [f"{one['unit']} is {one['state']}: {one['why']}" for one in services if one["state"]]
 

@@ -272,7 +272,7 @@ def test_time_grows_with_machines_and_no_faster() -> None:
 def test_an_inventory_becomes_lists() -> None:
     variables: dict[str, dict[str, t.Any]] = {
         "ocp": {"hwaccel_domain": "ocp.example.com", "hwaccel_load_balancer_address": "10.77.0.5", "hwaccel_machine_network": "10.77.0.0/24",
-                "hwaccel_asked_nodes": {"nodes": [{"name": "m0"}]}},
+                "hwaccel_asked_nodes": {"nodes": [{"name": "m0", "boot_id": "1"}]}},
         "edge": {"hwaccel_domain": "edge.example.com", "hwaccel_new_cluster": "yes"}, "ill": {"hwaccel_asked_nodes": {"msg": "no answer"}},
         "boot": {"hwaccel_cluster": ""}, "own": {"hwaccel_cluster": "edge"},
         "m0": {"hwaccel_cluster": "ocp", "ansible_host": "10.77.0.11", "hwaccel_mac": "52:54:00:77:00:11", "hwaccel_install": True},
@@ -281,7 +281,7 @@ def test_an_inventory_becomes_lists() -> None:
     groups = {"gpu_clusters": ["ocp", "edge", "ill"], "control_plane": ["m0"], "workers": ["w0"]}
     made = inventory.read(groups, variables, "boot")
     assert [one["name"] for one in made["clusters"]] == ["ocp", "edge", "ill"]
-    assert made["joined"] == {"ocp": ["m0"], "edge": []}
+    assert made["joined"] == {"ocp": [{"name": "m0", "boot": "1"}], "edge": []}
     assert made["machines"][0] == {
         "name": "m0", "cluster": "ocp", "role": "master", "address": "10.77.0.11", "mac": "52:54:00:77:00:11", "install": True,
     }  # fmt: skip
