@@ -37,6 +37,10 @@ options:
     description: Whether the logs have said that the machine has loaded its kernel.
     type: bool
     default: false
+  ended:
+    description: Whether they, or its cluster, have said that it has reported in.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -59,7 +63,9 @@ _value:
       type: list
       elements: dict
     steps:
-      description: What is done, each with C(text), C(kind), what its provider is given (C(give)), and the power state that ends it (C(until)).
+      description: >-
+        What is done, each with C(text), C(kind), what its provider is given (C(give)), the power state that ends it (C(until)), seconds after which
+        that is given up (C(limit)), and whether it is only for where that state was not reached (C(instead)).
       type: list
       elements: dict
     back:
@@ -78,9 +84,11 @@ _value:
 """
 
 
-def machine_boot_plan(entry: dict[str, t.Any], looked: dict[str, t.Any], nodes: dict[str, t.Any], booted: bool = False) -> dict[str, t.Any]:
+def machine_boot_plan(
+    entry: dict[str, t.Any], looked: dict[str, t.Any], nodes: dict[str, t.Any], booted: bool = False, ended: bool = False
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("machine_boot_plan", lambda: run.planned(entry, looked, nodes, booted)))
+    return t.cast("dict[str, t.Any]", computed("machine_boot_plan", lambda: run.planned(entry, looked, nodes, booted, ended)))
 
 
 class FilterModule:

@@ -21,9 +21,11 @@ author:
 positional: _input
 options:
   _input:
-    description: Log lines since the machine got its power. Those of other machines may be among them.
+    description: >-
+      Results of the task that has read log lines since the machine got its power, each with C(stdout_lines), and C(item), the boot server.
+      Of each boot server the last one counts. Lines of other machines may be among them.
     type: list
-    elements: str
+    elements: dict
     required: true
   asked:
     description: What is asked of the machine, as the role's C(machine_boot_asked) has it.
@@ -33,12 +35,16 @@ options:
     description: How far it is to come, V(address), V(loader), V(kernel), V(ignition) or V(reported).
     type: str
     default: reported
+  nodes:
+    description: What the machine's cluster has said of its nodes since the machine was started, C(known) and C(names).
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
 - name: See how far it has come
   ansible.builtin.set_fact:
-    verdict: "{{ logs.stdout_lines | hwaccel.gpu.machine_boot_verdict(asked=machine_boot_asked, awaited='ignition') }}"
+    verdict: "{{ logs.results | hwaccel.gpu.machine_boot_verdict(asked=machine_boot_asked, awaited='ignition') }}"
 """
 
 RETURN = r"""
@@ -56,17 +62,26 @@ _value:
       description: What to do where it comes no further.
       type: str
     loaded:
-      description: Whether it has loaded its kernel.
+      description: Whether it has loaded its kernel, or runs from its media.
       type: bool
+    ended:
+      description: Whether it has reported in, or its node has joined.
+      type: bool
+    sending:
+      description: Boot servers that have sent it more than an address.
+      type: list
+      elements: str
     done:
       description: Whether it has come as far as O(awaited).
       type: bool
 """
 
 
-def machine_boot_verdict(lines: list[str], asked: dict[str, t.Any], awaited: str = "reported") -> dict[str, t.Any]:
+def machine_boot_verdict(
+    read: list[dict[str, t.Any]], asked: dict[str, t.Any], awaited: str = "reported", nodes: dict[str, t.Any] | None = None
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(lines, asked, awaited)))
+    return t.cast("dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(read, asked, awaited, nodes)))
 
 
 class FilterModule:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import functools
+import http.server
+import json
 import os
 import pathlib
 import subprocess
@@ -17,8 +20,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import Bmc, Proxy, free_port, opened
-from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
+from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc, Proxy, free_port, opened
+from ansible_collections.hwaccel.gpu.tests.boot.rig.sessions import Sessions
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Clusters, Run, playbook
 
 PASSWORD = "planted-4711-secret"
 TIMES = {"machine_boot_bmc_timeout": 4, "machine_boot_bmc_retries": 1, "machine_boot_interval": 2, "machine_boot_timeout": 15}
@@ -52,13 +56,14 @@ class Logs:
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def host(self) -> dict[str, dict[str, t.Any]]:
-        return {"boot": {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}}
+    def host(self, name: str = "boot") -> dict[str, dict[str, t.Any]]:
+        return {name: {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}}
 
     def variables(self) -> dict[str, t.Any]:
         return {"machine_boot_dhcp_log": str(self.dhcp), "machine_boot_web_log": str(self.web)}
 
-    def play(self, number: int, bmc: Bmc, stages: int) -> None:
+    def play(self, number: int, bmc: Bmc, stages: int, since: int = 0) -> None:
+        """Lines of a boot, of all stages from one to another."""
         mac, address = f"52:54:00:77:00:{10 + number}", f"10.77.0.{10 + number}"
         lines: list[tuple[pathlib.Path, str]] = [
             (self.dhcp, f"Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPACK(eth0) {address} {mac} machine{number}"),
@@ -66,7 +71,7 @@ class Logs:
             (self.web, f'{address} - - [23/Nov/2026:03:41:12 +0000] "GET /images/rhcos-live-kernel.x86_64 HTTP/1.1" 200 99 "-" "GRUB"'),
             (self.web, f'{address} - - [23/Nov/2026:03:41:13 +0000] "GET /ignition/worker.ign HTTP/1.1" 200 99 "-" "coreos-installer"'),
         ]
-        thread = threading.Thread(target=self._play, args=(bmc, lines[:stages]))
+        thread = threading.Thread(target=self._play, args=(bmc, lines[since:stages]))
         self._threads.append(thread)
         thread.start()
 
@@ -98,10 +103,80 @@ def machine(number: int, bmc: Bmc, **changed: t.Any) -> dict[str, t.Any]:
     return {**own, **bmc.variables(), **TIMES, **changed}
 
 
-def run(machines: dict[str, dict[str, t.Any]], *arguments: str, logs: Logs | None = None, **options: t.Any) -> Run:
+def run(machines: dict[str, dict[str, t.Any]], *arguments: str, logs: Logs | None = None, clusters: Clusters | None = None, **options: t.Any) -> Run:
     boot = {"boot_servers": logs.host()} if logs else {}
     told = {name: {**variables, **(logs.variables() if logs else {})} for name, variables in machines.items()}
-    return playbook("machine_boot", {}, *arguments, machines={"workers": told, **boot}, **options)
+    return playbook("machine_boot", clusters or {}, *arguments, machines={"workers": told, **boot}, **options)
+
+
+def powered(bmc: Bmc) -> None:
+    """Its machine runs."""
+    bmc.request("POST", f"/redfish/v1/Systems/{bmc.system}/Actions/ComputerSystem.Reset", {"ResetType": "On"})
+    deadline = time.monotonic() + 30
+    while bmc.state()[0] != "On":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+class Cluster:
+    """As much of an API server as lists nodes: none until the machine runs, and has asked for its address."""
+
+    def __init__(self, name: str, bmc: Bmc) -> None:
+        self.asked = 0
+        cluster = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path = self.path.partition("?")[0]
+                nodes = cluster.nodes(name, bmc) if path == "/api/v1/nodes" else []
+                answers: dict[str, dict[str, t.Any]] = {"/api/v1/nodes": {"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": nodes}}
+                answers["/version"] = {"gitVersion": "v1.34.0", "major": "1", "minor": "34"}
+                answers["/api/v1/namespaces/kube-system"] = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}}
+                body = json.dumps(answers.get(path, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})).encode()
+                self.send_response(200 if path in answers else 404)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_arguments: t.Any) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer((HOST, 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def nodes(self, name: str, bmc: Bmc) -> list[dict[str, t.Any]]:
+        if bmc.state()[0] != "On":
+            return []
+        self.asked += 1
+        # Not at once: the machine is watched by then.
+        return [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": "2"}, "status": {}}] if self.asked > 2 else []
+
+    @property
+    def connection(self) -> dict[str, t.Any]:
+        return {"host": f"http://{HOST}:{self._server.server_port}"}
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@contextlib.contextmanager
+def image(folder: pathlib.Path) -> c.Iterator[str]:
+    """Address of an image that BMCs can fetch."""
+    (folder / "agent.iso").write_bytes(b"image")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    server = http.server.ThreadingHTTPServer((HOST, 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{server.server_port}/agent.iso"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextlib.contextmanager
@@ -173,11 +248,7 @@ def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_brea
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(one: Bmc) -> None:
-    one.request("POST", f"/redfish/v1/Systems/{one.system}/Actions/ComputerSystem.Reset", {"ResetType": "On"})
-    deadline = time.monotonic() + 30
-    while one.state()[0] != "On":
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    powered(one)
     asked = {"worker-0": machine(0, one, machine_boot_power="off")}
     refused = run(asked)
     assert "no power off: whether it runs a node is not known" in refused.failures_of("worker-0")[-1]
@@ -189,6 +260,83 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(one: Bm
     done = run(asked, "-e", "machine_boot_named=worker-0")
     assert done.rc == 0, done.stdout
     assert one.state()[0] == "Off"
+    assert one.asked() == ["On", "ForceRestart", "GracefulShutdown"], "its power was not cut"
+
+
+def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(one: Bmc) -> None:
+    powered(one)
+    (one.folder / "deaf").touch()
+    asked = {"worker-0": machine(0, one, machine_boot_power="off", machine_boot_named="worker-0", machine_boot_shutdown_timeout=4)}
+    foreseen = run(asked, "--check")
+    assert "would shut down: it is to be off, and has 4 s for it" in foreseen.stdout
+    assert "would power off: only where it still runs after 4 s" in foreseen.stdout
+    assert one.asked() == ["On"]
+    done = run(asked)
+    assert done.rc == 0, done.stdout
+    assert one.state()[0] == "Off"
+    assert one.asked() == ["On", "GracefulShutdown", "ForceOff"]
+    assert run(asked).changed() == 0
+
+
+def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_reported_also_by_a_later_run(one: Bmc, logs: Logs, tmp_path: pathlib.Path) -> None:
+    with image(tmp_path) as url:
+        asked = {"worker-0": machine(0, one, machine_boot_boot="media", machine_boot_media_url=url, machine_boot_wait_for="address")}
+        assert f"would insert {url}: it is to start from it" in run(asked, "--check", logs=logs).stdout
+        assert (one.state(), one.inserted()) == (("Off", "Hdd"), "")
+        logs.play(0, one, 1)
+        done = run(asked, logs=logs)
+        assert done.rc == 0, done.stdout
+        assert "start from media once" in done.stdout
+        # The emulator knows no "once"; the machine has its media until it says that it needs them no more.
+        assert (one.state(), one.inserted()) == (("On", "Hdd"), url)
+        assert run(asked, logs=logs).changed() == 0
+        with open(logs.web, "a", encoding="ascii") as web:
+            web.write('10.77.0.10 - - [23/Nov/2026:03:51:13 +0000] "GET /report/worker-0 HTTP/1.1" 200 9 "-" "curl"\n')
+        foreseen = run(asked, "--check", logs=logs)
+        assert (f"would eject {url}: it has reported in" in foreseen.stdout, one.inserted()) == (True, url)
+        ejected = run(asked, logs=logs)
+        assert (ejected.rc, one.inserted()) == (0, ""), ejected.stdout
+        assert run(asked, logs=logs).changed() == 0
+
+
+def test_a_machine_that_joins_while_it_is_watched_has_reported_in_without_a_line_in_any_log(one: Bmc, logs: Logs) -> None:
+    with contextlib.closing(Cluster("worker-0", one)) as cluster:
+        asked = {"worker-0": machine(0, one, machine_boot_wait_for="reported", machine_boot_timeout=120)}
+        done = run(asked, logs=logs, clusters={"ocp": {"hwaccel_connection": cluster.connection}})
+    assert done.rc == 0, done.stdout
+    assert "its node has joined" in done.stdout
+    assert one.state() == ("On", "Hdd"), "its BMC knows no once, and was told to take the disk"
+
+
+def test_logs_of_all_boot_servers_are_read_together(one: Bmc, tmp_path: pathlib.Path) -> None:
+    """Both offer an address; one of them sends the rest."""
+    folders = [tmp_path / name for name in ("boot-a", "boot-b")]
+    for folder in folders:
+        folder.mkdir()
+    with contextlib.closing(Logs(folders[0])) as first, contextlib.closing(Logs(folders[1])) as second:
+        first.play(0, one, 1)
+        second.play(0, one, 4)
+        servers = {name: {**variables, **logs.variables()} for name, logs in (("boot-a", first), ("boot-b", second)) for variables in logs.host(name).values()}
+        done = playbook("machine_boot", {}, machines={"workers": {"worker-0": machine(0, one, machine_boot_timeout=60)}, "boot_servers": servers})
+    assert done.rc == 0, done.stdout
+    assert "ignition is fetched (/ignition/worker.ign)" in done.stdout
+    assert one.state() == ("On", "Hdd")
+
+
+def test_a_bmc_that_has_sessions_is_asked_by_them_and_none_is_left(one: Bmc) -> None:
+    with contextlib.closing(Sessions(one)) as way:
+        asked = machine(0, one, hwaccel_bmc_address=way.address)
+        foreseen = run({"worker-0": asked}, "--check")
+        assert "would power on" in foreseen.stdout, foreseen.stdout
+        with watched() as seen:
+            done = run({"worker-0": asked}, "-vvv")
+        assert (done.rc, one.state()) == (0, ("On", "Pxe")), done.stdout
+        assert PASSWORD not in done.stdout and seen == []
+        assert (way.begun > 2, way.open) == (True, {}), "it has one at a time, and nobody could log in any more"
+        begun = way.begun
+        refused = run({"worker-0": {**asked, "hwaccel_bmc_password": "wrong"}})
+        assert "its BMC refuses the credentials" in refused.failures_of("worker-0")[-1]
+        assert way.begun == begun
 
 
 def test_faults_of_all_machines_are_told_at_once_and_no_bmc_is_spoken_to(one: Bmc) -> None:

@@ -54,7 +54,7 @@ class Boot:
         bmc = {"address": "bmc", "username": "u", "has_password": True, "system": "", "verify": True}
         common = {"provider": "redfish", "boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": "", "bmc": bmc}
         asked: dict[str, t.Any] = {"name": "worker-1", "role": "worker", "address": self.client.address, "mac": mac, **common}
-        found = run.judged(lines, asked, "reported")
+        found = run.judged([{"stdout_lines": lines}], asked, "reported")
         return found["stage"], found["text"]
 
     def lease(self, mac: str) -> int:

@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 import ipaddress
 import json
+import os
 import pathlib
 import socket
 import ssl
@@ -33,10 +34,23 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 USERNAME = "operator"
 HOST = "127.0.0.1"
-#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else.
+#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else. Each keeps what it was asked for;
+#: a system of which somebody has made a file "deaf" has an operating system that does not end when it is asked to.
 _FORKS = """
 import os, sys
 from sushy_tools.emulator import main
+from sushy_tools.emulator.resources.systems import fakedriver
+
+given = fakedriver.FakeDriver.set_power_state
+
+def set_power_state(self, identity, state):
+    own = self._config["SUSHY_EMULATOR_STATE_DIR"]
+    with open(own + "/asked", "a") as asked:
+        asked.write(state + "\\n")
+    if state != "GracefulShutdown" or not os.path.exists(own + "/deaf"):
+        given(self, identity, state)
+
+fakedriver.FakeDriver.set_power_state = set_power_state
 for configuration in sys.argv[1:]:
     if os.fork() == 0:
         sys.argv = ["sushy-emulator", "--config", configuration]
@@ -49,12 +63,13 @@ while True:
 
 @dataclasses.dataclass(frozen=True)
 class Bmc:
-    """One BMC with one system."""
+    """One BMC with one system. folder: of its own."""
 
     port: int
     system: str
     password: str
     ca: str
+    folder: pathlib.Path
 
     @property
     def address(self) -> str:
@@ -70,6 +85,14 @@ class Bmc:
         """Power and boot device, as the BMC tells them."""
         told = self.request("GET", f"/redfish/v1/Systems/{self.system}")
         return told["PowerState"], told["Boot"]["BootSourceOverrideTarget"]
+
+    def asked(self) -> list[str]:
+        """Power actions, in their order."""
+        return (self.folder / "asked").read_text(encoding="ascii").split()
+
+    def inserted(self) -> str:
+        """Address of the medium that is in the drive."""
+        return str(self.request("GET", f"/redfish/v1/Systems/{self.system}/VirtualMedia/Cd")["Image"])
 
     def request(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         manager = urllib.request.HTTPPasswordMgrWithDefaultRealm()
@@ -100,7 +123,7 @@ class Bmcs:
             own = folder / f"bmc{number}"
             own.mkdir()
             (own / "password").write_text(f"{USERNAME}:{hashed}\n", encoding="ascii")
-            bmc = Bmc(free_port(), str(uuid.uuid4()), password, str(authority))
+            bmc = Bmc(free_port(), str(uuid.uuid4()), password, str(authority), own)
             settings = {
                 "LISTEN_IP": HOST, "LISTEN_PORT": bmc.port, "SSL_CERT": str(authority), "SSL_KEY": str(folder / "key.pem"), "AUTH_FILE": str(own / "password"),
                 "FAKE_DRIVER": True, "STATE_DIR": str(own),
@@ -111,7 +134,9 @@ class Bmcs:
             self.all.append(bmc)
         with open(folder / "log", "wb") as log:
             self._process = subprocess.Popen(
-                [str(environment / "bin" / "python"), "-c", _FORKS, *configurations], stdout=log, stderr=log, cwd=folder, start_new_session=True
+                [str(environment / "bin" / "python"), "-c", _FORKS, *configurations], stdout=log, stderr=log, cwd=folder, start_new_session=True,
+                # It keeps images there.
+                env={**os.environ, "TMPDIR": str(folder)},
             )
         self._wait(folder / "log")
 

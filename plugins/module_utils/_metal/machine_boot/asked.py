@@ -41,7 +41,10 @@ class Bmc:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What one machine is to do. named: somebody has asked for this machine by its name. logs: whether a boot server's logs can be read."""
+    """What one machine is to do. named: somebody has asked for this machine by its name. logs: whether a boot server's logs can be read.
+
+    media: address of an image. shutdown: so many seconds its operating system has to end, before its power is cut.
+    """
 
     machine: Machine
     provider: str
@@ -51,6 +54,7 @@ class Asked:
     logs: bool = False
     http: bool = False
     media: str = ""
+    shutdown: int = 0
     bmc: Bmc = dataclasses.field(default_factory=Bmc)
 
     @property
@@ -65,8 +69,8 @@ def read(entry: c.Mapping[str, t.Any]) -> Asked:
         raise ValueError("; ".join(map(str, wrong)))
     machine, more = found[0], found[0].more
     bmc = Bmc(**{field.name: more["bmc"][field.name] for field in dataclasses.fields(Bmc)})
-    keys = ("provider", "boot", "power", "named", "logs", "http", "media")
-    return Asked(machine, bmc=bmc, **{key: more[key] for key in keys})
+    keys = ("provider", "boot", "power", "named", "logs", "http", "media", "shutdown")
+    return Asked(machine, bmc=bmc, **{key: more[key] for key in keys if key in more})
 
 
 def faults(entries: c.Sequence[c.Mapping[str, t.Any]], version: str) -> list[Fault]:
@@ -90,7 +94,7 @@ def _known(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
             what = f"its {key} {more[key]} is not known" if more[key] else f"it has no {key}"
             wrong.append(_fault(machine, what, "", f"set {VARIABLE}_{key} to one of {', '.join(known)}"))
     if more["boot"] == MEDIA and not more["media"]:
-        wrong.append(_fault(machine, "it is to boot from media, and nothing says from which", "", f"set {VARIABLE}_media to the address of an image"))
+        wrong.append(_fault(machine, "it is to boot from media, and nothing says from which", "", f"set {VARIABLE}_media_url to the address of an image"))
     if more["provider"] == IPMI and more["http"]:
         wrong.append(_fault(machine, "IPMI cannot ask for HTTP boot", "", f"set {VARIABLE}_http to false, or {VARIABLE}_provider to {REDFISH}"))
     if more["provider"] == IPMI and more["boot"] == MEDIA:

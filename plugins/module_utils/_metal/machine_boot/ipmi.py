@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import machines
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import DISK, MEDIA, NETWORK, Asked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import ALWAYS, ONCE, Seen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, SHUTDOWN, Step
 
 _DEVICES = {"Force PXE": NETWORK, "Force Boot from default Hard-Drive": DISK, "Force Boot from CD/DVD": MEDIA}
 _NAMES = {NETWORK: "pxe", DISK: "disk", MEDIA: "cdrom"}
@@ -34,4 +34,4 @@ def arguments(asked: Asked, _seen: Seen, step: Step) -> dict[str, t.Any]:
         # Without it a BMC falls back to the old mode, in which machines that know UEFI alone find no network.
         options = ["options=efiboot"] if asked.machine.firmware == machines.UEFI else []
         return {"argv": ["chassis", "bootdev", _NAMES[step.value], *options]}
-    return {"argv": ["chassis", "power", step.value]}
+    return {"argv": ["chassis", "power", "soft" if step.value == SHUTDOWN else step.value]}

@@ -102,13 +102,17 @@ def _stage_of(path: str) -> str:
     return KERNEL if _KERNEL.search(path) else LOADER
 
 
-def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False) -> Verdict:
-    """What the logs say of one machine since its power came on. joined: its cluster has its node."""
+def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, media: bool = False) -> Verdict:
+    """What the logs say of one machine since its power came on. joined: its cluster has its node. media: it starts from such, and not from the network."""
     seen = events(lines, machine)
     passed = [event.stage for event in seen if not event.refused]
     stage = REPORTED if joined else max(passed, key=STAGES.index, default=ASKED if seen else NOTHING)
+    if joined:
+        return Verdict(stage, "its node has joined")
     if refused := _last_refusal(seen, stage):
         return _refused(stage, refused)
+    if media and stage in (NOTHING, ADDRESS):
+        return Verdict(stage, *_FROM_MEDIA[stage])
     last = next((event.what for event in reversed(seen) if event.stage == stage and not event.refused), "")
     return Verdict(stage, *_TOLD[stage](machine, last))
 
@@ -133,6 +137,10 @@ def _refused(stage: str, event: Event) -> Verdict:
     return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
 
 
+_FROM_MEDIA = {
+    NOTHING: ("no DHCP request of it was seen", "look at its console: it may not start from its media, which its BMC has to be able to fetch"),
+    ADDRESS: ("it runs from its media", "it fetches nothing from here that would tell more; see whether it joins, or look at its console"),
+}
 _TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     NOTHING: lambda machine, _last: (
         f"no DHCP request of {machine.mac or 'it'} was seen",

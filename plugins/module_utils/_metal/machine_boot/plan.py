@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, redfish
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import CYCLE, DISK, IPMI, MEDIA, NETWORK, OFF, ON, REDFISH, Asked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import ALWAYS, NO, ONCE, UNKNOWN, YES, Joined, Seen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, INSERT, POWER, Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, EJECT, INSERT, POWER, SHUTDOWN, Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 
@@ -40,7 +40,7 @@ def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
     elif refusal := _refusal(asked, joined):
         made.faults.append(refusal)
     elif asked.power == OFF:
-        made.steps.append(Step(POWER, OFF, "it is to be off", OFF))
+        made.steps += _off(asked)
     else:
         _start(made, asked, seen, joined, CYCLE)
     if made.faults:
@@ -48,14 +48,31 @@ def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
     return made
 
 
-def back_to_disk(asked: Asked, seen: Seen, joined: Joined, boots: bool) -> list[Step]:
-    """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next.
+def _off(asked: Asked) -> list[Step]:
+    """Its operating system is asked first: file systems and pods end as they should."""
+    if not asked.shutdown:
+        return [Step(POWER, OFF, "it is to be off", OFF)]
+    return [
+        Step(POWER, SHUTDOWN, f"it is to be off, and has {asked.shutdown} s for it", OFF, limit=asked.shutdown),
+        Step(POWER, OFF, f"only where it still runs after {asked.shutdown} s", OFF, instead=True),
+    ]
 
-    boots: whether logs have said that the machine has what it needs of the network for this boot.
-    """
-    if seen.power != ON or seen.lasts != ALWAYS or seen.device in ("", DISK) or not (boots or joined.state == YES):
+
+def back(asked: Asked, seen: Seen, joined: Joined, boots: bool, ended: bool) -> list[Step]:
+    """What was told for one boot, and would stay. boots: whether logs have said that the machine has what it needs for its boot. ended: it has reported."""
+    # A machine that is installed anew because somebody has named it may still have its old node.
+    is_node = joined.state == YES and not asked.named
+    steps = _back_to_disk(seen, is_node, boots)
+    if asked.media in seen.images and (ended or is_node):
+        steps.append(Step(EJECT, asked.media, "its node has joined" if is_node else "it has reported in"))
+    return steps
+
+
+def _back_to_disk(seen: Seen, is_node: bool, boots: bool) -> list[Step]:
+    """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next."""
+    if seen.power != ON or seen.lasts != ALWAYS or seen.device in ("", DISK) or not (boots or is_node):
         return []
-    why = "its node has joined" if joined.state == YES else "its kernel is loaded"
+    why = "its node has joined" if is_node else "it runs from its media" if seen.device == MEDIA else "its kernel is loaded"
     return [Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {seen.device} at each start; {why}")]
 
 
@@ -69,7 +86,11 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
         next_step = "set machine_boot_boot to one that it knows" + (", or machine_boot_http to false" if asked.http and device == NETWORK else "")
         made.faults.append(_fault(asked, f"its BMC cannot start it from {wanted}", f"it offers {', '.join(seen.devices)}", next_step))
         return
-    if device == MEDIA:
+    if device == MEDIA and not seen.holder[0]:
+        next_step = f"set machine_boot_boot to {NETWORK}, or see whether its licence or its settings allow virtual media"
+        made.faults.append(_fault(asked, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step))
+        return
+    if device == MEDIA and asked.media not in seen.images:
         made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
     if seen.device == device:
         made.told.append(f"its BMC has been told to start it from the {device}" + (" once" if seen.lasts == ONCE else ""))
@@ -102,11 +123,14 @@ def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str,
     """Steps as the role takes them: each with what to tell, and what its provider is to be given."""
     titles: dict[tuple[str, str], str] = {
         (POWER, ON): "power on", (POWER, OFF): "power off", (POWER, CYCLE): "power cycle", (BOOT, NETWORK): "start from the network once",
-        (BOOT, DISK): "start from its disk", (BOOT, MEDIA): "start from media once",
+        (BOOT, DISK): "start from its disk", (BOOT, MEDIA): "start from media once", (POWER, SHUTDOWN): "shut down",
     }  # fmt: skip
     give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments}[asked.provider]
 
     def told(step: Step) -> str:
-        return f"{titles.get((step.kind, step.value), f'insert {step.value}')}: {step.why}"
+        return f"{titles.get((step.kind, step.value), f'{step.kind} {step.value}')}: {step.why}"
 
-    return [{"kind": step.kind, "until": step.until, "text": told(step), "give": give(asked, seen, step)} for step in steps]
+    return [
+        {"kind": step.kind, "until": step.until, "limit": step.limit, "instead": step.instead, "text": told(step), "give": give(asked, seen, step)}
+        for step in steps
+    ]  # fmt: skip

@@ -16,8 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.se
 _Data = c.Mapping[str, t.Any]
 
 
-def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool) -> dict[str, t.Any]:
-    """looked: result of the task that has asked the machine's BMC. nodes: what its cluster has said."""
+def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool = False) -> dict[str, t.Any]:
+    """looked: result of the task that has asked the machine's BMC. nodes: what its cluster has said. booted, ended: what logs have said."""
     asked = asking.read(entry)
     joined = seen.joined(entry.get("nodes") or [asked.name], nodes)
     result = {"told": [], "faults": [], "steps": [], "back": [], "power": "", "started": False, "joined": joined.state}
@@ -29,7 +29,7 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool) -> dict[str
         said = str(looked.get("msg") or looked.get("stderr") or "")
         return {**result, "faults": [seen.refused(asked.name, asked.bmc.address, said).as_dict()]}
     made = plan.plan(asked, found, joined)
-    back = plan.back_to_disk(asked, found, joined, booted)
+    back = plan.back(asked, found, joined, booted, ended)
     return {
         **result, "told": made.told, "faults": [fault.as_dict() for fault in made.faults], "steps": plan.done_by(asked, found, made.steps),
         "back": plan.done_by(asked, found, back), "power": found.power, "started": made.started,
@@ -39,14 +39,20 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool) -> dict[str
 def _seen(asked: Asked, looked: _Data) -> Seen | None:
     """None where nothing could be read."""
     if asked.provider == asking.REDFISH:
-        return redfish.read(looked["redfish_facts"], asked.bmc.system) if looked.get("redfish_facts") else None
+        return redfish.read(looked["redfish_facts"], asked.bmc.system, looked.get("managers")) if looked.get("redfish_facts") else None
     return None if looked.get("rc") else ipmi.read(str(looked["stdout"]))
 
 
-def judged(lines: c.Sequence[str], entry: _Data, awaited: str) -> dict[str, t.Any]:
-    """How far a machine has come, from lines of logs."""
+def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | None = None) -> dict[str, t.Any]:
+    """How far a machine has come. read: results of the task that has read logs, the last of a boot server counts. nodes: what its cluster has said since."""
     asked = asking.read(entry)
-    found = journal.verdict(asked.machine, lines)
+    logs = {one.get("item", ""): one["stdout_lines"] for one in read if "stdout_lines" in one}
+    joined = seen.joined(entry.get("nodes") or [asked.name], nodes or {}).state == seen.YES
+    media = asked.boot == asking.MEDIA
+    found = journal.verdict(asked.machine, [line for lines in logs.values() for line in lines], joined, media)
+    # A boot server that has sent a loader sends what comes after it; an address is offered by all of them.
+    sending = [name for name, lines in logs.items() if journal.verdict(asked.machine, lines).at_least(journal.LOADER)]
     return {
-        "stage": found.stage, "text": found.text, "next_step": found.next_step, "loaded": found.at_least(journal.KERNEL), "done": found.at_least(awaited),
+        "stage": found.stage, "text": found.text, "next_step": found.next_step, "done": found.at_least(awaited), "sending": sending,
+        "loaded": found.at_least(journal.ADDRESS if media else journal.KERNEL), "ended": found.at_least(journal.REPORTED),
     }  # fmt: skip

@@ -20,6 +20,7 @@ class Seen:
     """power: on, off, or what the BMC says while it changes. device: what the next boot is to take (network, disk, media), empty where nothing is told.
 
     lasts: once, or always, as on a BMC that knows no "once". mode: the firmware's, as the BMC has it. devices: what it can be told, empty where unknown.
+    images: addresses of media that are inserted. holder: who holds media, a category and a name of Redfish, empty where nobody does or none was looked for.
     """
 
     power: str
@@ -27,6 +28,8 @@ class Seen:
     lasts: str = ""
     mode: str = ""
     devices: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    holder: tuple[str, str] = ("", "")
 
 
 @dataclasses.dataclass(frozen=True)

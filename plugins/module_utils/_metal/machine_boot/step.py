@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 
-BOOT, POWER, INSERT = "boot", "power", "insert"
+BOOT, POWER, INSERT, EJECT = "boot", "power", "insert", "eject"
+#: A power action beside those that can be asked for: the operating system is asked to end.
+SHUTDOWN = "shutdown"
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """kind: boot, power or insert. value: a device (network, disk, media), a power action (on, off, cycle), or an image. until: the power state after it."""
+    """kind: boot, power, insert or eject. value: a device (network, disk, media), a power action (on, off, cycle, shutdown), or an image.
+
+    until: the power state after it. limit: in so many seconds; that it was not reached is no failure then. instead: only where it was not reached.
+    """
 
     kind: str
     value: str
     why: str
     until: str = ""
+    limit: int = 0
+    instead: bool = False

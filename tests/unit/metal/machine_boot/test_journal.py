@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import ipaddress
+import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import journal
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import journal, run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Machine
+from ansible_collections.hwaccel.gpu.tests.unit.metal.machine_boot.test_plan import GOOD
 
 MACHINE = Machine("worker-1", "ocp", "worker", ipaddress.ip_address("10.77.0.1"), "52:54:00:77:00:21")
 
@@ -82,6 +84,39 @@ def test_a_mac_in_capitals_is_the_same() -> None:
 
 def test_who_has_joined_its_cluster_has_reported() -> None:
     assert journal.verdict(MACHINE, [], joined=True).stage == "reported"
+
+
+def test_who_starts_from_media_fetches_nothing_that_would_tell_more() -> None:
+    assert journal.verdict(MACHINE, OFFER, media=True).text == "it runs from its media"
+    assert "its BMC has to be able to fetch" in journal.verdict(MACHINE, [], media=True).next_step
+    assert journal.verdict(MACHINE, REQUEST, media=True).text == journal.verdict(MACHINE, REQUEST).text
+    assert journal.verdict(MACHINE, IGNITION, media=True).stage == "ignition"
+
+
+def judged(*read: dict[str, t.Any], awaited: str = "ignition", **changed: t.Any) -> dict[str, t.Any]:
+    entry = {**GOOD, "address": "10.77.0.1", **changed}
+    return run.judged(read, entry, awaited)
+
+
+def test_logs_of_several_boot_servers_are_one() -> None:
+    one, other = {"item": "boot-a", "stdout_lines": OFFER}, {"item": "boot-b", "stdout_lines": IGNITION}
+    found = judged(one, other)
+    assert (found["stage"], found["done"], found["sending"]) == ("ignition", True, ["boot-b"])
+    assert judged(one)["sending"] == [], "all of them offer addresses"
+    assert judged(other, {"item": "boot-b", "stdout_lines": OFFER})["stage"] == "address", "it was read again"
+    assert judged(other, {"item": "boot-b", "skipped": True})["stage"] == "ignition"
+
+
+def test_a_node_that_was_seen_after_the_start_ends_the_watch() -> None:
+    found = run.judged([], GOOD, "reported", {"known": True, "names": ["worker-1.ocp.test"]})
+    assert (found["stage"], found["text"], found["done"], found["ended"]) == ("reported", "its node has joined", True, True)
+    assert run.judged([], GOOD, "reported", {"known": False, "names": []})["done"] is False
+
+
+def test_what_is_loaded_depends_on_what_the_machine_starts_from() -> None:
+    assert (judged({"stdout_lines": OFFER})["loaded"], judged({"stdout_lines": KERNEL})["loaded"]) == (False, True)
+    assert judged({"stdout_lines": OFFER}, boot="media")["loaded"] is True
+    assert judged({"stdout_lines": IGNITION})["ended"] is False
 
 
 def test_stages_are_in_their_order() -> None:

@@ -111,10 +111,66 @@ def test_devices_have_the_names_of_redfish(changed: dict[str, t.Any], first: str
     assert planned(redfish("Off"), **changed)["steps"][0]["give"]["bootdevice"] == first
 
 
-def test_media_are_inserted_before_the_machine_starts_from_them() -> None:
-    made = planned(redfish("Off"), boot="media", media="http://10.77.0.2/agent.iso")
+ISO = "http://10.77.0.2/agent.iso"
+MEDIA = {"boot": "media", "media": ISO}
+
+
+def with_media(looked: dict[str, t.Any], inserted: str = "", *, manager: bool = False, name: str = "agent.iso") -> dict[str, t.Any]:
+    """A BMC with two places for media, at its system or at its manager."""
+    drives = [{"Image": inserted, "ImageName": name if inserted else "", "MediaTypes": ["CD", "DVD"]}, {"Image": "", "MediaTypes": ["Floppy"]}]
+    where = {"resource_uri": "/redfish/v1/Managers/bmc" if manager else "/redfish/v1/Systems/1"}
+    facts = {"virtual_media": {"ret": True, "entries": [[where, drives]]}}
+    return {**looked, "managers": facts} if manager else {"redfish_facts": {**looked["redfish_facts"], **facts}}
+
+
+@pytest.mark.parametrize(("manager", "category", "holder"), [(False, "Systems", "1"), (True, "Manager", "bmc")])
+def test_media_are_inserted_where_the_bmc_has_them_before_the_machine_starts_from_them(manager: bool, category: str, holder: str) -> None:
+    made = planned(with_media(redfish("Off"), manager=manager), **MEDIA)
     assert commands(made["steps"]) == ["VirtualMediaInsert", "SetOneTimeBoot Cd", "PowerOn"]
-    assert made["steps"][0]["give"]["virtual_media"]["image_url"] == "http://10.77.0.2/agent.iso"
+    give = made["steps"][0]["give"]
+    assert (give["virtual_media"]["image_url"], give["category"], give["resource_id"]) == (ISO, category, holder)
+    assert made["steps"][0]["text"] == f"insert {ISO}: it is to start from it"
+
+
+def test_media_that_are_inserted_already_are_not_inserted_again() -> None:
+    assert commands(planned(with_media(redfish("Off"), ISO), **MEDIA)["steps"]) == ["SetOneTimeBoot Cd", "PowerOn"]
+    assert commands(planned(with_media(redfish("Off"), "http://other/x.iso"), **MEDIA)["steps"])[0] == "VirtualMediaInsert"
+    assert commands(planned(with_media(redfish("Off"), ISO, name=""), **MEDIA)["steps"])[0] == "VirtualMediaInsert", "it was ejected"
+
+
+def test_a_bmc_without_media_is_a_fault_and_nothing_is_done() -> None:
+    made = planned(redfish("Off"), **MEDIA)
+    assert made["steps"] == []
+    assert "its BMC has no virtual media (10.9.0.11:8443): neither its system nor its managers offer any. Next:" in made["faults"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ended", "changed", "expected"),
+    [
+        (NOT_THERE, True, {}, ["VirtualMediaEject"]), (THERE, False, {}, ["VirtualMediaEject"]), (NOT_THERE, False, {}, []),
+        (THERE, False, {"named": True}, []), (THERE, False, {"boot": "network"}, ["VirtualMediaEject"]), (THERE, False, {"media": ""}, []),
+    ],
+)  # fmt: skip
+def test_media_are_ejected_once_they_are_needed_no_more_also_by_a_later_run(nodes: dict, ended: bool, changed: dict, expected: list[str]) -> None:
+    """Not the old node of a machine that is installed anew by name says so."""
+    made = run.planned({**GOOD, **MEDIA, **changed}, with_media(redfish("On"), ISO), nodes, False, ended)
+    assert commands(made["back"]) == expected
+    assert commands(run.planned({**GOOD, **MEDIA, **changed}, with_media(redfish("On")), nodes, False, ended)["back"]) == []
+
+
+def test_a_machine_that_is_named_is_not_put_back_to_its_disk_for_its_old_node() -> None:
+    assert commands(planned(redfish("On", "Pxe", "Continuous"), THERE, named=True)["back"]) == []
+    assert commands(planned(redfish("On", "Pxe", "Continuous"), THERE, True, named=True)["back"]) == ["SetOneTimeBoot Hdd"]
+
+
+def test_an_operating_system_is_asked_to_end_before_its_power_is_cut() -> None:
+    made = planned(redfish("On"), power="off", shutdown=90)
+    assert commands(made["steps"]) == ["PowerGracefulShutdown", "PowerForceOff"]
+    assert [(step["until"], step["limit"], step["instead"]) for step in made["steps"]] == [("off", 90, False), ("off", 0, True)]
+    assert [step["text"] for step in made["steps"]] == ["shut down: it is to be off, and has 90 s for it", "power off: only where it still runs after 90 s"]
+    assert commands(planned(redfish("On"), power="cycle", shutdown=90)["steps"])[-1] == "PowerForceRestart"
+    by_ipmi = planned(ipmi("on"), provider="ipmi", power="off", shutdown=90)
+    assert [" ".join(step["give"]["argv"]) for step in by_ipmi["steps"]] == ["chassis power soft", "chassis power off"]
 
 
 def test_the_mode_is_named_only_where_it_changes() -> None:
