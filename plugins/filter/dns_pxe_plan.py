@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import findings, place, plan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._machines import computed
 
 DOCUMENTATION = r"""
@@ -117,6 +118,10 @@ _value:
     web_user:
       description: Who nginx runs as.
       type: str
+    firewall:
+      description: Openings of firewalls that run, each with C(firewall), C(open), C(port), C(protocol), C(source) and C(rule).
+      type: list
+      elements: dict
     selinux:
       description: Whether files need labels.
       type: bool
@@ -129,8 +134,10 @@ _value:
 def dns_pxe_plan(lines: list[str], settings: dict[str, t.Any], found: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
 
+    there = installed("ansible.posix", "community.general")
+
     def compute(host: Host) -> dict[str, t.Any]:
-        return plan.plan(place.Seen(host), settings, findings.read(found))
+        return plan.plan(place.Seen(host), {**settings, "collections": there}, findings.read(found))
 
     return computed("dns_pxe_plan", compute, lines)
 

@@ -55,6 +55,10 @@ _value:
       description: Folders of the role.
       type: list
       elements: str
+    firewall:
+      description: Openings that are closed.
+      type: list
+      elements: dict
 """
 
 

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import plan, seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 
 DOCUMENTATION = r"""
 name: load_balancer_plan
@@ -94,7 +94,7 @@ _value:
       description: Text of the record by which teardown puts everything back, empty where it is as it is to be.
       type: str
     firewall:
-      description: Openings of firewalls that run, each with C(firewall), C(open), C(port), C(source) and C(rule).
+      description: Openings of firewalls that run, each with C(firewall), C(open), C(port), C(protocol), C(source) and C(rule).
       type: list
       elements: dict
     selinux:
@@ -102,19 +102,10 @@ _value:
       type: bool
 """
 
-_COLLECTIONS = ("ansible.posix", "community.general")
-
-
-def _installed(collection: str) -> bool:
-    try:
-        return importlib.util.find_spec(f"ansible_collections.{collection}.plugins") is not None
-    except ModuleNotFoundError:
-        return False
-
 
 def load_balancer_plan(printed: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    there = [name for name in _COLLECTIONS if _installed(name)]
+    there = installed("ansible.posix", "community.general")
     return t.cast("dict[str, t.Any]", computed("load_balancer_plan", lambda: plan.plan(seen.read(printed), {**settings, "collections": there})))
 
 

@@ -189,12 +189,17 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
     expected = {
         "server": server, "names": [(f"api.{DOMAIN}", "A", [BALANCER]), (f"api.{DOMAIN}", "A", ["10.99.0.6"]), (f"nobody.{DOMAIN}", "A", ["10.99.0.6"])],
         "tftp": [("pxelinux.0", "0"), ("gone", "0")], "http": [(f"{base}/kernel", "0"), (f"{base}/gone", "0")], "refused": [f"{base}/kernel"],
+        "apis": [{"name": "api", "address": BALANCER, "port": port, "there": there} for port, there in ((6443, True), (6444, True), (6444, False))],
     }  # fmt: skip
-    wrong = json.loads(site.server.execute("python3", "-c", SELF_TEST, stdin=json.dumps(expected)).stdout)
+    told = json.loads(site.server.execute("python3", "-c", SELF_TEST, stdin=json.dumps(expected)).stdout)
+    unreached = f"api cannot be reached at {BALANCER}:6444, its load balancer: "
+    assert [note.startswith(unreached) for note in told["notes"]] == [True]
+    wrong = told["wrong"]
     begins = (
         f"A api.{DOMAIN}: {BALANCER} instead of 10.99.0.6", f"A nobody.{DOMAIN}: there is no such name", "tftp pxelinux.0: ", "tftp gone: file ",
-        f"{base}/kernel: ", f"{base}/gone: HTTP Error 404", f"{base}/kernel is given to a host that it is not for",
+        f"{base}/kernel: ", f"{base}/gone: HTTP Error 404", f"{base}/kernel is given to a host that it is not for", unreached,
     )  # fmt: skip
+    assert len(wrong) == len(begins)
     assert [one for one, begin in zip(wrong, begins, strict=True) if not one.startswith(begin)] == []
     assert "all as they should be" in served.stdout
 
@@ -236,6 +241,16 @@ def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_sile
     server.sh(f"rm {STATE}/joined.json")
     site.done()
     assert "APPEND" in server.read(entry), "the control: without what the server remembers it would be installed"
+
+
+def test_an_api_that_its_load_balancer_does_not_reach_counts_once_the_cluster_has_a_node(site: Site) -> None:
+    site.server.sh("systemctl stop balancer")
+    told = f"api.{DOMAIN} cannot be reached at {BALANCER}:6443, its load balancer: "
+    try:
+        assert told in (run := site.done()).stdout and "it counts once the cluster has a node" in run.stdout
+        assert told in site.refused("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-1"]}}))
+    finally:
+        site.server.sh("systemd-run --quiet --unit=balancer python3 -m http.server 6443")
 
 
 def test_a_run_that_is_cut_off_before_the_reload_is_finished_by_the_next(site: Site, client: Machine) -> None:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks a boot server for everything that its machines will ask for, as they will: names, files by TFTP and by HTTP.
+"""Asks a boot server for everything that its machines will ask for, as they will: names, files by TFTP and by HTTP. And load balancers for clusters.
 
-Reads what is expected as JSON from standard input, prints a JSON list of what is otherwise.
+Reads what is expected as JSON from standard input, prints as JSON what is otherwise ("wrong"), and what may be so ("notes").
 """
 
 from __future__ import annotations
@@ -162,10 +162,19 @@ def refused(url):
     return [f"{url} is given to a host that it is not for"]
 
 
+def connected(address, port):
+    """Why not, empty where it is."""
+    try:
+        socket.create_connection((address, port), PATIENCE).close()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 def main():
     expected = json.load(sys.stdin)
     server = expected["server"]
-    wrong = []
+    wrong, notes = [], []
     for name, kind, values in expected["names"]:
         if kind == "PTR":
             # The first is what a machine takes for its name.
@@ -178,7 +187,12 @@ def main():
         wrong += tried(url, lambda u=url: by_http(u), checksum)
     for url in expected["refused"]:
         wrong += refused(url)
-    print(json.dumps(wrong))
+    for api in expected["apis"]:
+        why = connected(api["address"], api["port"])
+        if why:
+            where = "{name} cannot be reached at {address}:{port}, its load balancer: ".format(**api)
+            (wrong if api["there"] else notes).append(where + why)
+    print(json.dumps({"wrong": wrong, "notes": notes}))
 
 
 if __name__ == "__main__":

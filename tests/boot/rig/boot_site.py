@@ -55,6 +55,7 @@ class Site:
 
     @classmethod
     def of(cls, rig: BootRig, server: Machine, folder: pathlib.Path) -> Site:
+        """As much of a load balancer as takes connections for the API is on the boot server itself."""
         artifacts = [_file(folder, path, size) for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))]
         profiles = []
         ignitions = []
@@ -72,6 +73,8 @@ class Site:
         for name, (group, firmware, number) in MACHINES.items():
             host = {"hwaccel_mac": mac(number), "hwaccel_address": address(number), "hwaccel_firmware": firmware, "hwaccel_install": name != "worker-1"}
             groups.setdefault(group, {})[name] = host
+        server.sh(f"ip address add {BALANCER}/32 dev lo; systemd-run --quiet --unit=balancer python3 -m http.server 6443")
+        server.wait("the load balancer answers", lambda: ":6443" in server.sh("ss -ltn"))
         network = {"hwaccel_machine_network": "10.99.0.0/24", "hwaccel_cluster_network": "10.128.0.0/14", "hwaccel_service_network": "172.30.0.0/16"}
         cluster = {"hwaccel_domain": DOMAIN, "hwaccel_load_balancer_address": BALANCER, "hwaccel_new_cluster": True, **network}
         return cls(rig, server, folder, groups, {"ocp": cluster})

@@ -92,6 +92,15 @@ class Seen:
         return {word[3].split("/")[0]: word[1] for word in words if len(word) > 3}
 
     @property
+    def firewalls(self) -> list[str]:
+        """Those that run."""
+        return self.fact("firewalls").split()
+
+    @property
+    def selinux(self) -> bool:
+        return self.fact("selinux") in ("Enforcing", "Permissive")
+
+    @property
     def listeners(self) -> list[Listener]:
         return [_listener(line.split()) for line in self.fact("listeners").splitlines() if len(line.split()) == 4]
 

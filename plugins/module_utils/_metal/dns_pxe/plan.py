@@ -13,7 +13,8 @@ import hashlib
 import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import dnsmasq, entries, faults, latch, model, place, systems, units, web
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import access, dnsmasq, entries, faults, latch, model, place, systems, units, web
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.place import Seen
@@ -26,6 +27,7 @@ FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STAT
 MEMORY = f"{STATE}/joined.json"
 #: Folders in which everything is this role's.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
+_API_PORT = 6443
 #: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
 _REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
 
@@ -50,7 +52,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     if system is None:
         name = seen.os_release.get("PRETTY_NAME", "it has no name")
         wrong.append(Fault("this system is not known", "/etc/os-release", name, "take a boot server of the Debian or RedHat family"))
-    wrong += place.faults(seen, settings, found)
+    wrong += place.faults(seen, settings, found) + access.faults(seen, settings)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     loaders, missing = _loaders(seen, site, settings, system)
@@ -70,14 +72,15 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
         *(f"fetch {one['path']}" for one in fetched), *(f"copy {one['path']}" for one in [*loaders, *copied]),
         *(f"{one['state']}: {one['unit']}" for one in services if one["state"]), *(f"enable {one['unit']}" for one in services if not one["enabled"]),
     ]  # fmt: skip
-    record = seen.text(RECORD) or _record(seen, lacking)
+    openings = access.openings(site, settings)
+    record = access.recorded(seen, openings, seen.text(RECORD) or _record(seen, lacking))
     return {
-        **_nothing(), "told": _told(site, settings, services, lacking), "changes": changes, "absent": absent,
+        **_nothing(), "told": _told(site, settings, services, lacking) + firewall.told(seen.firewalls, openings), "changes": changes, "absent": absent,
         "lines": _lines({path: contents[path] for path in changes}), "diff": _diff(seen, contents, changes),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
         "packages": lacking, "services": services, "loaders": loaders, "web_user": system.web_user,
         "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "", **_staged(site, settings, system),
-        "selinux": seen.fact("selinux") in ("Enforcing", "Permissive"), "artifacts": fetched, "ignitions": copied, "foreseen": foreseen,
+        "firewall": access.changes(seen, openings, seen.text(RECORD)), "selinux": seen.selinux, "artifacts": fetched, "ignitions": copied, "foreseen": foreseen,
         "released": [one for one in restored(seen)["services"] if units.path(one["unit"]) in absent], "expected": expected(seen, site, settings, contents),
     }  # fmt: skip
 
@@ -116,7 +119,7 @@ def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str
                 for version, kind in ((4, "A"), (6, "AAAA")):
                     names.append((f"{name}.{cluster.domain}", kind, sorted(str(one) for one in addresses if one.version == version)))
     if not settings["pxe"]:
-        return {"server": str(site.address), "names": names, "tftp": [], "http": [], "refused": []}
+        return {"server": str(site.address), "names": names, "tftp": [], "http": [], "refused": [], "apis": _apis(site, settings)}
     served = {path.removeprefix(FILES + "/"): _sum(text) for path, text in contents.items() if path.startswith(FILES)}
     images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
     boots = {name: sums for name in systems.needed(site, settings) if (sums := seen.sums.get(f"{FILES}/{name}"))}
@@ -124,11 +127,20 @@ def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str
     small = served | boots
     base = entries.http(site, settings["http_port"])
     return {
-        "server": str(site.address), "names": names,
+        "server": str(site.address), "names": names, "apis": _apis(site, settings),
         "tftp": sorted((small | {path: images[path] for path in images if path in by_tftp}).items()),
         "http": sorted((f"{base}/{path}", checksum) for path, checksum in (small | images).items()),
         "refused": [f"{base}/ignition/{one.path}" for one in site.ignitions if site.address not in [reader.address for reader in site.readers(one)]],
     }  # fmt: skip
+
+
+def _apis(site: Site, settings: Settings) -> list[dict[str, t.Any]]:
+    """API servers behind load balancers. there: the cluster has a node, so that they must answer."""
+    joined = settings["joined"] or {}
+    return [
+        {"name": f"api.{cluster.domain}", "address": str(address), "port": _API_PORT, "there": bool(joined.get(cluster.name))}
+        for cluster in site.clusters for address in cluster.api
+    ]  # fmt: skip
 
 
 def _foreseen(verb: str, paths: list[str]) -> list[str]:
@@ -256,7 +268,7 @@ def _sum(text: str) -> str:
 def _nothing() -> dict[str, t.Any]:
     texts = dict.fromkeys(("lines", "early", "record", "staged", "web_user"), "")
     told = ("faults", "told", "foreseen", "changes", "absent", "diff", "packages", "services", "released", "loaders", "checks", "artifacts", "ignitions")
-    lists: dict[str, t.Any] = {key: [] for key in told}
+    lists: dict[str, t.Any] = {key: [] for key in (*told, "firewall")}
     return {**texts, **lists, "expected": {}, "selinux": False}
 
 
@@ -268,5 +280,5 @@ def restored(seen: Seen) -> dict[str, t.Any]:
     return {
         "drop_ins": [units.path(unit) for unit in ours], "packages": record["packages"],
         "services": [{"unit": unit, **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")}} for unit in ours],
-        "folders": [CONFIG, STATE],
+        "folders": [CONFIG, STATE], "firewall": access.changes(seen, (), seen.text(RECORD)),
     }  # fmt: skip

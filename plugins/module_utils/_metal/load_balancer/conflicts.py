@@ -8,7 +8,8 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import firewall, haproxy, record
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import haproxy, record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import CONFIG, EXTRA, FOLDER, FOREIGN, MAIN, RECORD, USERS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.seen import Machine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.services import Service
@@ -69,14 +70,9 @@ def kept(machine: Machine) -> list[Fault]:
 
 def collections(machine: Machine, settings: c.Mapping[str, t.Any], drains: bool) -> list[Fault]:
     """Collections that are missing on the controller, where this machine needs them."""
-    needed = {collection: f"{name} runs and has to let clients in" for name, collection in firewall.COLLECTIONS.items()
-              if name in machine.firewalls and settings["firewall"]}  # fmt: skip
+    needed = firewall.needed(machine.firewalls) if settings["firewall"] else {}
     if drains:
         needed["community.general"] = "a member that serves is to be taken out"
     if settings["selinux"] and machine.selinux in ("enforcing", "permissive"):
         needed["ansible.posix"] = "SELinux has to let HAProxy connect"
-    step = "ansible-galaxy collection install -r requirements-metal.yml"
-    return [
-        Fault(_WHAT, f"collection {name}", f"it is not installed on the controller, and {why}", step)
-        for name, why in needed.items() if name not in settings["collections"]
-    ]  # fmt: skip
+    return firewall.lacking(_WHAT, needed, settings["collections"])

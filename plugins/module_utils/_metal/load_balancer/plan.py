@@ -10,7 +10,8 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import conflicts, firewall, haproxy, keepalived, limits, record
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import conflicts, haproxy, keepalived, limits, record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import (
     CHECKS,
     CONFIG,
@@ -68,7 +69,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
               if path in machine.files and path not in {content.path for content in contents}] if contents else []
     actions = _actions(machine, contents, changed, absent) if contents else []
     packages = [name for name in ("haproxy", *(("keepalived",) if virtual else ())) if name not in machine.programs]
-    openings = firewall.openings(found.services)
+    openings = firewall.distinct(firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",))
     kept = record.recorded(machine, packages, openings if machine.firewalls else ())
     told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     told += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import firewall, record
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import CHECKS, DROP_IN, KEEPALIVED_DROP_IN
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.seen import Machine
 

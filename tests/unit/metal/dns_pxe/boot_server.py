@@ -52,6 +52,7 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
         "artifacts": [{"path": path, "source": f"/files/{path}", "checksum": f"sha256:{digest(path)}"} for path in paths],
         "ignitions": [{"path": f"{role}.ign", "source": f"/files/{role}.ign"} for role in ("bootstrap", "master", "worker")],
         "http_port": 8080, "ipxe": "clients", "loaders": {}, "dnsmasq_extra": [], "nginx_extra": [], "skipped_checks": [],
+        "firewall": True, "collections": ["ansible.posix", "community.general"],
     }  # fmt: skip
     return {**made, **changed}
 

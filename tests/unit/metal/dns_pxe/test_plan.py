@@ -231,6 +231,8 @@ def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
     assert ("any.name.apps.ocp.example.com", "AAAA", []) in expected["names"]
     assert ("11.0.77.10.in-addr.arpa", "PTR", ["master-0.ocp.example.com"]) in expected["names"]
     assert f"{WEB}/ignition/bootstrap.ign" in expected["refused"]
+    assert expected["apis"] == [{"name": "api.ocp.example.com", "address": "10.77.0.5", "port": 6443, "there": False}]
+    assert planned(settings(joined={"ocp": ["master-0"]}, dhcp=False, pxe=False))["expected"]["apis"][0]["there"] is True
     assert len(expected["http"]) == 3 + 9 + 3, "dispatchers, entries, artifacts; loaders once they are there"
 
 

@@ -156,7 +156,7 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     assert '    script "/usr/libexec/keepalived/hwaccel-gpu-check"\n' in done["contents"][places.KEEPALIVED]
     assert restored(configured(machine, **PAIR))["absent"] == [places.KEEPALIVED_DROP_IN, places.DROP_IN, places.CHECKS["redhat"]]
     rule = 'rule family="ipv4" source address="10.0.0.0/24" port port="80" protocol="tcp" accept'
-    assert done["firewall"] == [{"firewall": "firewalld", "open": True, "port": 80, "source": "10.0.0.0/24", "rule": rule}]
+    assert done["firewall"] == [{"firewall": "firewalld", "open": True, "port": 80, "protocol": "tcp", "source": "10.0.0.0/24", "rule": rule}]
     assert not planned(dataclasses.replace(machine, selinux_booleans={"haproxy_connect_any": True}))["selinux"]
     assert not planned(dataclasses.replace(machine, selinux="disabled"))["selinux"]
 

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What firewalls of machines have to let in. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import ipaddress
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+#: Firewalls that roles can open, by the collection that has a module for them.
+COLLECTIONS = {"firewalld": "ansible.posix", "ufw": "community.general"}
+Opening = dict[str, t.Any]
+
+
+def opening(port: int, source: str = "", protocol: str = "tcp") -> Opening:
+    """source: a network, where only that may connect."""
+    return {"port": port, "source": source, "protocol": protocol}
+
+
+def distinct(wanted: c.Iterable[Opening]) -> tuple[Opening, ...]:
+    """In their order."""
+    return tuple({tuple(sorted(one.items())): one for one in wanted}.values())
+
+
+def changes(firewalls: c.Collection[str], wanted: c.Sequence[Opening], before: c.Sequence[Opening]) -> list[dict[str, t.Any]]:
+    """By firewall that runs: what is opened, and what an earlier run has opened and is not wanted any more."""
+    # Records of earlier versions name no protocol.
+    gone = [one for one in (opening(**made) for made in before) if one not in wanted]
+    return [
+        {"firewall": name, "open": opened, "rule": rich_rule(one), **one}
+        for name in COLLECTIONS if name in firewalls for opened, group in ((True, wanted), (False, gone)) for one in group
+    ]  # fmt: skip
+
+
+def rich_rule(wanted: Opening) -> str:
+    """firewalld's, for an opening with a source."""
+    if not wanted["source"]:
+        return ""
+    family = f"ipv{ipaddress.ip_network(wanted['source']).version}"
+    return f'rule family="{family}" source address="{wanted["source"]}" port port="{wanted["port"]}" protocol="{wanted["protocol"]}" accept'
+
+
+def told(firewalls: c.Collection[str], wanted: c.Sequence[Opening]) -> list[str]:
+    """Rules of nftables are a text of somebody's, into which nothing can be added from outside."""
+    if "nftables" not in firewalls or "firewalld" in firewalls or "ufw" in firewalls:
+        return []
+    ports = ", ".join(f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in wanted)
+    return [f"nftables runs with rules of this machine's own: see that they let in {ports}"]
+
+
+def needed(firewalls: c.Collection[str]) -> dict[str, str]:
+    """Collections with why these firewalls need them."""
+    return {collection: f"{name} runs and has to let clients in" for name, collection in COLLECTIONS.items() if name in firewalls}
+
+
+def lacking(what: str, collections: c.Mapping[str, str], installed: c.Collection[str]) -> list[Fault]:
+    """what: is not to be done for it. collections: with why they are needed."""
+    step = "ansible-galaxy collection install -r requirements-metal.yml"
+    missing = {name: why for name, why in collections.items() if name not in installed}
+    return [Fault(what, f"collection {name}", f"it is not installed on the controller, and {why}", step) for name, why in missing.items()]
