@@ -9,6 +9,7 @@ One boot server; the tests go on from each other's state, and each leaves what i
 from __future__ import annotations
 
 import collections.abc as c
+import hashlib
 import json
 import pathlib
 import threading
@@ -35,6 +36,8 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
+from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.mirror import CONTENT, Mirror
 
 OUTSIDE = "10.98.0.5"
 SELF_TEST = (pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files" / "self_test.py").read_text(encoding="utf-8")
@@ -279,6 +282,27 @@ def test_a_configuration_that_its_checker_refuses_changes_nothing(site: Site) ->
     assert site.state() == before
     assert "dnsmasq does not take its new configuration" in why and "bad option at line" in why and "The line is: no-such-option=1" in why
     assert "nginx does not take its new configuration" in why and 'unknown directive "no_such_directive"' in why
+
+
+def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
+    mirror = Mirror([700_000], address=GATEWAY)
+    thread = threading.Thread(target=mirror.serve_forever)
+    thread.start()
+    large = {"path": "os/large", "source": mirror.url, "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"}
+    artifacts = [*site.variables["dns_pxe_artifacts"], large]
+    try:
+        assert "fetch os/large" in site.done("--check", dns_pxe_artifacts=artifacts).stdout
+        assert mirror.asked == []
+        site.done(dns_pxe_artifacts=artifacts)
+        assert mirror.asked == ["", "bytes=700000-"]
+        assert site.done(dns_pxe_artifacts=artifacts).changed() == 0
+        wrong = {**large, "path": "os/other", "checksum": f"sha256:{'0' * 64}"}
+        assert "os/other could not be fetched" in site.refused(dns_pxe_artifacts=[*artifacts, wrong])
+        assert site.server.sh(f"ls {STATE}/files/images/os").split() == ["initramfs", "kernel", "large", "rootfs"]
+    finally:
+        mirror.shutdown()
+        thread.join()
+        mirror.server_close()
 
 
 def test_a_full_disk_changes_nothing(site: Site) -> None:

@@ -190,8 +190,8 @@ def main():
     for api in expected["apis"]:
         why = connected(api["address"], api["port"])
         if why:
-            where = "{name} cannot be reached at {address}:{port}, its load balancer: ".format(**api)
-            (wrong if api["there"] else notes).append(where + why)
+            where = f"{api['name']} cannot be reached at {api['address']}:{api['port']}, its load balancer"
+            (wrong if api["there"] else notes).append(f"{where}: {why}")
     print(json.dumps({"wrong": wrong, "notes": notes}))
 
 

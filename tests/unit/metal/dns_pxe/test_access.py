@@ -65,5 +65,5 @@ def test_collections_that_are_missing_are_named_before_anything_is_touched(seen:
     found = faults(settings(collections=installed), host(**seen))
     assert [fault.partition("(")[2].partition(")")[0] for fault in found] == expected
     assert all("requirements-metal.yml" in fault for fault in found)
-    without = faults(settings(collections=installed, firewall=False), host(**{"firewalls": seen.get("firewalls", "")}))
+    without = faults(settings(collections=installed, firewall=False), host(firewalls=seen.get("firewalls", "")))
     assert without == [], "nothing has to be opened"

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fetches a file, from where an earlier try has broken off, and moves it in once its checksum is right. Keeps what has come in PATH.part.
+
+Reads url, path and checksum (sha256, in digits) as JSON from standard input. Says on standard error why it could not, and ends with 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+PATIENCE = 60
+PIECE = 1 << 20
+
+
+class Wrong(Exception):
+    pass
+
+
+def opened(url, begun):
+    """The answer, None where there is nothing behind what has come."""
+    request = urllib.request.Request(url, headers={"Range": f"bytes={begun}-"} if begun else {})
+    try:
+        return urllib.request.urlopen(request, timeout=PATIENCE)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and begun:
+            return None
+        raise
+
+
+def fetch(url, part):
+    begun = os.path.getsize(part) if os.path.exists(part) else 0
+    answer = opened(url, begun)
+    if answer is None:
+        return
+    with answer, open(part, "ab" if answer.getcode() == 206 else "wb") as target:
+        expected = int(answer.headers.get("Content-Length") or 0)
+        came = 0
+        for piece in iter(lambda: answer.read(PIECE), b""):
+            target.write(piece)
+            came += len(piece)
+    if came < expected:
+        raise Wrong(f"it broke off after {came} of {expected} bytes")
+
+
+def checksum_of(path):
+    found = hashlib.sha256()
+    with open(path, "rb") as source:
+        for piece in iter(lambda: source.read(PIECE), b""):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def main():
+    asked = json.load(sys.stdin)
+    part = asked["path"] + ".part"
+    try:
+        fetch(asked["url"], part)
+        found = checksum_of(part)
+        if found != asked["checksum"]:
+            # The next try begins anew.
+            os.remove(part)
+            raise Wrong(f"what has come has sha256:{found}")
+        os.chmod(part, 0o644)
+        os.replace(part, asked["path"])
+    except (Wrong, OSError, ValueError, http.client.HTTPException) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
