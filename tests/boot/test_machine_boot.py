@@ -129,11 +129,13 @@ class Cluster:
             def do_GET(self) -> None:
                 path = self.path.partition("?")[0]
                 nodes = cluster.nodes(name, bmc) if path == "/api/v1/nodes" else []
-                answers: dict[str, dict[str, t.Any]] = {"/api/v1/nodes": {"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": nodes}}
-                answers["/version"] = {"gitVersion": "v1.34.0", "major": "1", "minor": "34"}
-                answers["/api/v1/namespaces/kube-system"] = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}}
-                body = json.dumps(answers.get(path, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})).encode()
-                self.send_response(200 if path in answers else 404)
+                answers: dict[str, dict[str, t.Any]] = {
+                    "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
+                    "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
+                }
+                listed = {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": nodes, "groups": []}
+                body = json.dumps(answers.get(path, listed)).encode()
+                self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -150,7 +150,7 @@ def _wishes(memory: Memory, found: c.Sequence[Machine], nodes: Nodes, again: c.S
     for machine in (matching[0] for name in again if len(matching := _named(found, name)) == 1):
         boot = _boot(machine, nodes)
         wish = before.get(_key(machine)) or Again(*_key(machine), boot)
-        if _key(machine) in before and boot is not None and boot != wish.boot:
+        if boot is not None and boot != wish.boot:
             wish = dataclasses.replace(wish, done=True)
         elif boot is None and nodes.get(machine.cluster):
             wish = dataclasses.replace(wish, boot=None)

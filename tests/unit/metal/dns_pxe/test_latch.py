@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import model, plan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.boot_server import after, findings, host, machine, settings
@@ -85,6 +85,12 @@ def test_a_machine_is_known_by_its_mac_under_another_name_and_in_another_cluster
     given = {"machines": renamed, "clusters": [*settings()["clusters"], two]}
     assert server.run({"ocp": ["master-0"], "two": []}, **given) == []
     assert server.tells("dgx-0 (as worker-0 of ocp), worker-0")
+    # Its cluster knows the old name no more; it goes once the machine has joined by its new one.
+    given["machines"] = renamed[:1]
+    assert server.run({"ocp": ["master-0"], "two": []}, **given) == []
+    assert server.memory and '"worker-0"' in server.memory
+    server.run({"ocp": ["master-0"], "two": ["dgx-0"]}, **given)
+    assert '"worker-0"' not in server.memory and '"dgx-0"' in server.memory
 
 
 def test_a_bootstrap_machine_may_become_a_node() -> None:
@@ -114,6 +120,7 @@ def test_a_machine_that_is_named_is_installed_again_once() -> None:
     server.run(before)
     assert server.run(before, "worker-0") == ["worker-0"]
     assert server.changed and server.tells("installed because dns_pxe_install_again names them, until they have joined anew: worker-0")
+    assert server.tells("as they have joined: bootstrap, master-0") and not server.tells("master-0, worker-0")
     assert server.run(before, "worker-0") == ["worker-0"]
     assert not server.changed, "the second run"
     assert server.run(anew, "worker-0") == []
@@ -153,6 +160,8 @@ def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
     (fault,) = plan.plan(Seen(host()), given, findings(given))["faults"]
     assert "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines of this name" in fault["text"]
     assert "Next: write it as ocp/worker-0" in fault["text"]
+    site, _faults = model.read(given)
+    assert site and site.decision.installs == frozenset()
     server = Server()
     server.run({}, "two/worker-0", **both)
     assert server.tells("until they have joined anew: worker-0")
