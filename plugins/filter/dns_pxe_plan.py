@@ -100,7 +100,7 @@ _value:
       type: list
       elements: dict
     artifacts:
-      description: Files that are to be fetched, each with C(path), C(source), C(checksum) and C(remote).
+      description: Files that are to be fetched, each with C(path), C(source), C(checksum), C(signature), C(keyring) and C(remote).
       type: list
       elements: dict
     ignitions:

@@ -1,9 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches a file, from where an earlier try has broken off, and moves it in once its checksum is right. Keeps what has come in PATH.part.
+"""Fetches a file, from where an earlier try has broken off, and moves it in once its checksum and its signature are right. Keeps what has come in PATH.part.
 
-Reads url, path and checksum (sha256, in digits) as JSON from standard input. Says on standard error why it could not, and ends with 1.
+Reads url (empty where PATH.part is there already), path, checksum (sha256, in digits), signature (address or path, empty for none) and keyring as JSON from
+standard input. Says on standard error why it could not, and ends with 1; with 2 where another try would end alike.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import http.client
 import json
 import os
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -50,6 +52,16 @@ def fetch(url, part):
         raise Wrong(f"it broke off after {came} of {expected} bytes")
 
 
+def refused(part, signature, keyring):
+    """Why a signature is not one of a keyring's keys, empty where it is."""
+    if "://" in signature:
+        with urllib.request.urlopen(signature, timeout=PATIENCE) as answer, open(part + ".sig", "wb") as target:
+            target.write(answer.read())
+        signature = part + ".sig"
+    done = subprocess.run(["gpgv", "--keyring", keyring, signature, part], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    return " ".join(done.stderr.decode("utf-8", "replace").split()) if done.returncode else ""
+
+
 def checksum_of(path):
     found = hashlib.sha256()
     with open(path, "rb") as source:
@@ -62,17 +74,25 @@ def main():
     asked = json.load(sys.stdin)
     part = asked["path"] + ".part"
     try:
-        fetch(asked["url"], part)
+        if asked["url"]:
+            fetch(asked["url"], part)
         found = checksum_of(part)
         if found != asked["checksum"]:
             # The next try begins anew.
             os.remove(part)
             raise Wrong(f"what has come has sha256:{found}")
+        why = refused(part, asked["signature"], asked["keyring"]) if asked["signature"] else ""
+        if why:
+            os.remove(part)
+            print(f"its signature is not of a key that is trusted: {why}", file=sys.stderr)
+            return 2
         os.chmod(part, 0o644)
         os.replace(part, asked["path"])
     except (Wrong, OSError, ValueError, http.client.HTTPException) as error:
-        sys.exit(str(error))
+        print(error, file=sys.stderr)
+        return 1 if asked["url"] else 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

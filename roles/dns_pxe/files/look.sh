@@ -48,6 +48,7 @@ fact foreign_nginx "$(written $(ls -d /etc/nginx/sites-enabled/* /etc/nginx/conf
 fact sums "$(find "$state/files" "$state/ignition" -path "$state/files/images" -prune -o -type f -exec sha256sum {} +
     for path in "$@"; do [ -f "$path" ] && sha256sum "$path"; done)"
 fact selinux "$(getenforce)"
+fact gpgv "$(command -v gpgv)"
 fact firewalls "$(for name in firewalld nftables; do systemctl is-active --quiet "$name" && echo "$name"; done
     ufw status | sed -n 's/^Status: active$/ufw/p')"
 for name in dnsmasq nginx; do

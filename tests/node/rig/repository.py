@@ -41,6 +41,16 @@ class Signer:
         """Public, in ASCII armour."""
         return self._gpg("--armor", "--export")
 
+    def keyring(self, path: pathlib.Path) -> pathlib.Path:
+        """Public, as gpgv reads it."""
+        self._gpg("--output", str(path), "--export")
+        return path
+
+    def detached(self, path: pathlib.Path) -> pathlib.Path:
+        """A signature of a file, in another one beside it."""
+        self._gpg("--output", f"{path}.sig", "--detach-sign", str(path))
+        return path.with_name(f"{path.name}.sig")
+
     def signed(self, text: str) -> str:
         return self._gpg("--clearsign", text=text)
 

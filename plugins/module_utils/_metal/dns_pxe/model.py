@@ -53,15 +53,17 @@ class Subnet:
 
 @dataclasses.dataclass(frozen=True)
 class Artifact:
-    """A file that machines fetch. path: below images/. source: an address, or a path on the controller."""
+    """A file that machines fetch. path: below images/. source, signature: an address, or a path on the controller. keyring: such a path."""
 
     path: str
     source: str
     checksum: str
+    signature: str = ""
+    keyring: str = ""
 
     @property
     def remote(self) -> bool:
-        return self.source.startswith(("http://", "https://"))
+        return is_address(self.source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +191,11 @@ class Reader:
         return str(value)
 
 
+def is_address(source: str) -> bool:
+    """Or else it is a path on the controller."""
+    return source.startswith(("http://", "https://"))
+
+
 def listed(value: t.Any) -> list[t.Any]:
     if value in (None, ""):
         return []
@@ -271,7 +278,11 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
     checksum = str(entry["checksum"]).lower()
     if not _SHA256.fullmatch(checksum):
         reader.fault(f"{entry['path']} has no checksum that can be used", where, checksum, "write sha256: and the 64 digits of its publisher")
-    return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum)
+    signature, keyring = str(entry.get("signature") or ""), str(entry.get("keyring") or "")
+    if bool(signature) != bool(keyring):
+        lacks = "keyring" if signature else "signature"
+        reader.fault(f"{entry['path']} has no {lacks}", where, "a signature is held against the keys of a keyring", f"set its {lacks}, or leave both out")
+    return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
 
 
 def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:

@@ -60,7 +60,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     # Before packages are there, what they bring is not missing.
     brought = {name for name in systems.sources(system, site, settings) if name not in settings["loaders"] and name in system.packages} if lacking else set()
     wrong += [fault for name, fault in missing.items() if name not in brought]
-    fetched, copied = _fetched(site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
+    fetched, copied = _fetched(seen, site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
     if wrong:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     contents = rendered(site, settings, system) | _remembered(seen, site, settings)
@@ -213,12 +213,17 @@ def _loaders(seen: Seen, site: Site, settings: Settings, system: systems.Family)
     return copies, missing
 
 
-def _fetched(site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
+def _fetched(seen: Seen, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
     """Artifacts that are not there yet, or are others than they should be."""
     if not settings["pxe"]:
         return []
     lacking = [one for one in site.artifacts if f"sha256:{found.images.get(one.path)}" != one.checksum]
     wrong += filter(None, (place.unusable(one.path, one.source, one.checksum, found) for one in lacking))
+    for one in (one for one in lacking if one.signature):
+        keys = [(f"the keyring of {one.path}", one.keyring), *([] if model.is_address(one.signature) else [(f"the signature of {one.path}", one.signature)])]
+        wrong += filter(None, (place.unusable(what, source, "", found) for what, source in keys))
+        if not seen.fact("gpgv"):
+            wrong.append(Fault(f"the signature of {one.path} cannot be checked", "gpgv", "the boot server has no such program", "install gpgv or gnupg2 there"))
     return [{**dataclasses.asdict(one), "remote": one.remote} for one in lacking]
 
 

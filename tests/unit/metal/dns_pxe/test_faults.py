@@ -83,6 +83,7 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         (changed_profile(arguments=["x={typo}"]), "kernel arguments of machine worker-0 cannot be completed (dns_pxe_profiles): 'typo'"),
         (changed_machine(architecture="aarch64", firmware="bios"), "there is no BIOS on aarch64"),
         (changed_machine(architecture="aarch64"), "shimaa64.efi, which machines boot, is missing"),
+        ({"artifacts": [{**settings()["artifacts"][0], "signature": "/files/kernel.sig"}]}, "os/kernel has no keyring"),
         ({"install_again": ["worker-9"]}, "worker-9 cannot be installed again"),
     ],
 )

@@ -9,12 +9,15 @@ import collections.abc as c
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.mirror import CONTENT, Mirror
 
 SCRIPT = pathlib.Path(__file__).parents[4] / "roles" / "dns_pxe" / "files" / "fetch.py"
@@ -38,9 +41,10 @@ def mirror() -> c.Iterator[c.Callable[..., Mirror]]:
         server.server_close()
 
 
-def fetch(server: Mirror, path: pathlib.Path, checksum: str = "") -> str:
-    """Why it could not be fetched, empty where it was."""
-    asked = {"url": server.url, "path": str(path), "checksum": checksum or hashlib.sha256(CONTENT).hexdigest()}
+def fetch(server: Mirror | None, path: pathlib.Path, checksum: str = "", signature: str = "", keyring: str = "") -> str:
+    """Why it could not be fetched, empty where it was. server: None where it came otherwise."""
+    asked = {"url": server.url if server else "", "path": str(path), "checksum": checksum or hashlib.sha256(CONTENT).hexdigest()}
+    asked |= {"signature": signature, "keyring": keyring}
     program = SCRIPT.read_text(encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", program], input=json.dumps(asked), capture_output=True, text=True, timeout=60, check=False)
     assert bool(done.returncode) == bool(done.stderr)
@@ -89,3 +93,42 @@ def test_a_mirror_that_is_gone_is_told(tmp_path: pathlib.Path) -> None:
     server = Mirror([])
     server.server_close()
     assert "refused" in fetch(server, tmp_path / "rootfs")
+
+
+@pytest.fixture
+def signer() -> c.Iterator[Signer]:
+    if not shutil.which("gpgv"):
+        pytest.skip("signatures are checked by gpgv")
+    # Its socket has to have a short path.
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as made:
+        yield made
+
+
+def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path, signer: Signer) -> None:
+    content = tmp_path / "content"
+    content.write_bytes(CONTENT)
+    keyring, signature = str(signer.keyring(tmp_path / "keyring")), str(signer.detached(content))
+    path = tmp_path / "served" / "rootfs"
+    path.parent.mkdir()
+    assert fetch(mirror(), path, "", signature, keyring) == ""
+    assert path.read_bytes() == CONTENT
+    path.unlink()
+    content.write_bytes(CONTENT[1:])
+    (tmp_path / "content.sig").unlink()
+    for refused in (str(signer.detached(content)), str(tmp_path / "missing")):
+        assert fetch(mirror(), path, "", refused, keyring).startswith("its signature is not of a key that is trusted: ")
+        assert list(path.parent.iterdir()) == []
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as stranger:
+        content.write_bytes(CONTENT)
+        (tmp_path / "content.sig").unlink()
+        assert "No public key" in fetch(mirror(), path, "", str(stranger.detached(content)), keyring)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_that_came_otherwise_is_judged_alike(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kernel.part").write_bytes(CONTENT)
+    assert fetch(None, tmp_path / "kernel") == ""
+    assert (tmp_path / "kernel").read_bytes() == CONTENT
+    (tmp_path / "kernel.part").write_bytes(b"other")
+    assert fetch(None, tmp_path / "kernel").startswith("what has come has")
+    assert (tmp_path / "kernel").read_bytes() == CONTENT

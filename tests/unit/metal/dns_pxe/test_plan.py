@@ -222,6 +222,23 @@ def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
     assert (mode, path, "log-queries" in base64.b64decode(text[1:]).decode()) == ("0644", CONF, False)
 
 
+@pytest.mark.parametrize(
+    ("signature", "gpgv", "expected"),
+    [
+        ("https://mirror/kernel.sig", "/usr/bin/gpgv", ["the keyring of os/kernel is missing"]),
+        ("/files/kernel.sig", "", [
+            "the keyring of os/kernel is missing", "the signature of os/kernel is missing", "the signature of os/kernel cannot be checked"]),
+    ],
+)  # fmt: skip
+def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched(signature: str, gpgv: str, expected: list[str]) -> None:
+    given = settings()
+    signed = [{**given["artifacts"][0], "signature": signature, "keyring": "/files/keyring"}, *given["artifacts"][1:]]
+    made = plan.plan(Seen(host(gpgv=gpgv)), {**given, "artifacts": signed}, findings(given))
+    assert [fault["what"] for fault in made["faults"]] == expected
+    seen, found = after({**given, "artifacts": signed})
+    assert plan.plan(Seen(seen), {**given, "artifacts": signed}, found)["faults"] == [], "it was checked when it was fetched"
+
+
 def test_a_cluster_that_could_not_be_asked_is_told() -> None:
     assert any("cluster ocp could not be asked" in line for line in planned(settings(joined={}))["told"])
 
