@@ -37,6 +37,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
+from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.mirror import CONTENT, Mirror
 
 OUTSIDE = "10.98.0.5"
@@ -303,6 +304,24 @@ def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
         mirror.shutdown()
         thread.join()
         mirror.server_close()
+
+
+def test_a_file_is_served_only_with_a_signature_of_a_trusted_key(site: Site, rig: BootRig, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "signed").write_bytes(CONTENT)
+    (tmp_path / "other").write_bytes(CONTENT[1:])
+    with Signer.made(rig.folder / "signer") as signer:
+        keyring = str(signer.keyring(tmp_path / "keyring"))
+        signatures = {name: str(signer.detached(tmp_path / name)) for name in ("signed", "other")}
+    checked = {"source": str(tmp_path / "signed"), "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}", "keyring": keyring}
+    good, bad = ({**checked, "path": f"os/{name}", "signature": signatures[name]} for name in ("signed", "other"))
+    artifacts = [*site.variables["dns_pxe_artifacts"], good]
+    assert "the keyring of os/signed is missing" in site.refused(dns_pxe_artifacts=[*artifacts[:-1], {**good, "keyring": "/missing"}])
+    why = site.refused(dns_pxe_artifacts=[*artifacts, bad])
+    assert "os/other could not be fetched" in why and "its signature is not of a key that is trusted" in why and "os/signed could" not in why
+    site.done(dns_pxe_artifacts=artifacts)
+    served = site.server.sh(f"cd {STATE}/files/images/os && sha256sum signed; ls other* 2>/dev/null || :").split()
+    assert served == [hashlib.sha256(CONTENT).hexdigest(), "signed"]
+    assert site.done(dns_pxe_artifacts=artifacts).changed() == 0
 
 
 def test_a_full_disk_changes_nothing(site: Site) -> None:
