@@ -43,4 +43,4 @@ def test_a_machine_is_switched_by_ipmi_and_what_goes_wrong_is_told(rig: BootRig)
 
     off = play("-e", "machine_boot_named=worker-0", "-e", "machine_boot_power=off")
     assert off.rc == 0, off.stdout
-    assert chassis.asked() == ["boot pxe", "power 1", "power 0"]
+    assert chassis.asked() == ["boot pxe", "power 1", "shutdown 1"], "its power was not cut"

@@ -35,6 +35,8 @@ while [ $# -gt 0 ]; do
     if [ "$action" = set ]; then
         echo "$2" >"$1"
         echo "$1 $2" >>asked
+        # Its operating system ends when it is asked to.
+        [ "$1" != shutdown ] || echo 0 >power
         shift
     else
         echo "$1:$(cat "$1" 2>/dev/null || echo 0)"
