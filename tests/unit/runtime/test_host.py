@@ -10,6 +10,7 @@ import pathlib
 import platform
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -21,7 +22,7 @@ LOOK = pathlib.Path(__file__).resolve().parents[3] / "roles" / "node_runtime" / 
 
 def look(*arguments: pathlib.Path, programs: pathlib.Path | None = None) -> list[str]:
     path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
-    done = subprocess.run(["sh", LOOK, *arguments], env={"PATH": path}, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["sh", LOOK, *arguments], env={"PATH": path}, capture_output=True, text=True, timeout=300, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -114,3 +115,16 @@ def test_other_lines_are_passed_over_and_a_missing_end_is_not() -> None:
 )
 def test_versions_as_programs_tell_them(text: str, version: tuple[int, ...]) -> None:
     assert version_of(text) == version
+
+
+def test_a_machine_that_is_busy_between_two_looks_makes_no_service_older_than_it_is(tmp_path: pathlib.Path) -> None:
+    """One that has read its files would be taken for one that has not, and be restarted."""
+    clock = 'real=$(PATH=/usr/bin:/bin date "$@"); echo "$real"'
+    program(tmp_path / "bin", "date", f'{clock}; [ -e {tmp_path}/later ] || {{ touch {tmp_path}/later; sleep 3; }}')
+    seen = host.read(look(tmp_path / "none", programs=tmp_path / "bin"))
+    before, now, after = _up(), time.time(), _up()
+    assert now - after - 1.5 < float(seen.fact("booted_at")) < now - before + 1.5
+
+
+def _up() -> float:
+    return float(pathlib.Path("/proc/uptime").read_text(encoding="ascii").split()[0])
