@@ -33,7 +33,7 @@ class Seen:
 class Answer:
     """status 0: the connection is dropped without a word. cut: that many bytes of the body are sent, then it is dropped.
 
-    held: nothing is sent, or after cut nothing more, until whoever asked has hung up.
+    held: nothing is sent, or after cut or stream nothing more, until whoever asked has hung up.
     stream: lines that are sent as chunks; a number among them is a pause in seconds, None drops the connection.
     """
 
@@ -103,7 +103,7 @@ class Fake:
         seen = Seen(handler.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), handler.headers, json.loads(raw) if raw else None)
         self.seen.append(seen)
         answer = self._answer(seen)
-        if answer.held and answer.cut is None:
+        if answer.held and answer.cut is None and answer.stream is None:
             self._hold(handler)
             return
         if answer.status == 0:
@@ -122,7 +122,7 @@ class Fake:
         for name, value in answer.headers.items():
             handler.send_header(name, value)
         if answer.stream is not None:
-            self._send_stream(handler, answer.stream)
+            self._send_stream(handler, answer)
             return
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
         handler.send_header("Content-Length", str(len(body)))
@@ -133,10 +133,10 @@ class Fake:
         elif answer.cut is not None:
             self._drop(handler)
 
-    def _send_stream(self, handler: http.server.BaseHTTPRequestHandler, stream: list[t.Any]) -> None:
+    def _send_stream(self, handler: http.server.BaseHTTPRequestHandler, answer: Answer) -> None:
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
-        for line in stream:
+        for line in answer.stream or ():
             if line is None:
                 self._drop(handler)
                 return
@@ -146,6 +146,9 @@ class Fake:
             data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             handler.wfile.flush()
+        if answer.held:
+            self._hold(handler)
+            return
         handler.wfile.write(b"0\r\n\r\n")
 
     @staticmethod

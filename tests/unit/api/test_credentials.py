@@ -240,7 +240,7 @@ def test_common_credentials_do_not_import_kubernetes() -> None:
         "connect({'host': 'https://127.0.0.1:1', 'api_key': 'a-token'})\n"
         "assert 'kubernetes' not in sys.modules and 'requests' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=300)
 
 
 @pytest.mark.parametrize("name", ["urllib3", "yaml", "jmespath", "jsonpatch", "kubernetes_config"])

@@ -92,20 +92,20 @@ def test_a_watch_goes_on_from_the_last_bookmark_and_over_broken_connections(fake
         Answer(stream=[event("DELETED", "a", "17"), 5]),
     ]
     seen = []
-    for found in client.watch(NODES, resource_version="10", deadline=time.monotonic() + 3):
+    for found in client.watch(NODES, resource_version="10", deadline=time.monotonic() + 60):
         seen.append((found.type, found.object["metadata"]["resourceVersion"]))
         if found.type == "DELETED":
             break
     assert seen == [("ADDED", "11"), ("BOOKMARK", "15"), ("MODIFIED", "16"), ("DELETED", "17")]
     assert [request.query["resourceVersion"] for request in fake.seen] == ["10", "15", "15", "16", "16"]
     assert fake.seen[0].query["allowWatchBookmarks"] == "true"
-    assert int(fake.seen[0].query["timeoutSeconds"]) <= 3
+    assert int(fake.seen[0].query["timeoutSeconds"]) <= 60
 
 
 def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
     fake.answers = [Answer(stream=[b'{"type": "ADDED", "object": ', 0.05, b'{"metadata": {"name": "a"}}}\n{"type": "DELE', b'TED", "object": {}}\n'])]
     found = []
-    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2):
+    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60):
         found.append(entry.type)
         if len(found) == 2:
             break
@@ -118,13 +118,13 @@ def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
 def test_a_version_that_is_too_old_is_the_callers_to_list_again(fake: Fake, client: Client, answer: Answer) -> None:
     fake.answers = [answer]
     with pytest.raises(e.Gone, match="too old"):
-        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2))
+        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
 
 
 def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -> None:
     fake.answers = [status(403, 'nodes is forbidden: User "u" cannot watch resource "nodes" in API group "" at the cluster scope', "Forbidden")]
     with pytest.raises(e.Forbidden, match=r"let u watch nodes \(cluster-wide\)"):
-        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 2))
+        list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
     assert len(fake.seen) == 1
 
 
@@ -134,7 +134,7 @@ def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Cl
         Answer(stream=[event("ADDED", "b", "3"), 5]),
     ]
     found = []
-    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 3):
+    for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60):
         found.append(entry.object["metadata"]["name"])
         if len(found) == 2:
             break
@@ -143,24 +143,22 @@ def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Cl
 
 
 def test_a_silent_connection_is_replaced(fake: Fake) -> None:
-    fake.answers = [Answer(stream=[event("ADDED", "a", "2"), 3]), Answer(stream=[event("ADDED", "b", "3"), 3])]
+    fake.answers = [Answer(stream=[event("ADDED", "a", "2")], held=True), Answer(stream=[event("ADDED", "b", "3")], held=True)]
     transport = Transport(Credentials(fake.host))
     request = Request("GET", "/api/v1/nodes", "watching nodes", repeat=Repeat.ALWAYS)
     found = []
-    started = time.monotonic()
-    for entry in watch.events(transport, request, "1", started + 10, silence=0.3):
+    for entry in watch.events(transport, request, "1", time.monotonic() + 60, silence=0.3):
         found.append(entry.object["metadata"]["name"])
         if len(found) == 2:
             break
     assert found == ["a", "b"]
-    assert time.monotonic() - started < 2
 
 
 def test_a_silent_server_holds_nobody_past_the_deadline(fake: Fake, client: Client) -> None:
-    fake.answers = [Answer(stream=[3])]
+    fake.answers = [Answer(stream=[], held=True)]
     started = time.monotonic()
     assert list(client.watch(NODES, resource_version="1", deadline=started + 0.4)) == []
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < watch.SILENCE, "for so long a server may be silent where there is no deadline"
 
 
 def test_a_server_that_ends_every_watch_is_not_hammered(fake: Fake, client: Client) -> None:

@@ -77,8 +77,8 @@ def test_one_that_says_nothing_is_given_up_soon_where_nobody_has_met_it(
     fake: Fake, sleeps: list[float], monkeypatch: pytest.MonkeyPatch, met: bool, attempts: int
 ) -> None:
     """The preflight of all other clusters waits for it."""
-    now, spent = time.monotonic, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now() + spent[0])
+    began, spent = time.monotonic(), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: began + spent[0])
 
     def say_nothing(_seen: Seen) -> Answer:
         spent[0] += 10

@@ -206,7 +206,7 @@ def test_a_rotated_token_is_found_by_every_thread(fake: Fake, tmp_path: pathlib.
         if seen.headers["Authorization"] == "Bearer new-token":
             return Answer(body={})
         token.write_text("new-token")
-        both.wait(timeout=10)
+        both.wait(timeout=240)
         return status(401, "Unauthorized")
 
     fake.answers = answer

@@ -119,7 +119,7 @@ class World:
         metadata = {"name": pod.name, "namespace": "ns", "uid": pod.uid, "deletionTimestamp": "now", "deletionGracePeriodSeconds": grace}
         pod.kubelet.take_pod("MODIFIED", {"metadata": metadata, "spec": {"nodeName": pod.kubelet.name}})
 
-    def until(self, condition: t.Callable[[], t.Any], seconds: float = 10.0) -> None:
+    def until(self, condition: t.Callable[[], t.Any], seconds: float = 240.0) -> None:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "did not happen in time"

@@ -68,11 +68,11 @@ class Server:
                 head = [line.decode().strip() for line in iter(reader.readline, b"\r\n")]
                 self.bodies.append(reader.read(next(int(line.split(": ")[1]) for line in head if line.startswith("Content-Length"))))
                 self.heads.append(head)
-                all_asked.wait(10)
+                all_asked.wait(240)
                 accepted.sendall(answer)
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(240)
         self._listener.close()
         self.clients.close()
 

@@ -67,7 +67,7 @@ class Runs:
         clean |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(self.folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
         clean |= {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true", "HOME": str(self.folder)}
         command = [sys.executable, "-m", "ansible", name, "-i", self.name, *arguments]
-        return subprocess.run(command, cwd=self.folder, env=clean | dict(environ or {}), capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, cwd=self.folder, env=clean | dict(environ or {}), capture_output=True, text=True, timeout=300, check=False)
 
     def list(self, *arguments: str, **more: t.Any) -> dict[str, t.Any]:
         done = self.program("inventory", "--list", *arguments, **more)

@@ -40,7 +40,7 @@ def printed(folder: pathlib.Path, plays: list[dict[str, object]], *arguments: st
     (folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")} | environment(folder)
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "alpha,", *arguments, "play.yml"]
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -23,7 +23,7 @@ import urllib.request
 import yaml
 
 #: Seconds after which a step that has not happened never will.
-PATIENCE = 60.0
+PATIENCE = 240.0
 _PAUSE = 0.1
 #: Another process can take the port that was free a moment ago.
 _ATTEMPTS = 3

@@ -132,7 +132,7 @@ def test_a_killed_run_has_kept_what_was_proven() -> None:
 
 def test_several_proofs_are_written_at_once() -> None:
     cluster = Cluster(node("a"), node("b"))
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=240)
     cluster.before_patch = lambda name: both.wait() and None
     assert go(cluster).values["nodes"]["passed"] == 2
 

@@ -32,7 +32,7 @@ def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: s
     environ |= {"PWD": str(folder)}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", f"hwaccel.gpu.{name}", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     return done.returncode, " ".join(done.stdout.split())
 
 

@@ -176,7 +176,7 @@ def programs() -> list[pathlib.Path]:
 @pytest.mark.parametrize("main", ["", EDITED, "all defaults", f'version = 2\nimports = ["/nowhere/*.toml"]\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'])
 def test_the_real_program_reads_the_runtime_and_no_other_change(tmp_path: pathlib.Path, program: pathlib.Path, wanted: Wanted, main: str) -> None:
     def ask(*arguments: str) -> Command:
-        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
         return Command(done.returncode, done.stdout, done.stderr)
 
     main = ask("config", "default").output if main == "all defaults" else main

@@ -37,6 +37,6 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
     (tmp_path / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
     environment = {**{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}, "ANSIBLE_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(planned)

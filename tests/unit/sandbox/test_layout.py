@@ -65,7 +65,7 @@ def test_a_lock_is_not_taken_on_a_folder_that_was_deleted_meanwhile(tmp_path: pa
     taken: list[int] = []
 
     def second() -> None:
-        with locked(folder, patience=5):
+        with locked(folder, patience=240):
             taken.append(folder.stat().st_ino)
 
     with locked(folder):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def test_a_number_used_again_is_another_process(tmp_path: pathlib.Path) -> None:
 
 def test_a_zombie_does_not_run() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 240
         while process.identity(child.pid) and time.monotonic() < give_up:
             time.sleep(0.01)
         assert process.identity(child.pid) == ""
@@ -104,10 +105,11 @@ def job(folder: pathlib.Path, script: str) -> Job:
 
 
 def test_a_job_goes_on_between_runs(tmp_path: pathlib.Path) -> None:
-    script = "echo one; sleep 1; echo two; echo ran >> count"
+    script = f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo two; echo ran >> count"
     first = job(tmp_path, script).run(lambda: "half way")
-    assert next(first) == "half way, 0 s"
+    assert re.fullmatch(r"half way, \d+ s", next(first))
     t.cast("t.Generator[str, None, None]", first).close()
+    (tmp_path / "go").touch()
     assert all(line.startswith("half way, ") for line in job(tmp_path, script).run(lambda: "half way") if line)
     assert job(tmp_path, script).lines() == 2
     assert list(job(tmp_path, script).run(str)) == []
