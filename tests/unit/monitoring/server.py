@@ -22,6 +22,7 @@ import urllib.request
 
 import yaml
 
+Found = t.TypeVar("Found")
 #: Seconds after which a step that has not happened never will.
 PATIENCE = 240.0
 _PAUSE = 0.1
@@ -65,6 +66,20 @@ def until(what: str, happened: c.Callable[[], bool]) -> None:
     while not happened():
         assert time.monotonic() < end, f"{what} did not happen in {PATIENCE:.0f} s"
         time.sleep(_PAUSE)
+
+
+def seen(look: c.Callable[[], Found], as_wanted: c.Callable[[Found], bool]) -> Found:
+    """What a look shows once it is as wanted, or in the end: of a target that answers late nothing is known until the next scrape."""
+    found = look()
+
+    def again() -> bool:
+        nonlocal found
+        found = look()
+        return as_wanted(found)
+
+    with contextlib.suppress(AssertionError):
+        until("what is wanted", again)
+    return found
 
 
 @contextlib.contextmanager

@@ -90,14 +90,18 @@ def test_every_rule_is_loaded_and_evaluated(prometheus: Prometheus) -> None:
 
 
 def test_an_alert_names_its_gpu_in_words(prometheus: Prometheus) -> None:
-    fired = [alert["annotations"]["summary"] for alert in prometheus.get("alerts")["alerts"] if alert["labels"]["alertname"] == "GpuXidBusLost"]
-    assert sorted(fired) == [f"GPU {gpu} of {node} has fallen off the bus" for gpu in (0, 1) for node in NODES]
+    def fired() -> list[str]:
+        alerts = prometheus.get("alerts")["alerts"]
+        return sorted(alert["annotations"]["summary"] for alert in alerts if alert["labels"]["alertname"] == "GpuXidBusLost")
+
+    wanted = [f"GPU {gpu} of {node} has fallen off the bus" for gpu in (0, 1) for node in NODES]
+    assert server.seen(fired, lambda found: found == wanted) == wanted
 
 
 def test_jobs_keep_their_namespace_beside_that_of_the_exporter(prometheus: Prometheus) -> None:
-    (row,) = prometheus.query("namespace:hwaccel_gpus:count")
+    (row,) = server.seen(lambda: prometheus.query("namespace:hwaccel_gpus:count"), lambda rows: [row["value"][1] for row in rows] == [str(len(NODES))])
     assert (row["metric"]["exported_namespace"], row["value"][1]) == ("red", str(len(NODES)))
-    (row,) = prometheus.query('DCGM_FI_DEV_GPU_TEMP{node="n2", gpu="1"}')
+    (row,) = server.seen(lambda: prometheus.query('DCGM_FI_DEV_GPU_TEMP{node="n2", gpu="1"}'), bool)
     assert [row["metric"][label] for label in ("namespace", "pod", "container")] == ["hwaccel-gpu", "exporter-n2", "nvidia-dcgm-exporter"]
 
 
