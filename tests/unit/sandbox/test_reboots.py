@@ -1,0 +1,38 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node was before its reboot, which tells when it is another."""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process, supervisor
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import NodeSeen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
+
+
+class Server:
+    """A busy one. away: it does not answer at all."""
+
+    away = False
+
+    def healthy(self, _component: str) -> str:
+        return "timed out"
+
+    def nodes(self) -> dict[str, NodeSeen]:
+        if self.away:
+            raise TimeoutError
+        return {name: NodeSeen(True, "6.8.0", "Ubuntu", f"boot of {name}") for name in ("a", "b")}
+
+
+@pytest.mark.parametrize(("away", "known"), [(False, {"a": "boot of a"}), (True, {})])
+def test_a_server_that_is_only_busy_is_asked_for_its_nodes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, away: bool, known: t.Any) -> None:
+    monkeypatch.setattr(supervisor, "ControlPlane", lambda *_of: Server())
+    monkeypatch.setattr(process, "running", lambda _known: True)
+    monkeypatch.setattr(Server, "away", away)
+    made = supervisor.Supervisor(layout("x", str(tmp_path)), {}, {}, None, "python3", supervisor.Run())
+    assert made.boot_ids(["a"]) == known
