@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import compon
 from ansible_collections.hwaccel.gpu.tests.live.support.life import Life, lived
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 MakeSandbox = c.Callable[..., Sandbox]
@@ -67,6 +68,7 @@ def sets(sandbox: Sandbox, request: pytest.FixtureRequest) -> c.Iterator[Sets]:
     found, space = Sets(sandbox.kubeconfig), request.module.SPACE
     client = found.client()
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, NAMESPACE)
+    await_filled(client, space)
     found.apply("anchor", config_map("anchor", space))
     yield found
     found.remove("anchor")

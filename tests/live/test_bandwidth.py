@@ -32,7 +32,7 @@ POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU, "interconnect"
 
 
 def validate(sandbox: Sandbox, *arguments: str) -> tuple[site.Run, dict[str, t.Any]]:
-    variables = {"hwaccel_pools": POOLS, "gpu_validation_bandwidth": True, "gpu_validation_always": False}
+    variables = {"hwaccel_pools": POOLS, "gpu_validation_bandwidth": True, "gpu_validation_always": False, "gpu_validation_schedule_timeout": 240}
     run = site.playbook("validate", {"one": site.cluster(sandbox.kubeconfig, **variables)}, *arguments)
     results = run.results("node_bandwidth")
     assert len(results) == 1, run.stdout[-6000:]
@@ -42,7 +42,7 @@ def validate(sandbox: Sandbox, *arguments: str) -> tuple[site.Run, dict[str, t.A
 @pytest.fixture(scope="module")
 def sandbox(make_sandbox: t.Any) -> Sandbox:
     made: Sandbox = make_sandbox(FLEET)
-    run = site.playbook("site", {"one": site.cluster(made.kubeconfig, hwaccel_pools=POOLS, hwaccel_wait_timeout=90)})
+    run = site.playbook("site", {"one": site.cluster(made.kubeconfig, hwaccel_pools=POOLS, hwaccel_wait_timeout=240)})
     assert run.rc == 0, run.stdout[-6000:]
     return made
 

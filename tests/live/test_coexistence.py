@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack, site
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU, until
 
 NFD = "node-feature-discovery"
-WAIT = {"hwaccel_wait_timeout": 60}
+WAIT = {"hwaccel_wait_timeout": 240}
 KINDS = ("DaemonSet", "Deployment", "ConfigMap", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CLUSTER_POLICY = {

@@ -50,7 +50,7 @@ def left(client: Client) -> list[str]:
 def test_a_teardown_does_not_wait_for_a_dead_node(make_sandbox: t.Any) -> None:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig})
-    hosts = {"one": cluster(sandbox.kubeconfig, hwaccel_wait_timeout=120)}
+    hosts = {"one": cluster(sandbox.kubeconfig, hwaccel_wait_timeout=240)}
     done = playbook("site", hosts)
     assert done.rc == 0, done.stdout[-6000:]
     assert pods(client)
@@ -66,8 +66,8 @@ def test_a_teardown_does_not_wait_for_a_dead_node(make_sandbox: t.Any) -> None:
     # What its pods owned held a Namespace and a CRD, which are kept and told as long as they hold anything.
     set_ready(client, "True")
     hold(client, [])
-    until(lambda: not pods(client), "the pods of the node that is back to go", 60, lambda: pods(client))
+    until(lambda: not pods(client), "the pods of the node that is back to go", seen=lambda: pods(client))
     again = playbook("teardown", hosts)
     assert again.rc == 0, again.stdout[-6000:]
-    until(lambda: not left(client), "what was deleted to go", 60, lambda: left(client))
+    until(lambda: not left(client), "what was deleted to go", seen=lambda: left(client))
     sandbox.close()

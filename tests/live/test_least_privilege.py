@@ -34,7 +34,7 @@ def test_every_right_is_used(life: Life) -> None:
         return [str(right) for right in rights.unused(life.granted, life.requests()) if str(right) not in NOT_ALWAYS]
 
     # A watch stands in the log when it has ended, which is when the program that held it is gone.
-    until(lambda: not left(), "every right to be used; take away from the manifests what no program asks for", 10, left)
+    until(lambda: not left(), "every right to be used; take away from the manifests what no program asks for", seen=left)
 
 
 def test_nothing_is_refused(life: Life) -> None:

@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.life import plain
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences
 
 AGENTS = "hwaccel-gpu"
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
@@ -81,7 +81,8 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
     pools = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
-    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=60, hwaccel_max_failed=1)}
+    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240, hwaccel_max_failed=1)}
+    await_filled(client)
     empty = plain(client)
     brought = site.playbook("site", clusters)
     assert brought.summary["one"]["failed_nodes"] == [BROKEN], brought.stdout[-6000:]
@@ -153,4 +154,4 @@ def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict
     # What feature discovery has brought is no kind any more.
     client.forget_discovery()
     assert [ours(client, kind) for kind in KINDS.values()] == [[], []]
-    until(lambda: not left(world), "controllers to clean up", 30, lambda: left(world))
+    until(lambda: not left(world), "controllers to clean up", seen=lambda: left(world))

@@ -36,7 +36,7 @@ def test_prepared_namespaces_are_used_and_stay(make_sandbox: t.Any) -> None:
     client = connect({"kubeconfig": sandbox.kubeconfig})
     prepare(client)
     before = kept(client)
-    hosts = {"one": cluster(sandbox.kubeconfig, hwaccel_image_pull_secrets=["mirror"], hwaccel_wait_timeout=120)}
+    hosts = {"one": cluster(sandbox.kubeconfig, hwaccel_image_pull_secrets=["mirror"], hwaccel_wait_timeout=240)}
 
     refused = playbook("preflight", hosts, "-e", '{"hwaccel_image_pull_secrets": ["miror"]}')
     assert refused.rc != 0

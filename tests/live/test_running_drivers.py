@@ -31,7 +31,7 @@ class Cluster:
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
 
     def site(self, **variables: t.Any) -> site.Run:
-        run = site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=90, **variables)})
+        run = site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=240, **variables)})
         assert run.rc == 0, run.stdout[-6000:]
         assert {tuple(row["gates"]) for row in run.summary["one"]["pools"]} == {("features", "driver", "devices")}
         return run

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, ours
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_alike, ours
 
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
@@ -31,7 +31,7 @@ class Cluster:
     def __init__(self, sandbox: Sandbox) -> None:
         self.audit_log = sandbox.audit_log
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
-        self.hosts = {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=120, hwaccel_stages=site.ALL)}
+        self.hosts = {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=240, hwaccel_stages=site.ALL)}
 
     def site(self) -> site.Run:
         run = site.playbook("site", self.hosts)
@@ -54,6 +54,5 @@ def test_a_killed_run_is_finished_by_the_next(make_sandbox: t.Any, kills: int) -
         assert site.killed("site", cluster.hosts, lambda done=done, last=last: len(done.our_writes()) >= last), f"{writes} writes are no longer made"
         print(f"kill {kill + 1} of {kills}: after write {last} of {writes}, {len(ours(cluster.client))} of {len(undisturbed)} objects were there")
         cluster.site()
-        unlike = differences(undisturbed, ours(cluster.client))
-        assert unlike == [], "\n".join(unlike)
+        await_alike(undisturbed, lambda: ours(cluster.client))
         assert cluster.site().changed() == 0

@@ -31,11 +31,11 @@ def registries(client: Client, app: str) -> dict[str, str]:
 def test_a_failed_node_keeps_no_change_from_the_others(make_sandbox: t.Any) -> None:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig})
-    before = site.playbook("site", {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=90)})
+    before = site.playbook("site", {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=240)})
     assert before.summary["one"]["failed_nodes"] == [BROKEN], before.stdout[-6000:]
     old = {app: registries(client, app) for app in UPDATED}
     assert all(found.keys() >= {"gpu-0", "gpu-1"} and MIRROR not in found.values() for found in old.values()), old
-    after = site.playbook("site", {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=90, hwaccel_image_registry=MIRROR)})
+    after = site.playbook("site", {"one": site.cluster(sandbox.kubeconfig, hwaccel_wait_timeout=240, hwaccel_image_registry=MIRROR)})
     assert after.summary["one"]["failed_nodes"] == [BROKEN], after.stdout[-6000:]
     for app in UPDATED:
         found = registries(client, app)

@@ -13,6 +13,8 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 
 def endpoint(kubeconfig: str) -> tuple[str, bytes]:
@@ -28,6 +30,12 @@ def bearer(client: Client, namespace: str, name: str, seconds: int = 600) -> str
     body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": %d}}' % seconds
     request = Request("POST", accounts.path(namespace, name, "token"), "asking for a token", body=body, content_type="application/json")
     return str(client._transport.call(request).body["status"]["token"])
+
+
+def await_right(client: Client, verb: str, resource: Resource, namespace: str = "", *, subresource: str = "", allowed: bool = True) -> None:
+    """Until the API server judges by a role that was just written: its authorizer hears of roles by a watch of its own."""
+    what = f"{verb} {resource.plural}/{subresource} to be {'allowed' if allowed else 'refused'}"
+    until(lambda: client.allowed(verb, resource, namespace, subresource=subresource) is allowed, what)
 
 
 def let_administer(client: Client, namespace: str, name: str) -> None:

@@ -9,6 +9,7 @@ import collections.abc as c
 import dataclasses
 import json
 import pathlib
+import typing as t
 import urllib.parse
 
 MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -25,7 +26,7 @@ _NODE = "authentication.kubernetes.io/node-name"
 class Request:
     """One finished request: user is the impersonated one where there is one; status is the HTTP status.
 
-    node: of the pod that asked, "" where none did.
+    node: of the pod that asked, "" where none did. received: when, as the server writes times; a watch stands in the log once it has ended.
     """
 
     verb: str
@@ -39,6 +40,7 @@ class Request:
     uri: str
     status: int
     node: str = ""
+    received: str = ""
 
     @property
     def is_write(self) -> bool:
@@ -51,8 +53,7 @@ class Request:
         return f"{self.verb} {self.uri} by {self.user} ({self.user_agent.split(' ', maxsplit=1)[0]}) -> {self.status}"
 
 
-def _request(line: str) -> Request | None:
-    event = json.loads(line)
+def _request(event: dict[str, t.Any]) -> Request | None:
     if event.get("stage") != "ResponseComplete":
         return None
     ref = event.get("objectRef") or {}
@@ -69,6 +70,7 @@ def _request(line: str) -> Request | None:
         uri=event.get("requestURI", ""),
         status=(event.get("responseStatus") or {}).get("code", 0),
         node=next(iter((user.get("extra") or {}).get(_NODE, ())), ""),
+        received=event.get("requestReceivedTimestamp", ""),
     )
 
 
@@ -84,15 +86,19 @@ class AuditLog:
         """Forget everything up to now."""
         self.offset = self.path.stat().st_size if self.path.exists() else 0
 
-    def requests(self) -> c.Iterator[Request]:
+    def events(self) -> c.Iterator[dict[str, t.Any]]:
+        """Of whole lines: the last one may still be on its way to the file."""
         with self.path.open("rb") as stream:
             if self.offset:
                 # The mark may be in the middle of a line that the API server was writing: that request was under way before it.
                 stream.seek(self.offset - 1)
                 stream.readline()
             for line in stream:
-                if line.endswith(b"\n") and (request := _request(line.decode())):
-                    yield request
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
+
+    def requests(self) -> c.Iterator[Request]:
+        return filter(None, map(_request, self.events()))
 
     def ours(self) -> list[Request]:
         """Requests that the collection's own client made."""

@@ -109,7 +109,7 @@ def launch(
     with mock.patch.dict(os.environ, {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}, clear=True):
         run = ansible_runner.run(
             private_data_dir=str(place), ident="1", playbook=f"{playbook}.yml", cmdline=" ".join(words), quiet=True, suppress_env_files=True,
-            envvars=_environment(place) | dict(credential), settings={"job_timeout": 300},
+            envvars=_environment(place) | dict(credential), settings={"job_timeout": 900},
         )
     kept = place / "artifacts" / "1"
     return Job(run.rc, (kept / "stdout").read_text(encoding="utf-8"), list(run.events), kept)

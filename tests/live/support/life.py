@@ -21,10 +21,10 @@ from ansible_collections.hwaccel.gpu.tests.live.support import nfd, rights, site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, CONTROLLERS, GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differences, snapshot
+from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences, snapshot
 
 NAMESPACES = (AGENTS, CONTROLLERS)
-WAIT = {"hwaccel_wait_timeout": 90, "hwaccel_max_failed": "40%"}
+WAIT = {"hwaccel_wait_timeout": 240, "hwaccel_max_failed": "40%"}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
     "pools": [
@@ -80,6 +80,7 @@ def lived(make_sandbox: c.Callable[..., Sandbox]) -> Life:
     made = make_sandbox(FLEET)
     client = connect({"kubeconfig": made.kubeconfig})
     _of_users(client)
+    await_filled(client)
     before, audit = plain(client), AuditLog(made.audit_log)
     clusters = {"one": site.cluster(made.kubeconfig, **WAIT, hwaccel_stages=site.ALL)}
     done = site.playbook("site", clusters)
@@ -98,9 +99,6 @@ def _of_users(client: Client) -> None:
     labels = {"nvidia.com/site": "x", "nvidia.com/gpu.deploy.dcgm": "false"}
     client.patch(node, "gpu-0", "", {"metadata": {"labels": labels, "annotations": {"example.com/note": "mine"}}}, field_manager="people")
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}, client.resource("v1", "Namespace"))
-    # Kubernetes fills it a moment later, which would look as if site had left something behind.
-    filled = [(client.resource("v1", "ServiceAccount"), "default"), (client.resource("v1", "ConfigMap"), "kube-root-ca.crt")]
-    until(lambda: all(name in [item["metadata"]["name"] for item in client.list(kind, "jobs").items] for kind, name in filled), "the namespace to be filled")
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     client.create(runtime, client.resource("node.k8s.io/v1", "RuntimeClass"))
 

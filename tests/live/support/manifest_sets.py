@@ -36,7 +36,7 @@ class Sets:
         clock: Clock | None = None, resume: Obj | None = None, **options: t.Any,
     ) -> Report:
         """One call, as the module makes it; waits only where it is told to."""
-        params = DEFAULTS | {"name": name, "definition": definition, "wait": False, "wait_timeout": 60, "lock_timeout": 20} | options
+        params = DEFAULTS | {"name": name, "definition": definition, "wait": False, "wait_timeout": 240, "lock_timeout": 240} | options
         return ensure(client or self.client(check=check), params, clock or Clock(), resume or {}, check_mode=check, diff=diff, holder=holder)
 
     def apply(self, name: str, definition: t.Any, **options: t.Any) -> Report:

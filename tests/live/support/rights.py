@@ -85,7 +85,7 @@ class RoleBook:
         if there == now:
             return
         resource = self._client.resource(_GROUP, kind)
-        for event in self._client.watch(resource, resource_version=first.resource_version, deadline=time.monotonic() + 60):
+        for event in self._client.watch(resource, resource_version=first.resource_version, deadline=time.monotonic() + 240):
             if event.type != "BOOKMARK":
                 uid = event.object["metadata"]["uid"]
                 self._note(kind, event.object)

@@ -83,7 +83,7 @@ def cluster(kubeconfig: str, **variables: t.Any) -> dict[str, t.Any]:
 
 def playbook(
     name: str, clusters: Clusters, *arguments: str, machines: dict[str, Clusters] | None = None, environment: dict[str, str] | None = None,
-    warnings: t.Sequence[str] = (), timeout: float = 600,
+    warnings: t.Sequence[str] = (), timeout: float = 1200,
 ) -> Run:
     """One `ansible-playbook hwaccel.gpu.<name>` over an inventory with these clusters.
 
@@ -99,7 +99,7 @@ def playbook(
 
 
 def killed(
-    name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 300, machines: dict[str, Clusters] | None = None,
+    name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 900, machines: dict[str, Clusters] | None = None,
     environment: dict[str, str] | None = None,
 ) -> bool:
     """Starts a playbook, and once `when` says so ends all its processes at once, as a machine that loses power would.

@@ -15,6 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
 #: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
@@ -28,6 +29,8 @@ RECORDS = " hwaccel-gpu-records/"
 TIMES = ("nvidia.com/gfd.timestamp", names.PROOF)
 #: Of a Service, what the API server hands out.
 ADDRESSES = ("clusterIP", "clusterIPs")
+#: What controllers put into each namespace, a moment after it was made.
+_FILLING = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
 SERVER_FIELDS = ("resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink")
 
 
@@ -59,6 +62,28 @@ def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
     return world
 
 
+def await_filled(client: Client, *namespaces: str) -> None:
+    """Until these have what controllers put into each; without names until all have, and each node its Lease: all that comes to a new cluster by itself.
+
+    What is compared with a snapshot from before that would show it as left behind.
+    """
+
+    def lacking() -> list[str]:
+        def there(kind: str, api_version: str = "v1") -> set[tuple[str, str]]:
+            items = client.list(client.resource(api_version, kind)).items
+            return {(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in items}
+
+        spaces = namespaces or [name for _none, name in there("Namespace")]
+        wanted = {(kind, space, name) for kind, name in _FILLING for space in spaces}
+        found = {(kind, *place) for kind, _name in _FILLING for place in there(kind)}
+        if not namespaces:
+            wanted |= {("Lease", "kube-node-lease", name) for _none, name in there("Node")}
+            found |= {("Lease", *place) for place in there("Lease", "coordination.k8s.io/v1")}
+        return sorted(map(str, wanted - found))
+
+    until(lambda: not lacking(), "the controllers to fill the namespaces", seen=lacking)
+
+
 def ours(client: Client) -> dict[str, dict[str, t.Any]]:
     """Nodes, and all that this collection has made, as two runs that ended alike have them alike."""
     client.forget_discovery()
@@ -88,3 +113,12 @@ def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, 
             fields = sorted(name for name in before[key].keys() | after[key].keys() if before[key].get(name) != after[key].get(name))
             lines += [f"changed: {key} {field}: {before[key].get(field)!r} -> {after[key].get(field)!r}" for field in fields]
     return lines
+
+
+def await_alike(before: dict[str, dict[str, t.Any]], now: t.Callable[[], dict[str, dict[str, t.Any]]]) -> None:
+    """Until there are no differences: what programs on nodes and controllers still write comes after the run that is looked at."""
+
+    def unlike() -> str:
+        return "\n".join(differences(before, now()))
+
+    until(lambda: not unlike(), "the cluster to be as it is to be", seen=unlike)
