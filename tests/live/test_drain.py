@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import drain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain import NOBODY, OTHERS, OURS, Settings
 from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
@@ -95,10 +96,10 @@ class Cluster:
         self.client.patch(NODES, NODE, "", {"spec": {"unschedulable": value}}, field_manager="kubectl-cordon")
 
     def drain(self, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
-        return drain.drain(Settings(NODE, **{"timeout": 30.0} | settings), self.client, Clock(), check_mode=check_mode)
+        return drain.drain(Settings(NODE, **{"timeout": 240.0} | settings), self.client, Clock(), check_mode=check_mode)
 
     def release(self, **settings: t.Any) -> Outcome:
-        return drain.release(Settings(NODE, **{"timeout": 30.0} | settings), self.client, Clock())
+        return drain.release(Settings(NODE, **{"timeout": 240.0} | settings), self.client, Clock())
 
     def clear(self) -> None:
         self.release()
@@ -172,7 +173,9 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
     (name,) = [one["pod"] for one in held.values["held"]]
     assert f"pod {name} is held: The disruption budget train needs 1 healthy pods and has 1 currently" in str(held.failure)
     assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)
-    assert (len(cluster.running("train")), cluster.pods("web"), cluster.unschedulable) == (1, [], True)
+    # The other one was told to end all the same, however long its machine takes for that.
+    until(lambda: cluster.pods("web") == [], "the pod that no budget holds to go")
+    assert (len(cluster.running("train")), cluster.unschedulable) == (1, True)
 
     # Another one, which has no place on the cordoned node.
     cluster.client.patch(DEPLOYMENTS, "train", SPACE, {"spec": {"replicas": 2}})
@@ -249,11 +252,13 @@ def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
     cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "drainer"}, **binding}, bindings)
     drainer = connect({"kubeconfig": cluster.sandbox.kubeconfig, "impersonate_user": "drainer"})
     cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "drainer"}, "rules": rules[:2]}, roles)
+    await_right(drainer, "patch", NODES)
     lacking = drain.drain(Settings(NODE), drainer, Clock())
     assert 'let drainer create pods/eviction in namespace drained' in str(lacking.failure)
     assert not cluster.unschedulable
     cluster.client.patch(roles, "drainer", "", {"rules": rules})
-    done = drain.drain(Settings(NODE, timeout=30.0), drainer, Clock())
+    await_right(drainer, "create", PODS, SPACE, subresource="eviction")
+    done = drain.drain(Settings(NODE, timeout=240.0), drainer, Clock())
     assert (done.failure, len(done.values["evicted"])) == (None, 1)
     assert drain.release(Settings(NODE), drainer, Clock()).values["cordoned_by"] == NOBODY
     for resource in (bindings, roles):
