@@ -54,7 +54,7 @@ class Cluster:
 
     def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
         # The first pod stays for twice this and a minute of a machine's time, of which this sandbox makes the hundredth part.
-        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=1500, **variables)
+        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables)
         results = run.results("node_allocation")
         assert len(results) == 1, run.stdout[-6000:]
         return run, results[0]
@@ -68,7 +68,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(make_sandbox: t.Any) -> Cluster:
     found = Cluster(make_sandbox(FLEET))
-    run = found.run("site", hwaccel_wait_timeout=90)
+    run = found.run("site", hwaccel_wait_timeout=240)
     assert run.rc == 0, run.stdout[-6000:]
     return found
 
@@ -99,13 +99,15 @@ def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster
     spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}, "tolerations": [{"operator": "Exists"}]}
     cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
     until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
-    run, result = cluster.validate(gpu_validation_all_gpus="true")
+    try:
+        run, result = cluster.validate(gpu_validation_all_gpus="true")
+    finally:
+        cluster.client.delete(pods, "job", "default")
     assert run.rc == 0, run.stdout[-6000:]
     assert result["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
     (row,) = result["faults"]
     assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
     assert cluster.left() == []
-    cluster.client.delete(pods, "job", "default")
 
 
 def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) -> None:

@@ -50,7 +50,7 @@ CASES = {
 }
 #: Joins with the fault, and is well all the same.
 SLOW = {"name": "slow", "count": 1, "faults": [{"name": "slow_node", "factor": "20"}]}
-VARIABLES = {"hwaccel_wait_timeout": 40, "hwaccel_max_failed": "90%", "hwaccel_pools": [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}]}
+VARIABLES = {"hwaccel_max_failed": "90%", "hwaccel_pools": [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}]}
 #: What is right to be said of a cluster with such nodes.
 WARNINGS = ["gate .* did not wait any longer for ", "Deployment nfd-.*; its node .* is not Ready"]
 
@@ -71,8 +71,8 @@ class Cluster:
         self.sandbox = sandbox
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
 
-    def site(self, warnings: t.Sequence[str] = ()) -> site.Run:
-        return site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, **VARIABLES)}, warnings=warnings)
+    def site(self, warnings: t.Sequence[str] = (), patience: int = 240) -> site.Run:
+        return site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=patience, **VARIABLES)}, warnings=warnings)
 
     def node(self, name: str) -> dict[str, t.Any]:
         return self.client.get(self.client.resource("v1", "Node"), name)
@@ -100,9 +100,10 @@ def told(cluster: Cluster) -> site.Run:
     cluster.sandbox.set_fleet(fleet(pools(faulty=True, joined=True)))
     for name in (name for name, case in CASES.items() if case.wants == "reboot"):
         cluster.sandbox.reboot(f"{name}-0")
-    until(lambda: cluster.gpus("ecc-0") == 7, "the plugin to call a GPU unhealthy", 60, lambda: cluster.gpus("ecc-0"))
-    until(lambda: cluster.gpus("bus-0") == 0, "the gate to close behind a GPU that fell off the bus", 60, lambda: cluster.gpus("bus-0"))
-    return cluster.site(WARNINGS)
+    until(lambda: cluster.gpus("ecc-0") == 7, "the plugin to call a GPU unhealthy", seen=lambda: cluster.gpus("ecc-0"))
+    until(lambda: cluster.gpus("bus-0") == 0, "the gate to close behind a GPU that fell off the bus", seen=lambda: cluster.gpus("bus-0"))
+    # Some of them would be waited for to the end.
+    return cluster.site(WARNINGS, 60)
 
 
 @pytest.mark.parametrize("name", list(CASES))

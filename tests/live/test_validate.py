@@ -50,7 +50,7 @@ class Cluster:
         return site.playbook(name, hosts, *arguments)
 
     def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
-        run = self.run("validate", *arguments, gpu_validation_schedule_timeout=4, **variables)
+        run = self.run("validate", *arguments, **{"gpu_validation_schedule_timeout": 240} | variables)
         (result,) = run.results("node_validate")
         return run, result
 
@@ -67,8 +67,11 @@ class Cluster:
         spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}]}
         self.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
         until(lambda: self.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
-        yield
-        self.client.delete(pods, "job", "default")
+        try:
+            yield
+        finally:
+            self.client.delete(pods, "job", "default")
+            until(lambda: not self.client.list(pods, "default", field_selector="metadata.name=job").items, "the job to give its GPUs back")
 
     def gpus(self, node: str) -> int:
         return resources.total(resources.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node))))
@@ -87,7 +90,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(make_sandbox: t.Any) -> Cluster:
     found = Cluster(make_sandbox(FLEET))
-    run = found.run("site", hwaccel_wait_timeout=90)
+    run = found.run("site", hwaccel_wait_timeout=240)
     assert run.rc == 0, run.stdout[-6000:]
     return found
 
@@ -126,7 +129,7 @@ def test_valid_proofs_need_no_pod(cluster: Cluster) -> None:
 def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
     before = cluster.proofs()
     with cluster.busy(TAKEN):
-        run, result = cluster.validate()
+        run, result = cluster.validate(gpu_validation_schedule_timeout=20)
     assert run.rc == 0, run.stdout[-6000:]
     assert result["nodes"] == {"passed": 2, "unproven": 1, "failed": 0}
     (row,) = result["faults"]
@@ -193,7 +196,7 @@ def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster, tmp
     """All its processes, as a machine that loses power would end them."""
     container = {"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "sleep 3000"]}
     template = {"metadata": {"labels": {"app": "killed"}}, "spec": {"restartPolicy": "Never", "containers": [container]}}
-    spec = {"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 1, "template": template}
+    spec = {"activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 1, "template": template}
     workload = {"name": "endless", "definition": {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "endless", "namespace": AGENTS}, "spec": spec}}
     given = json.dumps({"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
     mark = {"HWACCEL_RECORD": str(tmp_path)}
