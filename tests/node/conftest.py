@@ -158,6 +158,7 @@ def variables(cluster: Cluster) -> dict[str, t.Any]:
     """As short intervals as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
     builds = [reference.rpartition(":")[2] for reference in DRIVERS]
     return site.cluster(
-        cluster.sandbox.kubeconfig, hwaccel_stages=site.ALL, hwaccel_pools=POOLS, hwaccel_wait_timeout=180, feature_discovery_sleep_interval="1s",
-        driver_build_images=builds, monitoring_scrape_interval="2s", monitoring_alerts={name: {"for": "1s"} for name in AT_ONCE},
+        cluster.sandbox.kubeconfig, hwaccel_stages=site.ALL, hwaccel_pools=POOLS, hwaccel_wait_timeout=600, gpu_validation_schedule_timeout=240,
+        feature_discovery_sleep_interval="1s", driver_build_images=builds,
+        monitoring_scrape_interval="2s", monitoring_alerts={name: {"for": "1s"} for name in AT_ONCE},
     )

@@ -57,6 +57,10 @@ class Watch:
         """Alerts of a node."""
         return {alert["labels"]["alertname"] for alert in self.alerts() if alert["labels"].get("node") == node}
 
+    def targets(self) -> list[dict[str, t.Any]]:
+        """Exporters."""
+        return [one for one in self.prometheus.get("targets")["activeTargets"] if one["scrapePool"] == EXPORTER]
+
     def alerts(self) -> list[dict[str, t.Any]]:
         return [alert for alert in self.prometheus.get("alerts")["alerts"] if alert["state"] == "firing"]
 
@@ -64,10 +68,9 @@ class Watch:
         return {row["metric"].get(label, ""): float(row["value"][1]) for row in self.prometheus.query(expression)}
 
     def await_values(self, expression: str, label: str, wanted: dict[str, float]) -> None:
-        """These among others. Fails with what is seen after a minute."""
-        with contextlib.suppress(AssertionError):
-            server.until(expression, lambda: self.values(expression, label).items() >= wanted.items())
-        assert self.values(expression, label).items() >= wanted.items()
+        """These among others. Fails with what is seen in the end."""
+        found = server.seen(lambda: self.values(expression, label), lambda values: values.items() >= wanted.items())
+        assert found.items() >= wanted.items()
 
 
 def rights() -> list[dict[str, t.Any]]:
@@ -102,13 +105,14 @@ def watch(cluster: Cluster, enabled: Enabled, tmp_path_factory: pytest.TempPathF
 
 
 def test_promtool_accepts_the_configuration(watch: Watch) -> None:
-    done = subprocess.run(["promtool", "check", "config", "prometheus.yml"], cwd=watch.folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["promtool", "check", "config", "prometheus.yml"], cwd=watch.folder, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rules found" in done.stdout
 
 
 def test_each_exporter_behind_the_service_is_a_target_and_the_real_one_is_up(cluster: Cluster, watch: Watch) -> None:
-    found = {one["labels"]["node"]: one for one in watch.prometheus.get("targets")["activeTargets"] if one["scrapePool"] == EXPORTER}
+    server.until("each target is tried", lambda: all(one["health"] != "unknown" for one in watch.targets()))
+    found = {one["labels"]["node"]: one for one in watch.targets()}
     pods = {pod["spec"]["nodeName"]: pod for pod in cluster.client.list(POD, NAMESPACE, label_selector=f"app={EXPORTER}").items}
     assert found.keys() == pods.keys()
     assert found[REAL]["labels"] | {"job": EXPORTER} == {
@@ -140,20 +144,23 @@ def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(cluster:
     take("user")
     cluster.wait("it runs", lambda: running(cluster, "user"))
     watch.await_values("namespace:hwaccel_gpus:count", "exported_namespace", {"default": 1})
-    (row,) = watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}')
+    (row,) = server.seen(lambda: watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}'), bool)
     labels = {"hostname": REAL, "node": REAL, "exported_namespace": "default", "exported_container": "main", "namespace": NAMESPACE, "modelName": PRODUCT}
     assert row["metric"].items() >= labels.items(), row
-    assert all(watch.values(name, "") for name in rules.RECORDED)
+    server.until("every rule that records has values", lambda: all(watch.values(name, "") for name in rules.RECORDED))
     found = cluster.client.list(CONFIG_MAP, NAMESPACE, label_selector="grafana_dashboard=1").items
-    empty = [panel for one in found for text in one["data"].values() for panel in without_data(watch.prometheus, json.loads(text))]
-    assert {panel[:2] for panel in empty} == set(EMPTY), empty
+
+    def empty() -> set[tuple[str, str]]:
+        return {panel[:2] for one in found for text in one["data"].values() for panel in without_data(watch.prometheus, json.loads(text))}
+
+    assert server.seen(empty, lambda panels: panels == set(EMPTY)) == set(EMPTY)
 
 
 def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(cluster: Cluster, node: KubernetesNode, watch: Watch) -> None:
     wanted = {"GpuXidMemoryUncorrectable", "GpuEccUncorrectable", "GpuNotAllocatable"}
     node.set_gpus(2, {"xid": {"1": 48}, "ecc": {"1": 1}})
     try:
-        server.until(f"{wanted} fire", lambda: watch.firing() >= wanted)
+        server.until(f"{wanted} fire, and no other", lambda: watch.firing() == wanted)
         told = {alert["labels"]["alertname"]: alert for alert in watch.alerts() if alert["labels"].get("node") == REAL}
     finally:
         node.set_gpus(2)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 def test_no_object_is_left_and_none_is_missing(departed: Departure) -> None:
     assert departed.gone.rc == 0, departed.gone.stdout[-6000:]
-    until(lambda: not departed.left_behind(), "controllers to clean up", 30, departed.left_behind)
+    until(lambda: not departed.left_behind(), "controllers to clean up", seen=departed.left_behind)
 
 
 def test_no_mark_is_left_on_a_node_and_no_gpu_is_offered(cluster: Cluster, departed: Departure) -> None:

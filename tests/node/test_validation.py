@@ -48,7 +48,7 @@ def proven(cluster: Cluster, enabled: Enabled) -> c.Iterator[None]:
 def failure(cluster: Cluster) -> dict[str, t.Any]:
     """What a run of the module that fails says of the node, as data; on the screen it is the same."""
     pod = gpu_validation_pod(stack.texts("gpu_validation"), {})
-    options = RunOptions(namespace=AGENTS)
+    options = RunOptions(namespace=AGENTS, schedule_timeout=240.0)
     settings = validation.Settings(pod, parse_pools(POOLS), frozenset(cluster.others(REAL)), always=True, options=options)
     outcome = validation.run(settings, cluster.client, Clock())
     assert outcome.values["failed_nodes"] == [REAL], outcome

@@ -98,7 +98,7 @@ class Cluster:
         found = (item["metadata"]["name"] for item in self.client.list(NODE, metadata_only=True).items)
         return sorted(name for name in found if name != node)
 
-    def wait(self, what: str, done: c.Callable[[], t.Any], seconds: float = 60) -> t.Any:
+    def wait(self, what: str, done: c.Callable[[], t.Any], seconds: float = 240) -> t.Any:
         """What `done` answers as soon as that is true of anything."""
         end = time.monotonic() + seconds
         while not (answer := done()):

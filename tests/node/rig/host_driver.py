@@ -44,7 +44,7 @@ def install_driver(machine: Machine, gpus: int) -> None:
     """As packages of the driver do. Raises RuntimeError where the machine that the tests run on has no C compiler that works."""
     target = machine.folder / "rig" / "libnvidia-ml.so"
     command = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(target), str(SOURCES / "nvml" / "nvml.c")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
     settings = f"version={defaults('driver')['driver_version']} folder=/{LIBRARIES[architecture()]} gpus={gpus}"

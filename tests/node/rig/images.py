@@ -33,7 +33,7 @@ _ARCHIVE = "images.tar"
 
 def busybox_layer(busybox: pathlib.Path) -> Layer:
     """A shell in /bin, with a link for each tool that this busybox knows."""
-    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=30).stdout.split()
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=240).stdout.split()
     return {"bin/busybox": busybox, "tmp": archive.Folder(0o1777), **{f"bin/{name}": Link("busybox") for name in listed if name != "busybox"}}
 
 

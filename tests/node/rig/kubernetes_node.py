@@ -95,7 +95,7 @@ class KubernetesNode:
 
     def import_images(self) -> None:
         script = f'for file in {IMAGES}/*.tar; do {PROGRAMS}/ctr --namespace k8s.io images import --local --all-platforms=false "$file"; done'
-        self.machine.sh(script, seconds=300)
+        self.machine.sh(script, seconds=900)
 
     def set_gpus(self, count: int, faults: dict[str, t.Any] | None = None) -> None:
         """What stands for the machine's GPUs from now on, also after a reboot. faults: see tests/node/components/stand-in/machine.go."""

@@ -83,10 +83,10 @@ class Machine:
         self.port.unplug()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def execute(self, *argv: str, check: bool = True, stdin: str | None = None, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def execute(self, *argv: str, check: bool = True, stdin: str | None = None, seconds: float = 300) -> subprocess.CompletedProcess[str]:
         return self.podman.run("exec", *(("--interactive",) if stdin is not None else ()), self.name, *argv, check=check, stdin=stdin, seconds=seconds)
 
-    def sh(self, script: str, *, check: bool = True, seconds: float = 120) -> str:
+    def sh(self, script: str, *, check: bool = True, seconds: float = 300) -> str:
         return self.execute("sh", "-ec", script, check=check, seconds=seconds).stdout
 
     def write(self, path: str, text: str, mode: str = "0644") -> None:
@@ -110,7 +110,7 @@ class Machine:
     def unplug_device(self, slot: str) -> None:
         shutil.rmtree(self.folder / "rig" / "devices" / slot)
 
-    def wait(self, what: str, done: c.Callable[[], bool], seconds: float = 60) -> None:
+    def wait(self, what: str, done: c.Callable[[], bool], seconds: float = 240) -> None:
         """Until `done`; fails with what the machine's journal says last."""
         end = time.monotonic() + seconds
         while not done():
@@ -131,7 +131,7 @@ class Machine:
         self.wait("systemd has started its units", lambda: self.sh("systemctl is-system-running || :", check=False).strip() in ("running", "degraded"))
 
 
-def let_go(folder: pathlib.Path, seconds: float = 30) -> None:
+def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
     """Podman's folder, before it is removed: monitors of containers that are gone clean up after them, and where two programs end at the same time
     neither takes away the mount of the store that both have used.
     """
@@ -141,7 +141,7 @@ def let_go(folder: pathlib.Path, seconds: float = 30) -> None:
         time.sleep(0.1)
     mounted = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
     for point in reversed([point for point in mounted if point.startswith(f"{folder}/")]):
-        subprocess.run(["umount", point], check=True, capture_output=True, text=True, timeout=30)
+        subprocess.run(["umount", point], check=True, capture_output=True, text=True, timeout=240)
 
 
 def _read(path: pathlib.Path) -> bytes:

@@ -59,7 +59,7 @@ class Podman:
         (self.folder / "storage.conf").write_text(storage, encoding="utf-8")
         (self.folder / "containers.conf").write_text(CONTAINERS_CONF, encoding="utf-8")
 
-    def run(self, *arguments: str, check: bool = True, stdin: str | None = None, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, check: bool = True, stdin: str | None = None, seconds: float = 300) -> subprocess.CompletedProcess[str]:
         environment = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": str(self.folder),

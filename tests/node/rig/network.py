@@ -22,7 +22,7 @@ _MACHINES = ipaddress.ip_network("10.99.0.0/24")
 def ip(*arguments: str, pid: int | None = None) -> None:
     """One ip command, in the network namespace of a process where its pid is given."""
     inside = ("nsenter", f"--net=/proc/{pid}/ns/net") if pid else ()
-    subprocess.run([*inside, "ip", *arguments], check=True, capture_output=True, text=True, timeout=30)
+    subprocess.run([*inside, "ip", *arguments], check=True, capture_output=True, text=True, timeout=240)
 
 
 def set_up() -> None:
@@ -42,7 +42,7 @@ def publish(api_server_port: int) -> None:
     match = ("-d", f"{KUBERNETES_SERVICE}/32", "-p", "tcp", "--dport", "443")
     for chain in ("PREROUTING", "OUTPUT"):
         rule = ("iptables", "-t", "nat", "-A", chain, *match, "-j", "DNAT", "--to-destination", f"127.0.0.1:{api_server_port}")
-        subprocess.run(rule, check=True, capture_output=True, text=True, timeout=30)
+        subprocess.run(rule, check=True, capture_output=True, text=True, timeout=240)
 
 
 @dataclasses.dataclass

@@ -104,6 +104,6 @@ def _toolkit(components: Components) -> Layer:
 
 def libraries_of(program: pathlib.Path) -> Layer:
     """What a program that is linked dynamically needs of this machine, at the same places."""
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=30).stdout
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=240).stdout
     paths = re.findall(r"(?:=> |^\s+)(/\S+) \(", listed, re.MULTILINE)
     return {path.lstrip("/"): pathlib.Path(path).resolve() for path in paths}

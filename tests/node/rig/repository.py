@@ -34,7 +34,7 @@ class Signer:
         try:
             yield signer
         finally:
-            subprocess.run(["gpgconf", f"--homedir={folder}", "--kill", "all"], check=True, capture_output=True, timeout=30)
+            subprocess.run(["gpgconf", f"--homedir={folder}", "--kill", "all"], check=True, capture_output=True, timeout=240)
 
     @property
     def key(self) -> str:
@@ -56,14 +56,14 @@ class Signer:
 
     def _gpg(self, *arguments: str, text: str = "") -> str:
         command = ["gpg", f"--homedir={self.folder}", "--batch", "--quiet", *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True, input=text, timeout=60).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, input=text, timeout=240).stdout
 
 
 def index(folder: pathlib.Path, packages: c.Iterable[pathlib.Path], signer: Signer) -> None:
     """Makes a flat repository of packages that lie in the folder (Debian's wiki, DebianRepository/Format)."""
     entries = []
     for package in packages:
-        control = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True, timeout=30).stdout
+        control = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True, timeout=240).stdout
         content = package.read_bytes()
         entries.append(f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n")
     listed = "\n".join(entries).encode()
