@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import pathlib
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked, virtual
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import version
 
 DOCUMENTATION = r"""
 name: machine_boot_faults
@@ -44,24 +42,10 @@ _value:
 """
 
 
-def _installed(name: str) -> str:
-    """Version of a collection, empty where it is not installed, or its version is not known."""
-    try:
-        found = importlib.util.find_spec(f"ansible_collections.{name}")
-    except ModuleNotFoundError:
-        # Not even another one of its namespace is installed.
-        return ""
-    for folder in (found.submodule_search_locations or ()) if found else ():
-        if (manifest := pathlib.Path(folder) / "MANIFEST.json").is_file():
-            return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
-    return ""
-
-
 def machine_boot_faults(entries: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """See DOCUMENTATION."""
-    return t.cast(
-        "list[dict[str, t.Any]]", computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, _installed(asked.COLLECTION))])
-    )
+    versions = {name: version(name) for name in (asked.COLLECTION, virtual.COLLECTION)}
+    return t.cast("list[dict[str, t.Any]]", computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, versions)]))
 
 
 class FilterModule:

@@ -6,15 +6,27 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import pathlib
 
 
 def installed(*collections: str) -> list[str]:
     """Those that are there."""
-    return [name for name in collections if _is_there(name)]
+    return [name for name in collections if _folders(f"{name}.plugins")]
 
 
-def _is_there(collection: str) -> bool:
+def version(collection: str) -> str:
+    """Empty where it is not installed, or its version is not known."""
+    for folder in _folders(collection):
+        if (manifest := pathlib.Path(folder) / "MANIFEST.json").is_file():
+            return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
+    return ""
+
+
+def _folders(package: str) -> list[str]:
     try:
-        return importlib.util.find_spec(f"ansible_collections.{collection}.plugins") is not None
+        found = importlib.util.find_spec(f"ansible_collections.{package}")
     except ModuleNotFoundError:
-        return False
+        # Not even another one of its namespace is installed.
+        return []
+    return list(found.submodule_search_locations or ()) if found else []

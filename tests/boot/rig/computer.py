@@ -45,6 +45,12 @@ UEFI_BY_HTTP = dataclasses.replace(UEFI, arguments=(*UEFI.arguments, *_ONLY_HTTP
 AARCH64 = Kind(("-cpu", "cortex-a57", "-m", "1024", "-machine", "virt"), f"{_AAVMF}/AAVMF_CODE.fd", f"{_AAVMF}/AAVMF_VARS.fd", architecture="aarch64")
 
 
+def boot_sector() -> bytes:
+    """It says one sentence on the serial line and halts."""
+    code = b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
+    return code.ljust(510, b"\0") + b"\x55\xaa"
+
+
 class Computers:
     """A machine of the rig in which computers run, one after the other or at once."""
 
@@ -85,9 +91,8 @@ class Computers:
         return self.machine.sh(script, check=False, seconds=seconds + 60)
 
     def _lay_out_disks(self) -> None:
-        """That of a BIOS is a boot sector that says one sentence on the serial line and halts, that of UEFI has the boot loader of a Debian."""
-        code = b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
-        sector = "".join(f"\\{byte:03o}" for byte in code.ljust(510, b"\0") + b"\x55\xaa")
+        """That of a BIOS is a boot sector, that of UEFI has the boot loader of a Debian."""
+        sector = "".join(f"\\{byte:03o}" for byte in boot_sector())
         efi = f"{_FOLDER}/system/EFI"
         shim, grub = "/usr/lib/shim", "/usr/lib/grub"
         self.machine.sh(

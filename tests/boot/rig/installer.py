@@ -13,6 +13,7 @@ import struct
 import subprocess
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, Site
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import boot_sector
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACHINE, ensure_arm64, ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
@@ -34,7 +35,9 @@ echo "{INSTALLED} $(sha256sum /ignition | cut -c1-64) $(sha256sum /rootfs | cut 
 poweroff -f
 """
 _EVENT = '#!/bin/sh\n[ "$1" = bound ] || exit 0\nip addr add $ip/${mask:-24} dev $interface; echo $hostname.$domain >/name\n'
-_APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "sha256sum", "cut", "cat", "dmesg", "grep")
+_APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "sha256sum", "cut", "cat", "dmesg", "grep", "sync", "reboot")
+# Onto a disk: what has to be there to have it boot, and then as installers end.
+_ONTO_DISK = "cat /sector >/dev/vda; sync; reboot -f"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,25 +48,26 @@ class Installer:
     initramfs: pathlib.Path
 
     @classmethod
-    def of(cls, folder: pathlib.Path) -> Installer:
+    def of(cls, folder: pathlib.Path, *, onto_disk: bool = False) -> Installer:
+        """onto_disk: it installs itself really, and the machine starts anew then; else the machine ends."""
         busybox = shutil.which("busybox")
         assert busybox, "it is among what the rig needs"
-        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox))
+        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox), onto_disk)
 
     @classmethod
     def of_arm64(cls, folder: pathlib.Path) -> Installer:
         packages = ensure_arm64(say)
         (package,) = packages.glob("busybox-static_*.deb")
         _extract(package, folder / "programs")
-        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox")
+        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox", onto_disk=False)
 
     @classmethod
-    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path) -> Installer:
+    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path, onto_disk: bool) -> Installer:
         (package,) = packages.glob("linux-image-6*.deb")
         _extract(package, folder / "kernel")
         (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
         (modules,) = (folder / "kernel" / "lib" / "modules").iterdir()
-        _lay_out(folder / "root", modules / "kernel", busybox)
+        _lay_out(folder / "root", modules / "kernel", busybox, onto_disk)
         script = "cd \"$1\" && find . | busybox cpio -o -H newc | gzip -1 >\"$2\""
         subprocess.run(["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")], check=True, capture_output=True)
         return cls(kernel, folder / "initramfs")
@@ -93,15 +97,16 @@ def _extract(package: pathlib.Path, folder: pathlib.Path) -> None:
     subprocess.run(["dpkg-deb", "--extract", str(package), str(folder)], check=True, capture_output=True)
 
 
-def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path) -> None:
+def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path, onto_disk: bool) -> None:
     for name in ("bin", "proc", "sys", "dev", "modules"):
         (root / name).mkdir(parents=True)
     shutil.copy(busybox, root / "bin" / "busybox")
     for name in _APPLETS:
         (root / "bin" / name).symlink_to("busybox")
-    for number, name in enumerate(_MODULES):
+    for number, name in enumerate((*_MODULES, *(("drivers/block/virtio_blk",) if onto_disk else ()))):
         shutil.copy(modules / f"{name}.ko", root / "modules" / f"{number}.ko")
-    for name, text in (("init", _INIT), ("event", _EVENT)):
+    (root / "sector").write_bytes(boot_sector())
+    for name, text in (("init", _INIT.replace("poweroff -f", _ONTO_DISK) if onto_disk else _INIT), ("event", _EVENT)):
         (root / name).write_text(text, encoding="ascii")
         (root / name).chmod(0o755)
 

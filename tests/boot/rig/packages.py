@@ -33,6 +33,11 @@ PACKAGES = (
 VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64")
 #: What a computer of another architecture boots: packages that no machine of the rig installs.
 ARM64 = ("shim-signed", "grub-efi-arm64-signed", "busybox-static", "linux-image-cloud-arm64")
+#: What makes a machine a hypervisor, with the Python libraries that modules need there.
+HYPERVISOR = (
+    "libvirt-daemon-system", "libvirt-daemon-driver-qemu", "libvirt-clients", "qemu-system-x86", "qemu-utils", "seabios", "ipxe-qemu", "ovmf",
+    "python3-libvirt", "python3-lxml",
+)  # fmt: skip
 
 
 def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
-from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_plan import _installed
 
 GROUPS = {
     "gpu_clusters": ["ocp", "edge"], "load_balancers": ["lb-0", "lb-1", "lb-9"], "bootstrap": ["boot"], "control_plane": ["m0", "k0"], "workers": ["w0"],
@@ -45,9 +44,3 @@ def test_machines_need_not_name_the_only_cluster() -> None:
     groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
     hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}
     assert load_balancer_inventory(groups, hosts, "lb-0")["machines"] == [{"name": "w0", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}]
-
-
-def test_collections_are_seen_where_they_are_and_missing_ones_are_no_error() -> None:
-    assert _installed("hwaccel.gpu")
-    assert not _installed("hwaccel.nothing")
-    assert not _installed("nobody.nothing")

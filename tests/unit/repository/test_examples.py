@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.dns_pxe_inventory import dns
 from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import faults, model
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.wanted import wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked
 
 TOP = pathlib.Path(__file__).parents[3]
 
@@ -64,3 +65,26 @@ def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory)
     assert len(site.machines) == 6
     devices = {machine.role: profile.install_device for machine in site.machines if (profile := site.profile(machine))}
     assert devices == {"bootstrap": "/dev/vda", "master": "/dev/vda", "worker": "/dev/sda"}
+
+
+def _asked(dgxpod: Inventory, host: str, role: str) -> dict[str, t.Any]:
+    """Of machine_boot, as its defaults take it from the inventory."""
+    told = {key.removeprefix("hwaccel_"): value for key, value in dgxpod.hostvars[host].items()}
+    machine = {"name": host, "cluster": "dgxpod", "role": role, **{key: told[key] for key in ("address", "mac", "firmware")}}
+    sizes = {key: told.get(f"vm_{key}", "") for key in ("memory", "vcpus", "disk", "pool", "bridge")} | {"path": told.get("vm_disk_path", "")}
+    on = told.get("hypervisor", "")
+    vm = {**sizes, "hypervisor": on, "known": on in dgxpod.groups["hypervisors"], "secure_boot": False, "small": False}
+    bmc = {"address": told.get("bmc_address", ""), "username": told.get("bmc_username", ""), "has_password": True, "system": "", "verify": True}
+    asks = {"boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": ""}
+    return {**machine, **asks, "provider": told["power_provider"], "vm": vm, "bmc": bmc}
+
+
+def test_bootstrap_and_masters_are_virtual_machines_of_the_least_size_that_openshift_needs(dgxpod: Inventory) -> None:
+    groups = {"bootstrap": "bootstrap", "control_plane": "master", "workers": "worker"}
+    entries = [_asked(dgxpod, host, role) for group, role in groups.items() for host in dgxpod.groups[group]]
+    assert asked.faults(entries, {"community.libvirt": "2.0.0"}) == []
+    virtual = {entry["name"]: wanted for entry in entries if (wanted := asked.read(entry).vm)}
+    least = ("br0", 16384, 4, 100)
+    assert {host: (wanted.on, wanted.bridge, wanted.memory, wanted.vcpus, wanted.disk) for host, wanted in virtual.items()} == {
+        "bootstrap-0": ("kvm-0", *least), "master-0": ("kvm-0", *least), "master-1": ("kvm-1", *least), "master-2": ("kvm-2", *least),
+    }  # fmt: skip

@@ -14,11 +14,13 @@ import ipaddress
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import machines
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import virtual, vm
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.vm import Vm
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Machine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-REDFISH, IPMI = "redfish", "ipmi"
-PROVIDERS = (REDFISH, IPMI)
+REDFISH, IPMI, LIBVIRT = "redfish", "ipmi", "libvirt"
+PROVIDERS = (REDFISH, IPMI, LIBVIRT)
 NETWORK, DISK, MEDIA = "network", "disk", "media"
 BOOTS = (NETWORK, DISK, MEDIA)
 ON, OFF, CYCLE = "on", "off", "cycle"
@@ -56,6 +58,12 @@ class Asked:
     media: str = ""
     shutdown: int = 0
     bmc: Bmc = dataclasses.field(default_factory=Bmc)
+    vm: Vm | None = None
+
+    @property
+    def reached(self) -> str:
+        """What its power is reached by."""
+        return self.vm.on if self.vm else self.bmc.address
 
     @property
     def name(self) -> str:
@@ -70,17 +78,22 @@ def read(entry: c.Mapping[str, t.Any]) -> Asked:
     machine, more = found[0], found[0].more
     bmc = Bmc(**{field.name: more["bmc"][field.name] for field in dataclasses.fields(Bmc)})
     keys = ("provider", "boot", "power", "named", "logs", "http", "media", "shutdown")
-    return Asked(machine, bmc=bmc, **{key: more[key] for key in keys if key in more})
+    virtual_ = vm.read(machine, more["vm"]) if more["provider"] == LIBVIRT else None
+    return Asked(machine, bmc=bmc, vm=virtual_, **{key: more[key] for key in keys if key in more})
 
 
-def faults(entries: c.Sequence[c.Mapping[str, t.Any]], version: str) -> list[Fault]:
-    """Everything that is wrong with what is asked of all machines, before any of them is spoken to. version: of the collection, empty where it is not there."""
+def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, str]) -> list[Fault]:
+    """Everything that is wrong with what is asked of all machines, before any of them is spoken to. versions: of collections, empty where one is not there."""
     found, wrong = machines.read(list(entries), VARIABLE)
     for machine in found:
         more = machine.more
         wrong += _known(machine, more)
-        wrong += _bmc(machine, more)
-    return wrong + _shared(found) + (_lacking(version) if any(machine.more["provider"] == REDFISH for machine in found) else [])
+    virtuals = [machine for machine in found if machine.more["provider"] == LIBVIRT]
+    managed = [machine for machine in found if machine.more["provider"] != LIBVIRT]
+    for machine in managed:
+        wrong += _bmc(machine, machine.more)
+    wrong += _shared(managed) + virtual.faults(virtuals, versions.get(virtual.COLLECTION, ""))
+    return wrong + (_lacking(versions.get(COLLECTION, "")) if any(machine.more["provider"] == REDFISH for machine in found) else [])
 
 
 def _fault(machine: Machine, what: str, why: str, next_step: str) -> Fault:

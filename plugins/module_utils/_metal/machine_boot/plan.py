@@ -9,16 +9,16 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, redfish
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import CYCLE, DISK, IPMI, MEDIA, NETWORK, OFF, ON, REDFISH, Asked
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, libvirt, redfish
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import CYCLE, DISK, IPMI, LIBVIRT, MEDIA, NETWORK, OFF, ON, REDFISH, Asked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import ALWAYS, NO, ONCE, UNKNOWN, YES, Joined, Seen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, EJECT, INSERT, POWER, SHUTDOWN, Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, DEFINE, EJECT, INSERT, POWER, REMOVE, SHUTDOWN, Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 
 @dataclasses.dataclass
 class Plan:
-    """started: whether the machine begins a boot by these steps, which is then watched."""
+    """started: whether the machine begins a boot by these steps that is then watched."""
 
     steps: list[Step] = dataclasses.field(default_factory=list)
     told: list[str] = dataclasses.field(default_factory=list)
@@ -81,6 +81,10 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
     if device != DISK and joined.state == YES and not asked.named:
         made.told.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
         device = DISK
+    if device == NETWORK and seen.written and not asked.named:
+        next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={asked.name}"
+        made.told.append(f"something is on its disk: it starts from that, and from the network where nothing there boots; {next_step}")
+        device = DISK
     if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
         wanted = redfish.target(asked, device)
         next_step = "set machine_boot_boot to one that it knows" + (", or machine_boot_http to false" if asked.http and device == NETWORK else "")
@@ -93,12 +97,14 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
     if device == MEDIA and asked.media not in seen.images:
         made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
     if seen.device == device:
-        made.told.append(f"its BMC has been told to start it from the {device}" + (" once" if seen.lasts == ONCE else ""))
+        told = "it starts" if asked.vm else "its BMC has been told to start it"
+        made.told.append(f"{told} from the {device}" + (" once" if seen.lasts == ONCE else ""))
     else:
         before = f", and had the {seen.device}" if seen.device else ""
         made.steps.append(Step(BOOT, device, f"it is to start from the {device}{before}"))
     made.steps.append(Step(POWER, power, "it is off" if power == ON else "it is to start anew", ON))
-    made.started = True
+    # An installed machine fetches none of what the logs would tell.
+    made.started = device != DISK
 
 
 def _refusal(asked: Asked, joined: Joined) -> Fault | None:
@@ -116,7 +122,7 @@ def _refusal(asked: Asked, joined: Joined) -> Fault | None:
 
 
 def _fault(asked: Asked, what: str, why: str, next_step: str) -> Fault:
-    return Fault(f"machine {asked.name}: {what}", asked.bmc.address, why, next_step)
+    return Fault(f"machine {asked.name}: {what}", asked.reached, why, next_step)
 
 
 def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
@@ -124,11 +130,13 @@ def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str,
     titles: dict[tuple[str, str], str] = {
         (POWER, ON): "power on", (POWER, OFF): "power off", (POWER, CYCLE): "power cycle", (BOOT, NETWORK): "start from the network once",
         (BOOT, DISK): "start from its disk", (BOOT, MEDIA): "start from media once", (POWER, SHUTDOWN): "shut down",
+        (DEFINE, "new"): "define the virtual machine", (DEFINE, "changed"): "change its definition",
     }  # fmt: skip
-    give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments}[asked.provider]
+    give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments, LIBVIRT: libvirt.arguments}[asked.provider]
 
     def told(step: Step) -> str:
-        return f"{titles.get((step.kind, step.value), f'{step.kind} {step.value}')}: {step.why}"
+        other = "remove the virtual machine" if step.kind == REMOVE else f"{step.kind} {step.value}"
+        return f"{titles.get((step.kind, step.value), other)}: {step.why}"
 
     return [
         {"kind": step.kind, "until": step.until, "limit": step.limit, "instead": step.instead, "text": told(step), "give": give(asked, seen, step)}

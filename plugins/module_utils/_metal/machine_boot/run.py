@@ -9,38 +9,57 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked as asking
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, journal, plan, redfish, seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import ipmi, journal, libvirt, plan, redfish, seen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import Asked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import Seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 _Data = c.Mapping[str, t.Any]
 
 
 def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool = False) -> dict[str, t.Any]:
-    """looked: result of the task that has asked the machine's BMC. nodes: what its cluster has said. booted, ended: what logs have said."""
+    """looked: result of the task that has asked the machine's BMC or hypervisor. nodes: what its cluster has said. booted, ended: what logs have said."""
     asked = asking.read(entry)
     joined = seen.joined(entry.get("nodes") or [asked.name], nodes)
     result = {"told": [], "faults": [], "steps": [], "back": [], "power": "", "started": False, "joined": joined.state}
-    try:
-        found = _seen(asked, looked)
-    except redfish.NoSuchSystem as error:
-        return {**result, "faults": [seen.refused(asked.name, asked.bmc.address, f"not found: {error}").as_dict()]}
-    if found is None:
-        said = str(looked.get("msg") or looked.get("stderr") or "")
-        return {**result, "faults": [seen.refused(asked.name, asked.bmc.address, said).as_dict()]}
+    found = _seen(asked, looked)
+    if isinstance(found, Fault):
+        return {**result, "faults": [found.as_dict()]}
     made = plan.plan(asked, found, joined)
-    back = plan.back(asked, found, joined, booted, ended)
+    back = libvirt.back(found) if isinstance(found, libvirt.Machine) else plan.back(asked, found, joined, booted, ended)
+    if isinstance(found, libvirt.Machine) and not made.faults:
+        steps, told = libvirt.before(asked, found)
+        made.steps[:0], made.told[:0] = steps, told
     return {
         **result, "told": made.told, "faults": [fault.as_dict() for fault in made.faults], "steps": plan.done_by(asked, found, made.steps),
         "back": plan.done_by(asked, found, back), "power": found.power, "started": made.started,
     }  # fmt: skip
 
 
-def _seen(asked: Asked, looked: _Data) -> Seen | None:
-    """None where nothing could be read."""
-    if asked.provider == asking.REDFISH:
-        return redfish.read(looked["redfish_facts"], asked.bmc.system, looked.get("managers")) if looked.get("redfish_facts") else None
-    return None if looked.get("rc") else ipmi.read(str(looked["stdout"]))
+def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str, t.Any]:
+    """What teardown does to a machine. One that has a BMC stays as it is."""
+    asked = asking.read(entry)
+    if asked.provider != asking.LIBVIRT:
+        return {"told": ["it is no virtual machine, and is left as it is"], "faults": [], "steps": []}
+    found = libvirt.read(asked, looked)
+    if isinstance(found, Fault):
+        return {"told": [], "faults": [found.as_dict()], "steps": []}
+    steps, told, faults = libvirt.removal(asked, found, seen.joined(entry.get("nodes") or [asked.name], nodes), disks)
+    return {"told": told, "faults": [fault.as_dict() for fault in faults], "steps": plan.done_by(asked, found, steps)}
+
+
+def _seen(asked: Asked, looked: _Data) -> Seen | Fault:
+    """Why, where nothing could be read."""
+    if asked.provider == asking.LIBVIRT:
+        return libvirt.read(asked, looked)
+    try:
+        if asked.provider == asking.REDFISH and looked.get("redfish_facts"):
+            return redfish.read(looked["redfish_facts"], asked.bmc.system, looked.get("managers"))
+    except redfish.NoSuchSystem as error:
+        return seen.refused(asked.name, asked.bmc.address, f"not found: {error}")
+    if asked.provider == asking.IPMI and not looked.get("rc"):
+        return ipmi.read(str(looked["stdout"]))
+    return seen.refused(asked.name, asked.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
 
 
 def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | None = None) -> dict[str, t.Any]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 
-BOOT, POWER, INSERT, EJECT = "boot", "power", "insert", "eject"
+BOOT, POWER, INSERT, EJECT, DEFINE, REMOVE = "boot", "power", "insert", "eject", "define", "remove"
 #: A power action beside those that can be asked for: the operating system is asked to end.
 SHUTDOWN = "shutdown"
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """kind: boot, power, insert or eject. value: a device (network, disk, media), a power action (on, off, cycle, shutdown), or an image.
+    """kind: boot, power, insert or eject; define or remove of virtual machines. value: a device (network, disk, media), a power action (on, off, cycle,
+    shutdown), an image, new or changed of a definition, or the disk that goes with a machine.
 
     until: the power state after it. limit: in so many seconds; that it was not reached is no failure then. instead: only where it was not reached.
     """

@@ -24,7 +24,7 @@ ALLOWED = ["Pxe", "Cd", "Hdd", "UefiHttp"]
 
 
 def told(*entries: dict[str, t.Any]) -> list[str]:
-    return [str(fault) for fault in asked.faults(entries, "11.4.2")]
+    return [str(fault) for fault in asked.faults(entries, {"community.general": "11.4.2"})]
 
 
 def redfish(power: str, target: str = "None", enabled: str = "Disabled", mode: str = "UEFI", allowed: list[str] | None = None, system: str = "1") -> dict:
@@ -48,7 +48,7 @@ def commands(steps: list[dict[str, t.Any]]) -> list[str]:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"provider": "wakeonlan"}, "its provider wakeonlan is not known. Next: set machine_boot_provider to one of redfish, ipmi"),
+        ({"provider": "wakeonlan"}, "its provider wakeonlan is not known. Next: set machine_boot_provider to one of redfish, ipmi, libvirt"),
         ({"provider": ""}, "it has no provider"),
         ({"boot": "floppy"}, "its boot floppy is not known. Next: set machine_boot_boot to one of network, disk, media"),
         ({"power": "reboot"}, "its power reboot is not known. Next: set machine_boot_power to one of on, off, cycle"),
@@ -84,10 +84,10 @@ def test_machines_behind_one_bmc_are_told_apart_by_its_systems() -> None:
 
 @pytest.mark.parametrize(("version", "why"), [("", "it is not installed"), ("9.5.1", "version 9.5.1 is too old"), ("10.5.0", "too old"), ("10.6.0", "")])
 def test_the_collection_that_redfish_needs_is_named(version: str, why: str) -> None:
-    found = [str(fault) for fault in asked.faults([GOOD], version)]
+    found = [str(fault) for fault in asked.faults([GOOD], {"community.general": version})]
     assert bool(found) is bool(why)
     assert all(why in fault and "requirements-metal.yml" in fault for fault in found)
-    assert asked.faults([{**GOOD, "provider": "ipmi"}], "") == []
+    assert asked.faults([{**GOOD, "provider": "ipmi"}], {}) == []
 
 
 def test_a_machine_that_is_off_is_told_where_to_start_from_and_started() -> None:

@@ -11,12 +11,16 @@ import sys
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter import machine_boot_faults
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed, version
+
+
+def test_collections_are_seen_where_they_are_and_missing_ones_are_no_error() -> None:
+    assert installed("hwaccel.nothing", "hwaccel.gpu", "nobody.nothing") == ["hwaccel.gpu"]
 
 
 def test_a_collection_that_is_not_installed_has_no_version() -> None:
-    assert machine_boot_faults._installed("nobody.anything") == ""
-    assert machine_boot_faults._installed("hwaccel.anything") == ""
+    assert version("nobody.anything") == ""
+    assert version("hwaccel.anything") == ""
 
 
 def test_the_version_of_a_collection_is_that_of_its_manifest(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,4 +29,4 @@ def test_the_version_of_a_collection_is_that_of_its_manifest(tmp_path: pathlib.P
     (folder / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": "1.2.3"}}), encoding="utf-8")
     parent = sys.modules["ansible_collections"]
     monkeypatch.setattr(parent, "__path__", [*parent.__path__, str(tmp_path / "ansible_collections")])
-    assert machine_boot_faults._installed("somebody.tools") == "1.2.3"
+    assert version("somebody.tools") == "1.2.3"

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a hypervisor has said of itself and of one machine (roles/machine_boot/files/hypervisor.sh). Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import typing as t
+from xml.etree import ElementTree
+
+_GIB = 1024**3
+#: Pools whose volumes are files, which can be smaller than what they hold.
+_OF_FILES = ("dir", "fs", "netfs")
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypervisor:
+    """unreachable, refused: why nothing more is known. lacking: programs and libraries that it has not.
+
+    kind: what libvirt runs machines by, kvm or qemu. networks: of libvirt, by their bridges, each as its name and how it forwards.
+    room: where the machine's disk would lie, and how many bytes are free there; place: the same for all disks that share them.
+    users: domains by the disks that they have. disk: size of the machine's disk in bytes, 0 where there is none; written: whether anything is on it.
+    """
+
+    unreachable: str = ""
+    refused: str = ""
+    lacking: tuple[str, ...] = ()
+    kind: str = "qemu"
+    passthrough: bool = False
+    efi: bool = False
+    secure: bool = False
+    bridges: tuple[str, ...] = ()
+    networks: c.Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    memory: int = 0
+    place: str = ""
+    room: int = 0
+    of_files: bool = True
+    users: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    definition: str = ""
+    state: str = ""
+    autostart: bool = False
+    disk: int = 0
+    written: bool = False
+
+    @property
+    def answers(self) -> bool:
+        return not (self.unreachable or self.refused or self.lacking)
+
+
+def read(looked: c.Mapping[str, t.Any]) -> Hypervisor:
+    """looked: result of the task that has run the script there."""
+    if looked.get("unreachable") or looked.get("rc", 1):
+        return Hypervisor(unreachable=str(looked.get("msg") or looked.get("stderr") or "it was not asked").strip())
+    parts = _parts(str(looked["stdout"]))
+    lacking, refused = tuple(parts.get("lacking", [""])[0].split()), parts.get("refused", [""])[0]
+    if lacking or refused:
+        return Hypervisor(lacking=lacking, refused=refused.removeprefix("error: "))
+    place, room, of_files = _room(parts)
+    return Hypervisor(
+        **_capabilities(parts["capabilities"][0]), bridges=tuple(parts["bridges"][0].split()), networks=dict(map(_network, parts.get("network", ()))),
+        memory=int(parts["memory"][0]) * 1024, place=place, room=room, of_files=of_files, users=_users(parts["users"][0]),
+        definition=parts.get("definition", [""])[0], state=parts.get("state", [""])[0], autostart=parts.get("autostart") == ["enable"],
+        disk=int(json.loads(parts["image"][0])["virtual-size"]) if parts.get("image", [""])[0] else 0, written=parts.get("written", ["0"]) != ["0"],
+    )  # fmt: skip
+
+
+def _parts(text: str) -> dict[str, list[str]]:
+    """Contents of the parts by their names; a name may come several times."""
+    found: dict[str, list[str]] = {}
+    for part in text.replace("\r\n", "\n").split("\n== ")[1:]:
+        name, _end, content = part.partition("\n")
+        found.setdefault(name, []).append(content.strip())
+    return found
+
+
+def _capabilities(text: str) -> dict[str, t.Any]:
+    top = ElementTree.fromstring(text)
+    mode = top.find("cpu/mode[@name='host-passthrough']")
+    return {
+        "kind": top.findtext("domain", "qemu"), "passthrough": mode is not None and mode.get("supported") == "yes",
+        "efi": "efi" in [one.text for one in top.iterfind("os/enum[@name='firmware']/value")],
+        "secure": "yes" in [one.text for one in top.iterfind("os/loader/enum[@name='secure']/value")],
+    }  # fmt: skip
+
+
+def _network(text: str) -> tuple[str, tuple[str, str]]:
+    """A network without forward is closed in itself."""
+    top = ElementTree.fromstring(text)
+    bridge, forward = top.find("bridge"), top.find("forward")
+    return (bridge.get("name", "") if bridge is not None else ""), (top.findtext("name", ""), forward.get("mode", "nat") if forward is not None else "isolated")
+
+
+def _room(parts: c.Mapping[str, list[str]]) -> tuple[str, int, bool]:
+    if pool := parts.get("pool", [""])[0]:
+        top = ElementTree.fromstring(pool)
+        return f"pool {top.findtext('name')}", int(top.findtext("available", "0")), top.get("type") in _OF_FILES
+    # Columns of df: what is mounted, its blocks, used ones, free ones, how full it is, where it is mounted.
+    columns = parts.get("room", [""])[0].split(None, 5)
+    return (columns[5], int(columns[3]) * 1024, True) if len(columns) == 6 else ("", 0, True)
+
+
+def _users(text: str) -> dict[str, str]:
+    return dict(line.split("\t", 1) for line in text.splitlines() if "\t" in line)
+
+
+def gib(size: int) -> int:
+    return size // _GIB

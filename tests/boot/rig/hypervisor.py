@@ -1,0 +1,77 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A machine of the rig as a hypervisor: Debian's libvirt and QEMU, which emulates the processor, and a bridge that is on the rig's."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shlex
+
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import boot_sector
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import HYPERVISOR, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+
+BRIDGE = "br0"
+#: Of libvirt, and behind NAT. Without names of its own it needs no dnsmasq.
+NAT = "<network><name>inner</name><forward mode='nat'/><bridge name='virbr7'/><dns enable='no'/><ip address='192.168.77.1' netmask='255.255.255.0'/></network>"
+_REPOSITORY = "/hypervisor"
+_SETUP = f"""
+echo 'deb [trusted=yes] file:{_REPOSITORY} ./' >>/etc/apt/sources.list; apt-get -qq update
+# Where there is one it runs no ordinary kernel (it is one for guests of its own kind), and libvirt would take it.
+rm -f /dev/kvm
+DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends {shlex.join(HYPERVISOR)} >/dev/null 2>&1
+# The control groups of the machine that runs the tests are not what libvirt expects.
+echo 'cgroup_controllers = [ ]' >>/etc/libvirt/qemu.conf
+systemctl restart libvirtd
+"""
+_BRIDGED = f"""
+ip link add {BRIDGE} type bridge forward_delay 0; ip link set {BRIDGE} up
+ip address flush dev eth0; ip link set eth0 master {BRIDGE}
+ip address add "$0/24" dev {BRIDGE}; ip route add default via 10.99.0.1
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypervisor:
+    machine: Machine
+
+    @classmethod
+    def of(cls, rig: BootRig, name: str) -> Hypervisor:
+        made = rig.machine(name, {str(ensure_packages(say, HYPERVISOR)): _REPOSITORY})
+        made.sh(_SETUP, seconds=300)
+        made.execute("sh", "-ec", _BRIDGED, made.address)
+        return cls(made)
+
+    def virsh(self, *arguments: str, check: bool = True) -> str:
+        return self.machine.execute("virsh", "-c", "qemu:///system", *arguments, check=check).stdout.strip()
+
+    def state(self, name: str) -> str:
+        """running, shut off, or nothing where there is no such domain."""
+        return self.virsh("domstate", name, check=False)
+
+    def console(self, name: str) -> str:
+        """What its serial line has said since it was defined."""
+        return self.machine.sh(f"cat {pathlib.Path('/var/log/libvirt/qemu') / name}-console.log", check=False)
+
+    def halting_disk(self, name: str) -> None:
+        """A disk of 1 GiB for the machine that boots and halts: one that looks for something to boot takes a processor."""
+        self.machine.sh(
+            "cd /var/lib/libvirt/images; printf '" + "".join(f"\\{byte:03o}" for byte in boot_sector()) + "' >/var/tmp/sector; "
+            f"truncate -s 1G /var/tmp/sector; qemu-img convert -O qcow2 /var/tmp/sector {name}.qcow2"
+        )
+
+    def clean(self) -> None:
+        """Without domains and disks."""
+        for name in self.virsh("list", "--all", "--name").split():
+            self.virsh("destroy", name, check=False)
+            self.virsh("undefine", "--nvram", name)
+        self.machine.sh("rm -f /var/lib/libvirt/images/* /var/log/libvirt/qemu/*-console.log")
+
+    def everything(self) -> str:
+        """All domains as they are defined, and all disks with the time of their last change."""
+        domains = [self.virsh("dumpxml", "--inactive", name) for name in self.virsh("list", "--all", "--name").split()]
+        return "\n".join([*domains, self.machine.sh("ls -l --full-time /var/lib/libvirt/images")])
