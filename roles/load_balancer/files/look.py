@@ -58,7 +58,8 @@ def asked(path, command):
 
 
 def booted_at():
-    return time.time() - float(text("/proc/uptime").split()[0])
+    # CLOCK_BOOTTIME of Linux, which Python 3.6 has no name for. Nothing is opened or read between the two, so that no pause makes services older.
+    return time.time() - time.clock_gettime(7)
 
 
 def started_at(pid):

@@ -114,7 +114,7 @@ def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:
 def _nodes(joined: c.Mapping[str, t.Any]) -> Nodes:
     """Nodes may have the domain behind their names."""
     told = {cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()] for cluster, nodes in joined.items()}
-    return {cluster: {str(one["name"]).split(".")[0]: str(one.get("boot") or "") for one in nodes} for cluster, nodes in told.items()}
+    return {cluster: {str(one["name"]).partition(".")[0]: str(one.get("boot") or "") for one in nodes} for cluster, nodes in told.items()}
 
 
 def _key(one: Machine | Member | Again) -> Key:
