@@ -146,6 +146,8 @@ def test_a_node_that_reboots_by_network_boots_its_disk(kind: Kind, nodes: Site, 
 
 @pytest.mark.slow
 def test_ipxe_boots_disks_of_nodes_and_installs_others(nodes: Site, computers: Computers) -> None:
+    # No package has an iPXE of aarch64.
+    del nodes.groups["workers"]["worker-3"]
     nodes.done("-e", json.dumps({"dns_pxe_joined": NODES}), dns_pxe_ipxe="always")
     said = computers.boots(mac(WORKER), UEFI)
     assert "iPXE initialising devices" in said
