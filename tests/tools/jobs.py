@@ -105,10 +105,12 @@ BOOT_PREPARE = PREPARE.replace("node", "boot")
 BOOT_PARTS = Job("parts of machines that boot", "metal", ("tests/tools/isolated", "--online", "python", "-m", BOOT_PREPARE), limit=2400, heavy=True)
 #: Those of load balancers wait most of their time: beside the others.
 LOAD_BALANCERS = tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown"))
+POWER = tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs"))
+#: A suite of its own, and no part of `make test` yet: how steady they are beside everything else is not known.
 BOOT = (
-    Job("load balancers", "metal", isolated(*LOAD_BALANCERS, "-m", "not slow", *SLOWEST), (BOOT_PARTS.name,), limit=1800),
+    Job("load balancers and power", "metal", isolated(*LOAD_BALANCERS, *POWER, "-m", "not slow", *SLOWEST), (BOOT_PARTS.name,), limit=1800),
     Job(
-        "machines that boot", "metal", isolated("tests/boot", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in LOAD_BALANCERS)),
+        "machines that boot", "metal", isolated("tests/boot", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in (*LOAD_BALANCERS, *POWER))),
         (BOOT_PARTS.name,), limit=1800,
     ),
 )
@@ -149,5 +151,5 @@ SOAK = (
 #: as soon as it is there, and the others share the slot beside them.
 SUITES = {
     "lint": LINT, "node": (NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "soak": SOAK,
-    "all": (*LIVE[:2], NODE_PARTS, BOOT_PARTS, *UNIT, *LINT, *LIVE[2:], *BOOT),
+    "all": (*LIVE[:2], NODE_PARTS, *UNIT, *LINT, *LIVE[2:]),
 }
