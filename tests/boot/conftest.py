@@ -17,7 +17,7 @@ import shutil
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Api, Balanced, certificate
+from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Balanced, Bootstrapping, certificate
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import ARM64, Computers
@@ -38,7 +38,7 @@ def rig() -> c.Iterator[BootRig]:
 @pytest.fixture(scope="session")
 def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Balanced]:
     hosts = {name: rig.host(name) for name in MEMBERS}
-    with Api() as api:
+    with Bootstrapping() as api:
         made = Balanced(rig, rig.machine("lb"), hosts, api, certificate(tmp_path_factory.mktemp("members") / "member.pem"), {"load_balancer_services": [LOAD]})
         for name in MEMBERS:
             made.serve(name)

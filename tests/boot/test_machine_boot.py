@@ -9,7 +9,6 @@ import collections.abc as c
 import contextlib
 import functools
 import http.server
-import json
 import os
 import pathlib
 import subprocess
@@ -20,6 +19,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
 from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc, Proxy, free_port, opened
 from ansible_collections.hwaccel.gpu.tests.boot.rig.sessions import Sessions
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Clusters, Run, playbook
@@ -118,51 +118,27 @@ def powered(bmc: Bmc) -> None:
         time.sleep(0.2)
 
 
-class Cluster:
-    """As much of an API server as lists nodes: none until the machine runs, and has asked for its address."""
+class Cluster(Api):
+    """It lists nodes: none until the machine runs, and has asked for its address."""
 
     def __init__(self, name: str, bmc: Bmc) -> None:
-        self.asked = 0
-        cluster = self
+        self.asked, self._name, self._bmc = 0, name, bmc
+        super().__init__(HOST, self._answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                path = self.path.partition("?")[0]
-                nodes = cluster.nodes(name, bmc) if path == "/api/v1/nodes" else []
-                answers: dict[str, dict[str, t.Any]] = {
-                    "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
-                    "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
-                }
-                listed = {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": nodes, "groups": []}
-                body = json.dumps(answers.get(path, listed)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def _answer(self, path: str) -> tuple[int, dict[str, t.Any]]:
+        answers: dict[str, dict[str, t.Any]] = {
+            "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
+            "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
+        }
+        items = self._nodes() if path == "/api/v1/nodes" else []
+        return 200, answers.get(path, {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items, "groups": []})
 
-            def log_message(self, *_arguments: t.Any) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer((HOST, 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def nodes(self, name: str, bmc: Bmc) -> list[dict[str, t.Any]]:
-        if bmc.state()[0] != "On":
+    def _nodes(self) -> list[dict[str, t.Any]]:
+        if self._bmc.state()[0] != "On":
             return []
         self.asked += 1
         # Not at once: the machine is watched by then.
-        return [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": "2"}, "status": {}}] if self.asked > 2 else []
-
-    @property
-    def connection(self) -> dict[str, t.Any]:
-        return {"host": f"http://{HOST}:{self._server.server_port}"}
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        return [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": self._name, "uid": "2"}, "status": {}}] if self.asked > 2 else []
 
 
 @contextlib.contextmanager
@@ -302,7 +278,7 @@ def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_repor
 
 
 def test_a_machine_that_joins_while_it_is_watched_has_reported_in_without_a_line_in_any_log(one: Bmc, logs: Logs) -> None:
-    with contextlib.closing(Cluster("worker-0", one)) as cluster:
+    with Cluster("worker-0", one) as cluster:
         asked = {"worker-0": machine(0, one, machine_boot_wait_for="reported", machine_boot_timeout=120)}
         done = run(asked, logs=logs, clusters={"ocp": {"hwaccel_connection": cluster.connection}})
     assert done.rc == 0, done.stdout

@@ -9,7 +9,6 @@ import collections.abc as c
 import contextlib
 import dataclasses
 import datetime
-import http.server
 import json
 import pathlib
 import subprocess
@@ -21,6 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -38,40 +38,17 @@ LOAD = {"name": "load", "cluster": "ocp", "port": LOAD_PORT, "roles": ["master",
         "check": {"type": "http", "path": "/readyz", "interval": "500ms"}}  # fmt: skip
 
 
-class Api(contextlib.AbstractContextManager["Api"]):
-    """As much of an API server as says whether bootstrap is complete; status "" is none."""
+class Bootstrapping(Api):
+    """It says how far bootstrap is; status "" is that of a cluster which does not tell."""
 
     def __init__(self) -> None:
         self.status = "progressing"
-        api = self
+        super().__init__(GATEWAY, self._answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                there = self.path == "/api/v1/namespaces/kube-system/configmaps/bootstrap" and api.status
-                answer = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "bootstrap"}, "data": {"status": api.status}} if there else {
-                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}  # fmt: skip
-                body = json.dumps(answer).encode()
-                self.send_response(200 if there else 404)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_arguments: t.Any) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer((GATEWAY, 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    @property
-    def connection(self) -> dict[str, t.Any]:
-        return {"host": f"http://{GATEWAY}:{self._server.server_port}"}
-
-    def __exit__(self, *_error: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def _answer(self, path: str) -> tuple[int, dict[str, t.Any]]:
+        if path == "/api/v1/namespaces/kube-system/configmaps/bootstrap" and self.status:
+            return 200, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "bootstrap"}, "data": {"status": self.status}}
+        return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
 
 
 def certificate(path: pathlib.Path) -> pathlib.Path:
@@ -92,7 +69,7 @@ class Balanced:
     rig: BootRig
     machine: Machine
     hosts: dict[str, Host]
-    api: Api
+    api: Bootstrapping
     certificate: pathlib.Path
     variables: dict[str, t.Any]
 
