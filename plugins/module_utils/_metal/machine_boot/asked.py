@@ -61,6 +61,13 @@ class Asked:
     vm: Vm | None = None
 
     @property
+    def virtual(self) -> Vm:
+        """What it is to be as a virtual machine. Raises ValueError where it is none."""
+        if self.vm is None:
+            raise ValueError(f"{self.name} is no virtual machine")
+        return self.vm
+
+    @property
     def reached(self) -> str:
         """What its power is reached by."""
         return self.vm.on if self.vm else self.bmc.address

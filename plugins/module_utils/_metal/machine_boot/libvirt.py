@@ -38,8 +38,7 @@ class Machine(Seen):
 
 def read(asked: Asked, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
     """A fault where its hypervisor says no."""
-    host, wanted = hypervisor.read(looked), asked.vm
-    assert wanted
+    host, wanted = hypervisor.read(looked), asked.virtual
     if not host.answers:
         return _refused(asked, host)
     if not host.definition:
@@ -63,13 +62,12 @@ def _boots(asked: Asked, host: Hypervisor, definition: str) -> tuple[str, str]:
 
 
 def _refused(asked: Asked, host: Hypervisor) -> Fault:
-    assert asked.vm
     if host.lacking:
-        return Fault(f"machine {asked.name}: its hypervisor lacks {', '.join(host.lacking)}", asked.vm.on, "", "install that there")
+        return Fault(f"machine {asked.name}: its hypervisor lacks {', '.join(host.lacking)}", asked.virtual.on, "", "install that there")
     if host.unreachable:
         next_step = "see that it has power, that its address is right, and that it lets Ansible in and become root"
-        return Fault(f"machine {asked.name}: its hypervisor cannot be reached", asked.vm.on, " ".join(host.unreachable.split())[:300], next_step)
-    return Fault(f"machine {asked.name}: libvirt does not answer on its hypervisor", asked.vm.on, host.refused[:300], "start libvirtd there, or virtqemud")
+        return Fault(f"machine {asked.name}: its hypervisor cannot be reached", asked.virtual.on, " ".join(host.unreachable.split())[:300], next_step)
+    return Fault(f"machine {asked.name}: libvirt does not answer on its hypervisor", asked.virtual.on, host.refused[:300], "start libvirtd there, or virtqemud")
 
 
 def _left(host: Hypervisor, wanted: Vm) -> list[str]:
@@ -85,11 +83,10 @@ def _left(host: Hypervisor, wanted: Vm) -> list[str]:
 def before(asked: Asked, seen: Machine) -> tuple[list[Step], list[str]]:
     """Steps that come before those of its power, and what is told."""
     told = list(seen.left)
-    assert asked.vm
     if not seen.host.definition:
-        told += [f"its disk {asked.vm.path or asked.vm.pool} is there already, and is taken as it is"] if seen.host.disk else []
-        size = f"{asked.vm.memory} MiB, {asked.vm.vcpus} CPUs, {asked.vm.disk} GiB, bridge {asked.vm.bridge}"
-        return [Step(DEFINE, "new", f"hypervisor {asked.vm.on} does not have it ({size})")], told
+        told += [f"its disk {asked.virtual.path or asked.virtual.pool} is there already, and is taken as it is"] if seen.host.disk else []
+        size = f"{asked.virtual.memory} MiB, {asked.virtual.vcpus} CPUs, {asked.virtual.disk} GiB, bridge {asked.virtual.bridge}"
+        return [Step(DEFINE, "new", f"hypervisor {asked.virtual.on} does not have it ({size})")], told
     if seen.differences:
         since = ", from its next start" if seen.power == ON else ""
         return [Step(DEFINE, "changed", ", ".join(seen.differences) + since)], told
@@ -105,15 +102,15 @@ def back(seen: Machine) -> list[Step]:
 
 def arguments(asked: Asked, seen: Seen, step: Step) -> dict[str, t.Any]:
     """What the hypervisor is given."""
-    assert isinstance(seen, Machine) and asked.vm
+    machine = t.cast(Machine, seen)
     if step.kind == POWER:
         return {"states": _ACTIONS[step.value]}
     if step.kind == REMOVE:
         return {"undefine": True, "disk": step.value}
     if step.kind == BOOT:
-        return {"xml": domain.ordered(seen.definition, step.value == NETWORK)}
-    new = {} if seen.host.disk else {"create": _disk(asked, asked.vm, seen.host)}
-    return {"xml": seen.definition, **(new if step.value == "new" else {})}
+        return {"xml": domain.ordered(machine.definition, step.value == NETWORK)}
+    new = {} if machine.host.disk else {"create": _disk(asked, asked.virtual, machine.host)}
+    return {"xml": machine.definition, **(new if step.value == "new" else {})}
 
 
 def _disk(asked: Asked, wanted: Vm, host: Hypervisor) -> list[str]:
@@ -127,14 +124,13 @@ def _disk(asked: Asked, wanted: Vm, host: Hypervisor) -> list[str]:
 def removal(asked: Asked, seen: Machine, joined: Joined, disks: bool) -> tuple[list[Step], list[str], list[Fault]]:
     """What is done to have it gone: steps, what is told, and why nothing is done."""
     if not seen.host.definition:
-        return [], ["its hypervisor does not have it" + (f"; its disk {asked.vm.path} is left" if seen.host.disk and asked.vm and asked.vm.path else "")], []
+        return [], ["its hypervisor does not have it" + (f"; its disk {asked.virtual.path} is left" if seen.host.disk and asked.virtual.path else "")], []
     if joined.state != NO and not asked.named:
-        assert asked.vm
         known = joined.state == YES
         what = f"it runs a node of cluster {asked.machine.cluster}" if known else "whether it runs a node is not known"
         next_step = "drain and delete the node, then ask" if known else "give its cluster's host credentials (hwaccel_connection), or ask"
         next_step += f" for it by name: -e machine_boot_named={asked.name}"
-        return [], [], [Fault(f"machine {asked.name}: it is not removed: {what}", asked.vm.on, joined.why, next_step)]
+        return [], [], [Fault(f"machine {asked.name}: it is not removed: {what}", asked.virtual.on, joined.why, next_step)]
     steps = [] if seen.power == OFF else [Step(POWER, OFF, "it is to be removed", OFF)]
     disk = domain.disk(seen.host.definition)
     why = f"with its disk {disk}" if disks and disk else f"its disk {disk} is left" if disk else "it has no disk"

@@ -32,7 +32,8 @@ def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
         wrong += _variables(machine, machine.more["vm"])
         wanted = vm.read(machine, machine.more["vm"])
         if wanted.host and wanted.host.lacking:
-            wrong += _lacking(wanted)
+            why = "virtual machines are made by it"
+            wrong.append(Fault(f"hypervisor {wanted.on} lacks {', '.join(wanted.host.lacking)}", "", why, f"install there: {_PACKAGES}"))
         elif wanted.host and wanted.host.answers:
             answered.append((machine, wanted, wanted.host))
             wrong += _host(machine, wanted, wanted.host)
@@ -85,11 +86,6 @@ def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
             next_step = f"set hwaccel_vm_{key} to {least} or more, or allow it: -e machine_boot_vm_small={machine.name}"
             wrong.append(_fault(machine, f"{given} {_UNITS[key]} are too little", f"a {machine.role} needs {least}", next_step))
     return wrong
-
-
-def _lacking(wanted: Vm) -> list[Fault]:
-    assert wanted.host
-    return [Fault(f"hypervisor {wanted.on} lacks {', '.join(wanted.host.lacking)}", "", "virtual machines are made by it", f"install there: {_PACKAGES}")]
 
 
 def not_ours(machine: Machine, wanted: Vm, whose: str) -> Fault:
