@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import keepalived
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD_PORT, Balanced, answers, load
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
@@ -70,16 +69,6 @@ def other(pair: Pair, machine: Machine) -> Machine:
 def test_a_second_run_changes_nothing(pair: Pair) -> None:
     pair.holder()
     assert pair.done().changed() == 0
-
-
-@pytest.mark.parametrize("unicast", [True, False])
-@pytest.mark.parametrize("addresses", [(f"{ADDRESS}/24",), ("fd00::250/64",), (f"{ADDRESS}/24", "fd00::250/64")], ids=["four", "six", "both"])
-def test_keepalived_accepts_what_is_written_for_it(pair: Pair, addresses: tuple[str, ...], unicast: bool) -> None:
-    own, peer = (("fd00::1", "fd00::2") if addresses[0].startswith("fd") else (machine.address for machine in pair.machines))
-    virtual = keepalived.Virtual(addresses, (own, peer), 0, "eth0", 51, unicast)
-    pair.machines[0].write("/tmp/keepalived.conf", keepalived.render(virtual, "/bin/true"), "0644")
-    said = pair.machines[0].sh("keepalived --config-test --use-file=/tmp/keepalived.conf 2>&1; echo status $?")
-    assert said.strip() == "status 0"
 
 
 def test_a_reload_of_haproxy_loses_nothing_and_moves_no_address(pair: Pair, client: Host) -> None:
