@@ -139,7 +139,7 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
 
 def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothing(hyper: Hypervisor, run: c.Callable[..., Run]) -> None:
     machines = {"master-0": machine(0, hwaccel_hypervisor="gone"), "master-1": machine(1)}
-    done = run(machines, hypervisors={"gone": {"ansible_host": "10.99.0.250"}})
+    done = run(machines, hypervisors={"gone": {"ansible_host": "10.99.0.251"}})
     # Ansible itself tells as well that it could not be reached.
     assert done.rc == 4, done.stdout[-6000:]
     assert "machine master-0: its hypervisor cannot be reached (gone)" in done.failures_of("master-0")[-1]
