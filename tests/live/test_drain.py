@@ -68,7 +68,14 @@ class Cluster:
         labels = {"app": name}
         body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(**spec)}}
         self.make(resource, name, {"spec": body | ({"replicas": replicas} if resource is DEPLOYMENTS else {})})
-        until(lambda: self.running(name), f"{name} to run on {NODE}")
+        until(lambda: self._there(name, resource is DEPLOYMENTS), f"{name} to run on {NODE}", seen=lambda: self.pods(name, node=""))
+
+    def _there(self, app: str, movable: bool) -> list[str]:
+        """The node is preferred only: a scheduler that has not yet heard that it takes pods sends them elsewhere, from where they come by being made anew."""
+        for one in self.pods(app, node="") if movable else []:
+            if one["spec"].get("nodeName", NODE) != NODE and not one["metadata"].get("deletionTimestamp"):
+                self.client.delete(PODS, one["metadata"]["name"], SPACE)
+        return self.running(app)
 
     def budget(self, name: str) -> None:
         """One pod of that application has to be there, and the controller has counted that there is no other."""

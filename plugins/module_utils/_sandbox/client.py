@@ -26,12 +26,20 @@ _NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSeen:
-    """What tells whether a node is as the fleet has it."""
+    """What tells whether a node is as the fleet has it. ready: also that it takes pods, which the control plane lets it a moment after it has said so."""
 
     ready: bool
     kernel: str
     os_image: str
     boot_id: str
+
+
+#: Of the node lifecycle controller (k8s.io/api/core/v1, well_known_taints.go).
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def _tainted(node: dict[str, t.Any]) -> bool:
+    return any(taint["key"] in _TAINTS for taint in node["spec"].get("taints") or [])
 
 
 def _answer(status: int, body: bytes) -> str:
@@ -94,7 +102,7 @@ class ControlPlane:
             page = self._json("/api/v1/nodes?limit=500" + (f"&continue={urllib.parse.quote(token)}" if token else ""))
             for node in page["items"]:
                 status = node.get("status", {})
-                ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or [])
+                ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []) and not _tainted(node)
                 info = status.get("nodeInfo", {})
                 nodes[node["metadata"]["name"]] = NodeSeen(ready, info.get("kernelVersion", ""), info.get("osImage", ""), info.get("bootID", ""))
             token = page["metadata"].get("continue", "")
