@@ -21,7 +21,6 @@ TEGRA_CPU_VENDOR = "NVIDIA"
 KERNEL_LABEL = NFD + "kernel-version.full"
 OS_ID_LABEL = NFD + "system-os_release.ID"
 OS_VERSION_LABEL = NFD + "system-os_release.VERSION_ID"
-OSTREE_LABEL = NFD + "system-os_release.OSTREE_VERSION"
 
 GPU_PRESENT_LABEL = VENDOR + "gpu.present"
 GPU_PRODUCT_LABEL = VENDOR + "gpu.product"
