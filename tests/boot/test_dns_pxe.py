@@ -36,11 +36,13 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
-from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY, ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.mirror import CONTENT, Mirror
 
 OUTSIDE = "10.98.0.5"
+#: Another cluster, whose machines reach the server by a relay.
+EDGE, EDGE_BALANCER, FAR, FAR_ROUTER = "edge.example.net", "10.97.0.5", "10.97.0.0/24", "10.97.0.1"
 SELF_TEST = (pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files" / "self_test.py").read_text(encoding="utf-8")
 NAME = "late.example.com"
 #: Codes of architectures in DHCP's option 93. None: a client that does not boot by network.
@@ -50,6 +52,13 @@ BIOS, EFI32, EFI64, EFI64_OF_OLD, ARM64, HTTP64, HTTP_ARM64 = 0, 6, 9, 7, 11, 16
 @pytest.fixture(scope="module")
 def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
+    for name, (group, _firmware, _number) in MACHINES.items():
+        made.groups[group][name]["hwaccel_cluster"] = "ocp"
+    made.clusters["edge"] = {"hwaccel_domain": EDGE, "hwaccel_load_balancer_address": EDGE_BALANCER, "hwaccel_machine_network": FAR}
+    made.groups["control_plane"]["edge-0"] = {"hwaccel_cluster": "edge", "hwaccel_mac": mac(160), "hwaccel_address": "10.97.0.10"}
+    made.variables["dns_pxe_networks"].append({"network": FAR, "router": FAR_ROUTER})
+    # Four seconds of listening a run: one test is about that.
+    made.variables["dns_pxe_skipped_checks"] = ["other_dhcp"]
     yield made
     rig.remove(made.server)
 
@@ -78,6 +87,22 @@ def client(rig: BootRig, served: Run) -> Machine:
 @pytest.fixture(scope="module")
 def card(rig: BootRig, served: Run, tmp_path_factory: pytest.TempPathFactory) -> Client:
     return Client.of(rig.host("card"), tmp_path_factory.mktemp("card"))
+
+
+@pytest.fixture(scope="module")
+def far(site: Site, rig: BootRig, served: Run, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A card on another segment, between which and the server's there is a router that relays requests."""
+    relay, host = rig.machine("relay"), rig.host("far")
+    relay.sh("apt-get -qq update && apt-get -qq install --no-install-recommends dnsmasq-base >/dev/null", seconds=300)
+    made = Client.of(host, tmp_path_factory.mktemp("far"))
+    ip("address", "flush", "dev", "eth0", pid=made.pid)
+    host.port.plug_into(relay.port)
+    cable = host.port.cable
+    relay.sh(f"ip address add {FAR_ROUTER}/24 dev {cable}; ip link set {cable} up; echo 1 >/proc/sys/net/ipv4/ip_forward")
+    relay.sh(f"systemd-run --quiet dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --dhcp-relay={FAR_ROUTER},{site.server.address}")
+    relay.wait("the relay listens", lambda: ":67 " in relay.sh("ss -lnu"))
+    site.server.sh(f"ip route add {FAR} via {relay.address}")
+    return made
 
 
 def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(foreseen: tuple[Run, str, str], served: Run, site: Site) -> None:
@@ -149,6 +174,21 @@ def test_what_a_machine_boots_follows_from_its_mac_and_what_it_is(code: int | No
         wanted = f"http://{site.server.address}:{PORT}/httpx64.efi" if boots == "http" else boots
         assert (given.get("ip"), given.get("hostname"), given.get("boots")) == (address(number), name, wanted)
     assert card.asks(UNKNOWN, code) == {}
+
+
+def test_machines_of_another_cluster_behind_a_relay_are_served_alike(site: Site, far: Client) -> None:
+    server = site.server.address
+    given = far.asks(mac(160), EFI64)
+    told = {key: given.get(key) for key in ("ip", "hostname", "domain", "router", "dns", "boots")}
+    assert told == {"ip": "10.97.0.10", "hostname": "edge-0", "domain": EDGE, "router": FAR_ROUTER, "dns": server, "boots": "shimx64.efi"}
+    assert far.asks(UNKNOWN, EFI64) == {}
+    assert far.asks(mac(152), EFI64).get("ip") is None, "a machine of the other segment has no address here"
+    for arguments in (("address", "add", "10.97.0.10/24", "dev", "eth0"), ("route", "add", "default", "via", FAR_ROUTER)):
+        ip(*arguments, pid=far.pid)
+    answer = far.host.run("busybox", "nslookup", f"console.apps.{EDGE}", server).stdout
+    assert f"Address: {EDGE_BALANCER}" in answer
+    kernel = far.host.run("curl", "--silent", "--max-time", "60", "--head", f"http://{server}:{PORT}/images/os/kernel").stdout
+    assert kernel.startswith("HTTP/1.1 200")
 
 
 def test_ipxe_gets_its_script_and_options_are_those_of_the_network(site: Site, card: Client) -> None:
@@ -347,7 +387,7 @@ def test_faults_of_the_server_and_of_the_segment_are_told_at_once(site: Site, ri
     other.spawn("busybox", "udhcpd", "-f", str(tmp_path / "udhcpd.conf"), stderr=-3)
     site.server.sh("systemd-run --quiet --unit=squatter python3 -m http.server 9999")
     site.server.wait("the port is taken", lambda: ":9999" in site.server.sh("ss -ltn"))
-    why = site.refused(dns_pxe_http_port=9999, dns_pxe_networks=[{"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}])
+    why = site.refused(dns_pxe_skipped_checks=[], dns_pxe_http_port=9999, dns_pxe_networks=[{"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}])
     site.server.sh("systemctl stop squatter")
     other.stop()
     assert f"another DHCP server answers at eth0: {other.address}" in why
@@ -362,10 +402,10 @@ def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> N
     site.done()
     few = time.monotonic() - few
     for number in range(200):
-        host = {"hwaccel_mac": f"52:54:01:99:00:{number:02x}", "hwaccel_address": f"10.97.0.{number + 10}", "hwaccel_install": True}
+        host = {"hwaccel_mac": f"52:54:01:99:00:{number:02x}", "hwaccel_address": f"10.95.0.{number + 10}", "hwaccel_install": True, "hwaccel_cluster": "ocp"}
         site.groups["workers"][f"dgx-{number}"] = host
-    site.clusters["ocp"]["hwaccel_machine_network"] = ["10.99.0.0/24", "10.97.0.0/24"]
-    site.variables["dns_pxe_networks"] = [*site.variables["dns_pxe_networks"], {"network": "10.97.0.0/24", "router": "10.97.0.1"}]
+    site.clusters["ocp"]["hwaccel_machine_network"] = ["10.99.0.0/24", "10.95.0.0/24"]
+    site.variables["dns_pxe_networks"] = [*site.variables["dns_pxe_networks"], {"network": "10.95.0.0/24", "router": "10.95.0.1"}]
     first = time.monotonic()
     site.done()
     first = time.monotonic() - first

@@ -8,10 +8,13 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import itertools
+import subprocess
 import time
+import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import places
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD_PORT, Balanced, answers, load
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
@@ -29,10 +32,10 @@ class Pair:
     machines: tuple[Machine, Machine]
     members: dict[str, Host]
 
-    def done(self) -> Run:
+    def done(self, **changed: t.Any) -> Run:
         members = [{"name": name, "address": host.address} for name, host in self.members.items() if name.startswith("master")]
         service = {"name": "load", "port": LOAD_PORT, "members": members, "check": {"type": "http", "interval": "500ms"}}
-        variables = {"load_balancer_services": [service], "load_balancer_virtual_addresses": f"{ADDRESS}/24"}
+        variables = {"load_balancer_services": [service], "load_balancer_virtual_addresses": f"{ADDRESS}/24", **changed}
         run = self.rig.play("load_balancer", {"load_balancers": {machine.name: variables for machine in self.machines}})
         assert run.rc == 0, run.stdout
         return run
@@ -93,9 +96,8 @@ def hang_haproxy(machine: Machine) -> c.Callable[[], None]:
 
 
 def lose_power(machine: Machine) -> c.Callable[[], None]:
-    cable = f"rig{machine.port.number}"
-    ip("link", "set", cable, "down")
-    return lambda: ip("link", "set", cable, "up")
+    ip("link", "set", machine.port.cable, "down")
+    return lambda: ip("link", "set", machine.port.cable, "up")
 
 
 def taken_over(pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[[], None]]) -> float:
@@ -130,3 +132,25 @@ def test_clients_wait_less_than_two_seconds(pair: Pair, client: Host, fail: c.Ca
     silences = [taken_over(pair, client, fail) for _turn in range(5)]
     print("no answer for " + ", ".join(f"{silence:.2f} s" for silence in silences))
     assert max(silences) < FAILOVER
+
+
+def deafen(pair: Pair, verb: str) -> None:
+    """Whether they hear what is sent to all routers of VRRP (RFC 5798, 5.1.1.2)."""
+    for machine in pair.machines:
+        inside = ("nsenter", f"--net={machine.port.namespace}", "iptables", verb, "INPUT", "--destination", "224.0.0.18", "--jump", "DROP")
+        subprocess.run(inside, check=True, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.slow
+def test_by_multicast_they_know_of_each_other_as_well(pair: Pair, client: Host) -> None:
+    """Who hears nobody takes the address: of two that do not hear each other, both."""
+    pair.done(load_balancer_unicast=False)
+    assert not any("unicast" in machine.read(places.KEEPALIVED) for machine in pair.machines)
+    taken_over(pair, client, stop_haproxy)
+    deafen(pair, "--insert")
+    try:
+        pair.machines[0].wait("both have the address: it was by multicast that they knew", lambda: len(pair.holders()) == 2)
+    finally:
+        deafen(pair, "--delete")
+    pair.done()
+    pair.holder()

@@ -62,6 +62,11 @@ class Port:
         return f"10.244.{self.number}.0/24"
 
     @property
+    def cable(self) -> str:
+        """Name of its end that is not the machine's."""
+        return f"rig{self.number}"
+
+    @property
     def namespace(self) -> str:
         return f"/proc/{self._pid}/ns/net"
 
@@ -75,13 +80,17 @@ class Port:
         self._holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE)
         assert self._holder.stdout
         self._holder.stdout.readline()
-        pid, cable = self._pid, f"rig{self.number}"
+        pid, cable = self._pid, self.cable
         ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         ip("link", "set", cable, "master", BRIDGE, "up")
         for arguments in (("link", "set", "lo", "up"), ("address", "add", f"{self.address}/24", "dev", "eth0"), ("link", "set", "eth0", "up")):
             ip(*arguments, pid=pid)
         ip("route", "add", "default", "via", GATEWAY, pid=pid)
         ip("route", "add", self.pods, "via", self.address)
+
+    def plug_into(self, other: Port) -> None:
+        """The cable's other end, off the bridge and into another machine."""
+        ip("link", "set", self.cable, "netns", other.namespace)
 
     def unplug(self) -> None:
         if self._holder is not None:
