@@ -32,6 +32,11 @@ def pytest(*arguments: str) -> tuple[str, ...]:
     return ("python", "-m", "pytest", "-q", *arguments)
 
 
+def rest(folder: str, jobs: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Arguments of pytest: tests of a folder that none of these jobs runs."""
+    return (folder, *(f"--ignore={path}" for paths in jobs.values() for path in paths))
+
+
 def isolated(*arguments: str) -> tuple[str, ...]:
     """pytest in network, mount and process namespaces of its own, where the machine lets us."""
     return ("tests/tools/isolated", *pytest(*arguments))
@@ -85,46 +90,38 @@ NODE_PARTS = Job("parts of real nodes", "core-2.19", ("tests/tools/isolated", "-
 SLOWEST = ("--durations=40", "--durations-min=10")
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
-WHOLE_RUNS = tuple(
-    f"tests/live/test_{name}.py"
-    for name in ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
-)
+_RUNS = ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
+WHOLE_RUNS = {"live runs": tuple(f"tests/live/test_{name}.py" for name in _RUNS)}
 
 #: Tests that use no fixture of the shared cluster's stack: beside those that do, as each waits most of its time.
-_ROLES = ("node_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
-MACHINES = tuple(f"tests/node/test_{name}.py" for name in ("drain", *_ROLES, "rig"))
-NODE = (
-    Job(
-        "real node", "core-2.19", isolated("tests/node", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in MACHINES)), (NODE_PARTS.name,),
-        limit=2400, sandbox=True,
-    ),
-    Job("real machines", "core-2.19", isolated(*MACHINES, "-m", "not slow", *SLOWEST), (NODE_PARTS.name,), limit=2400, sandbox=True),
+MACHINES = {
+    "real machines": tuple(f"tests/node/test_{name}.py" for name in ("drain", "node_runtime", "rig")),
+    "real runtimes": tuple(f"tests/node/test_node_runtime_{name}.py" for name in ("changes", "pods", "repository")),
+}
+NODE = tuple(
+    Job(name, "core-2.19", isolated(*paths, "-m", "not slow", *SLOWEST), (NODE_PARTS.name,), limit=2400, sandbox=True)
+    for name, paths in {"real node": rest("tests/node", MACHINES), **MACHINES}.items()
 )
 
 BOOT_PREPARE = PREPARE.replace("node", "boot")
 BOOT_PARTS = Job("parts of machines that boot", "metal", ("tests/tools/isolated", "--online", "python", "-m", BOOT_PREPARE), limit=2400, heavy=True)
-#: Those of load balancers wait most of their time: beside the others.
-LOAD_BALANCERS = tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown"))
-POWER = tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs"))
-#: A suite of its own, and no part of `make test` yet: how steady they are beside everything else is not known.
-BOOT = (
-    Job("load balancers and power", "metal", isolated(*LOAD_BALANCERS, *POWER, "-m", "not slow", *SLOWEST), (BOOT_PARTS.name,), limit=1800),
-    Job(
-        "machines that boot", "metal", isolated("tests/boot", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in (*LOAD_BALANCERS, *POWER))),
-        (BOOT_PARTS.name,), limit=1800,
-    ),
+#: Those of load balancers and of power wait most of their time: beside the others.
+SERVICES = {
+    "load balancers": tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown")),
+    "power": tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_virtual")),
+}
+BOOT = tuple(
+    Job(name, "metal", isolated(*paths, "-m", "not slow", *SLOWEST), (BOOT_PARTS.name,), limit=2400)
+    for name, paths in {"machines that boot": rest("tests/boot", SERVICES), **SERVICES}.items()
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 
-LIVE = (
-    CONTROL_PLANE,
-    Job("live runs", "core-2.19", pytest(*WHOLE_RUNS, "-m", "not slow", *SLOWEST), ("control plane",), limit=3600, sandbox=True),
-    Job(
-        "live parts", "core-2.19", pytest("tests/live", "-m", "not slow", *SLOWEST, *(f"--ignore={path}" for path in WHOLE_RUNS)),
-        ("control plane",), limit=3600, sandbox=True,
-    ),
-    *NODE,
+LIVE = tuple(
+    Job(name, "core-2.19", pytest(*paths, "-m", "not slow", *SLOWEST), ("control plane",), limit=3600, sandbox=True)
+    for name, paths in {"live parts": rest("tests/live", WHOLE_RUNS), **WHOLE_RUNS}.items()
+)
+ROUNDS = (
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     Job("site core-2.16", "core-2.16", SITE, ("control plane",), sandbox=True),
@@ -147,9 +144,8 @@ SOAK = (
     Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=2 * 3600),
 )
 
-#: The control plane comes first: its build runs beside everything that needs no server. The live tests take longest, so they start
-#: as soon as it is there, and the others share the slot beside them.
+#: What is built comes first: that runs beside everything that needs none of it. Of the others the longest start first.
 SUITES = {
     "lint": LINT, "node": (NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "soak": SOAK,
-    "all": (*LIVE[:2], NODE_PARTS, *UNIT, *LINT, *LIVE[2:]),
+    "all": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *LIVE, *BOOT, *NODE, *LINT, *UNIT, *ROUNDS),
 }
