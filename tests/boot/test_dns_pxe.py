@@ -387,7 +387,8 @@ def test_faults_of_the_server_and_of_the_segment_are_told_at_once(site: Site, ri
     other.spawn("busybox", "udhcpd", "-f", str(tmp_path / "udhcpd.conf"), stderr=-3)
     site.server.sh("systemd-run --quiet --unit=squatter python3 -m http.server 9999")
     site.server.wait("the port is taken", lambda: ":9999" in site.server.sh("ss -ltn"))
-    why = site.refused(dns_pxe_skipped_checks=[], dns_pxe_http_port=9999, dns_pxe_networks=[{"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}])
+    pool = {"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}
+    why = site.refused(dns_pxe_skipped_checks=[], dns_pxe_http_port=9999, dns_pxe_networks=[pool])
     site.server.sh("systemctl stop squatter")
     other.stop()
     assert f"another DHCP server answers at eth0: {other.address}" in why
