@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import DISK
 from ansible_collections.hwaccel.gpu.tests.boot.rig.hypervisor import BRIDGE, Hypervisor
-from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import INSTALLED, Installer
+from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import INSTALLED, INSTALLS, Installer
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ NAMED = ("-e", f"machine_boot_named={NAME}")
 @pytest.fixture(scope="module")
 def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
-    Installer.of(tmp_path_factory.mktemp("installer"), onto_disk=True).put_in(made)
+    Installer.of(tmp_path_factory.mktemp("installer"), INSTALLS).put_in(made)
     made.done()
     yield made
     rig.remove(made.server)

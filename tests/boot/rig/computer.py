@@ -67,8 +67,8 @@ class Computers:
         )
         self._lay_out_disks()
 
-    def boots(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300) -> str:
-        """What a computer of this kind and with this MAC says until it ends, or has said what it stays at."""
+    def boots(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = "") -> str:
+        """What a computer of this kind and with this MAC says until it ends, or has said what it stays at. second_disk: its path in the machine."""
         own = f"{_FOLDER}/{mac.replace(':', '')}"
         tap = f"tap{mac[-2:]}"
         card = f"virtio-net-pci,netdev=n0,mac={mac}"
@@ -79,6 +79,8 @@ class Computers:
             disk = f"-drive if=none,id=disk,format=raw,readonly=on,file=fat:{_FOLDER}/system -device virtio-blk-pci,drive=disk,bootindex=2"
         else:
             firmware, disk = "", f"-drive file={_FOLDER}/sector,format=raw,if=ide,snapshot=on"
+        if second_disk:
+            disk += f" -drive file={second_disk},format=raw,if=virtio"
         argv = (
             f"qemu-system-{kind.architecture} -accel tcg -display none -monitor none -no-reboot -serial file:{own}.serial "
             f"-netdev tap,id=n0,ifname={tap},script=no,downscript=no -device {card} {firmware} {disk} {' '.join(kind.arguments)}"

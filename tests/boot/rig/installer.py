@@ -23,21 +23,38 @@ _MODULES = (
     "net/core/failover", "drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_modern_dev",
     "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci", "drivers/net/net_failover", "drivers/net/virtio_net",
 )  # fmt: skip
-_INIT = f"""#!/bin/sh
+BLOCK = "drivers/block/virtio_blk"
+_START = """#!/bin/sh
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; exec >/dev/console 2>&1 </dev/console
-firmware=bios; [ ! -d /sys/firmware/efi ] || firmware=uefi; dmesg | grep -q 'Secure boot enabled' && firmware=secure-boot
 for m in /modules/*; do insmod $m; done
 while [ ! -e /sys/class/net/eth0 ]; do sleep 0.1; done
 ip link set eth0 up; udhcpc -i eth0 -n -q -t 10 -T 1 -s /event
+"""
+_FETCH = f"""firmware=bios; [ ! -d /sys/firmware/efi ] || firmware=uefi; dmesg | grep -q 'Secure boot enabled' && firmware=secure-boot
 for a in $(cat /proc/cmdline); do case $a in
 coreos.inst.ignition_url=*) wget -q -O /ignition ${{a#*=}};; coreos.live.rootfs_url=*) wget -q -O /rootfs ${{a#*=}};; esac; done
 echo "{INSTALLED} $(sha256sum /ignition | cut -c1-64) $(sha256sum /rootfs | cut -c1-64) $(cat /name) $firmware"
-poweroff -f
 """
-_EVENT = '#!/bin/sh\n[ "$1" = bound ] || exit 0\nip addr add $ip/${mask:-24} dev $interface; echo $hostname.$domain >/name\n'
-_APPLETS = ("sh", "mount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "sha256sum", "cut", "cat", "dmesg", "grep", "sync", "reboot")
-# Onto a disk: what has to be there to have it boot, and then as installers end.
-_ONTO_DISK = "cat /sector >/dev/vda; sync; reboot -f"
+_EVENT = """#!/bin/sh
+[ "$1" = bound ] || exit 0
+ip addr add $ip/${mask:-24} dev $interface; echo $hostname.$domain >/name; echo "nameserver $dns" >/etc/resolv.conf
+"""
+_APPLETS = (
+    "sh", "mount", "umount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "reboot", "sha256sum", "cut", "cat", "dmesg", "grep", "sync",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What an initramfs does once there is a network, and the kernel modules that it needs beside those of the network."""
+
+    script: str
+    modules: tuple[str, ...] = ()
+
+
+FETCHES = Program(f"{_FETCH}poweroff -f\n")
+#: It installs itself really: onto the disk comes what has to be there to have it boot, and the machine starts anew, as installers end.
+INSTALLS = Program(f"{_FETCH}cat /sector >/dev/vda; sync; reboot -f\n", (BLOCK,))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,26 +65,26 @@ class Installer:
     initramfs: pathlib.Path
 
     @classmethod
-    def of(cls, folder: pathlib.Path, *, onto_disk: bool = False) -> Installer:
-        """onto_disk: it installs itself really, and the machine starts anew then; else the machine ends."""
+    def of(cls, folder: pathlib.Path, program: Program = FETCHES) -> Installer:
+        """What lies in the folder's own folder root already becomes part of the initramfs."""
         busybox = shutil.which("busybox")
         assert busybox, "it is among what the rig needs"
-        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox), onto_disk)
+        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox), program)
 
     @classmethod
     def of_arm64(cls, folder: pathlib.Path) -> Installer:
         packages = ensure_arm64(say)
         (package,) = packages.glob("busybox-static_*.deb")
         _extract(package, folder / "programs")
-        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox", onto_disk=False)
+        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox", FETCHES)
 
     @classmethod
-    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path, onto_disk: bool) -> Installer:
+    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path, program: Program) -> Installer:
         (package,) = packages.glob("linux-image-6*.deb")
         _extract(package, folder / "kernel")
         (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
         (modules,) = (folder / "kernel" / "lib" / "modules").iterdir()
-        _lay_out(folder / "root", modules / "kernel", busybox, onto_disk)
+        _lay_out(folder / "root", modules / "kernel", busybox, program)
         script = "cd \"$1\" && find . | busybox cpio -o -H newc | gzip -1 >\"$2\""
         subprocess.run(["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")], check=True, capture_output=True)
         return cls(kernel, folder / "initramfs")
@@ -97,16 +114,16 @@ def _extract(package: pathlib.Path, folder: pathlib.Path) -> None:
     subprocess.run(["dpkg-deb", "--extract", str(package), str(folder)], check=True, capture_output=True)
 
 
-def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path, onto_disk: bool) -> None:
-    for name in ("bin", "proc", "sys", "dev", "modules"):
-        (root / name).mkdir(parents=True)
+def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path, program: Program) -> None:
+    for name in ("bin", "etc", "proc", "sys", "dev", "modules"):
+        (root / name).mkdir(parents=True, exist_ok=True)
     shutil.copy(busybox, root / "bin" / "busybox")
     for name in _APPLETS:
         (root / "bin" / name).symlink_to("busybox")
-    for number, name in enumerate((*_MODULES, *(("drivers/block/virtio_blk",) if onto_disk else ()))):
+    for number, name in enumerate((*_MODULES, *program.modules)):
         shutil.copy(modules / f"{name}.ko", root / "modules" / f"{number}.ko")
     (root / "sector").write_bytes(boot_sector())
-    for name, text in (("init", _INIT.replace("poweroff -f", _ONTO_DISK) if onto_disk else _INIT), ("event", _EVENT)):
+    for name, text in (("init", _START + program.script), ("event", _EVENT)):
         (root / name).write_text(text, encoding="ascii")
         (root / name).chmod(0o755)
 

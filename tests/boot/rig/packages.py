@@ -30,7 +30,7 @@ PACKAGES = (
     "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi",
 )  # fmt: skip
 #: What a computer without an operating system is made of, and what it boots.
-VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64")
+VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64", "ignition")
 #: What a computer of another architecture boots: packages that no machine of the rig installs.
 ARM64 = ("shim-signed", "grub-efi-arm64-signed", "busybox-static", "linux-image-cloud-arm64")
 #: What makes a machine a hypervisor, with the Python libraries that modules need there.

@@ -35,8 +35,8 @@ class Authority:
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         self._key = key
 
-    def issue(self, name: str, *, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = ()) -> Identity:
-        """A client's certificate, and a server's where it has addresses."""
+    def issue(self, name: str, *, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Identity:
+        """A client's certificate, and a server's where it has addresses or names."""
         key = ec.generate_private_key(ec.SECP256R1())
         oid = x509.NameOID
         attributes = [*(x509.NameAttribute(oid.ORGANIZATION_NAME, group) for group in groups), x509.NameAttribute(oid.COMMON_NAME, name)]
@@ -44,10 +44,10 @@ class Authority:
         builder = x509.CertificateBuilder().subject_name(x509.Name(attributes)).issuer_name(self._issuer).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
-        use = x509.ExtendedKeyUsageOID.SERVER_AUTH if addresses else x509.ExtendedKeyUsageOID.CLIENT_AUTH
+        use = x509.ExtendedKeyUsageOID.SERVER_AUTH if addresses or names else x509.ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
-        if addresses:
-            alternatives = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
+        if addresses or names:
+            alternatives = [*(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses), *(x509.DNSName(one) for one in names)]
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ignition on machines that boot by what dns_pxe serves: by the cluster's name it finds the load balancer of the role load_balancer, and behind that, over TLS,
+what a cluster has its machines' configs from.
+
+Two machines start at once, each from the network with a disk of its own. The ignition file of one names the authority that has signed the certificate of that
+place, the other's names that of another cluster.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import concurrent.futures
+import copy
+import dataclasses
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import ensure_pki
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, PORT, Site, mac
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import Computers
+from ansible_collections.hwaccel.gpu.tests.boot.rig.ignition import ARGUMENTS, CONFIG_PORT, PASSED, Disk, MachineConfigs, igniting, pointer
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+NAME = f"api-int.{DOMAIN}"
+FILE, UNIT = "/etc/hwaccel-gpu/role", "hwaccel-gpu-role.service"
+UNITS = "/etc/systemd/system"
+
+
+def config(role: str) -> dict[str, t.Any]:
+    file = {"path": FILE, "mode": 0o640, "contents": {"source": f"data:,{role}"}}
+    unit = {"name": UNIT, "enabled": True, "contents": f"[Service]\nExecStart=/bin/echo {role}\n[Install]\nWantedBy=multi-user.target\n"}
+    return {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}, "systemd": {"units": [unit]}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """As much of one as machines start by: a boot server, a load balancer, and a bootstrap machine with their configs."""
+
+    site: Site
+    balancer: Machine
+    configs: MachineConfigs
+
+    def balance(self) -> Run:
+        return self.site.rig.play("load_balancer", copy.deepcopy(self.site.groups), clusters=copy.deepcopy(self.site.clusters))
+
+
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A machine that has: what it said, and its disk."""
+
+    said: str
+    disk: Disk
+
+
+@pytest.fixture(scope="module")
+def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("ignition")
+    authorities = {}
+    for whose in ("own", "other"):
+        ensure_pki(folder / whose)
+        authorities[whose] = Authority(folder / whose)
+    site = Site.of(rig, rig.machine("boot"), folder)
+    igniting(folder / "installer", computers.machine).put_in(site)
+    for profile in site.variables["dns_pxe_profiles"]:
+        profile["arguments"] += ARGUMENTS
+    for role, whose in (("worker", "own"), ("master", "other")):
+        points = pointer(f"https://{NAME}:{CONFIG_PORT}/config/{role}", authorities[whose].certificate)
+        (folder / f"{role}.ign").write_text(json.dumps(points), encoding="ascii")
+    site.groups["workers"]["worker-0"]["hwaccel_firmware"] = "bios"
+    balancer, bootstrap = rig.machine("balancer"), rig.host("configs")
+    site.groups["load_balancers"] = {balancer.name: {}}
+    site.groups["bootstrap"]["bootstrap-0"]["hwaccel_address"] = bootstrap.address
+    site.clusters["ocp"] |= {"hwaccel_distribution": "openshift", "hwaccel_load_balancer_address": balancer.address}
+    identity = authorities["own"].issue("machine-config-server", names=(NAME,))
+    made = MachineConfigs.of(bootstrap, folder / "configs", identity, {role: config(role) for role in ("worker", "master")})
+    yield Cluster(site, balancer, made)
+    bootstrap.stop_programs()
+    for machine in (balancer, site.server):
+        rig.remove(machine)
+
+
+@pytest.fixture(scope="module")
+def started(cluster: Cluster, computers: Computers) -> dict[str, Started]:
+    """By role."""
+    with concurrent.futures.ThreadPoolExecutor(2) as at_once:
+        for run in (at_once.submit(cluster.balance), at_once.submit(cluster.site.play)):
+            assert run.result().rc == 0, run.result().stdout[-8000:]
+        disks = {role: Disk.of(computers.machine, role) for role in ("worker", "master")}
+        # Ignition does not give up where it trusts nobody.
+        untrusted = f"GET https://{NAME}:{CONFIG_PORT}/config/master: attempt #4"
+        ends = {
+            "worker": at_once.submit(computers.boots, mac(152), second_disk=disks["worker"].path),
+            "master": at_once.submit(computers.boots, mac(151), second_disk=disks["master"].path, until=untrusted),
+        }  # fmt: skip
+        return {role: Started(end.result(), disks[role]) for role, end in ends.items()}
+
+
+def test_what_the_cluster_has_for_a_role_is_on_the_disk_of_a_machine_of_that_role(cluster: Cluster, started: dict[str, Started]) -> None:
+    said, disk = started["worker"].said, started["worker"].disk
+    assert PASSED in said, said[-5000:]
+    assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in said, "its config was in the ignition file that is served"
+    assert (disk.read(FILE), disk.mode(FILE)) == ("worker", "0640")
+    assert "ExecStart=/bin/echo worker\n" in disk.read(f"{UNITS}/{UNIT}")
+    assert disk.read("/etc/systemd/system-preset/20-ignition.preset") == f"enable {UNIT}\n"
+    asked = cluster.configs.asked()
+    assert {one["peer"] for one in asked} == {cluster.balancer.address}, "it has come through the load balancer"
+    assert [one for one in asked if not one["agent"].startswith("Ignition/")] == []
+    assert [one for one in asked if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")] == []
+
+
+def test_a_machine_that_is_told_of_another_authority_gets_no_config(cluster: Cluster, started: dict[str, Started]) -> None:
+    said, disk = started["master"].said, started["master"].disk
+    assert "certificate signed by unknown authority" in said, said[-5000:]
+    assert PASSED not in said
+    assert (disk.read(FILE), disk.read(f"{UNITS}/{UNIT}")) == ("", "")
+    assert "SELINUXTYPE" in disk.read("/etc/selinux/config"), "the disk can be read"
+    assert {one["path"] for one in cluster.configs.asked()} == {"/config/worker"}
