@@ -103,6 +103,16 @@ def test_power_goes_through_the_same_plan_and_a_change_waits_for_the_next_start(
     assert "Max memory:     327680 KiB" in hyper.virsh("dominfo", "master-0")
 
 
+def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_power_is_cut(hyper: Hypervisor, run: c.Callable[..., Run]) -> None:
+    hyper.halting_disk("master-0")
+    assert run({"master-0": machine(0)}).rc == 0
+    off = run({"master-0": machine(0, machine_boot_power="off", machine_boot_shutdown_timeout=5)}, "-e", "machine_boot_named=master-0")
+    assert off.rc == 0, off.stdout[-6000:]
+    assert hyper.state("master-0") == "shut off"
+    assert off.stdout.index("shut down: it is to be off, and has 5 s for it") < off.stdout.index("power off: only where it still runs after 5 s")
+    assert max(task["seconds"] for task in off.tasks if task["name"].endswith("Ask it of itself and of the machine")) > 4
+
+
 def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_made(hyper: Hypervisor, run: c.Callable[..., Run]) -> None:
     hyper.machine.write("/srv/nat.xml", NAT)
     hyper.virsh("net-define", "/srv/nat.xml")

@@ -42,8 +42,11 @@ def hyper(rig: BootRig) -> c.Iterator[Hypervisor]:
 
 def play(site: Site, group: str, name: str, *arguments: str, **changed: object) -> Run:
     virtual = {"hwaccel_power_provider": "libvirt", "hwaccel_hypervisor": "hyper", "hwaccel_vm_bridge": BRIDGE, "machine_boot_vm_small": [name]}
-    sizes = {"hwaccel_vm_memory": 512, "hwaccel_vm_vcpus": 1, "hwaccel_vm_disk": 1, "machine_boot_interval": 5, "machine_boot_timeout": 240}
-    groups = {group: {name: {**site.groups[group][name], **virtual, **sizes, **changed}}, "hypervisors": {"hyper": {}}, "boot_servers": {site.server.name: {}}}
+    sizes = {"hwaccel_vm_memory": 512, "hwaccel_vm_vcpus": 1, "hwaccel_vm_disk": 1}
+    # What is on its disk halts, and hears nobody ask it to end.
+    times = {"machine_boot_interval": 5, "machine_boot_timeout": 240, "machine_boot_shutdown_timeout": 5}
+    machine = {**site.groups[group][name], **virtual, **sizes, **times, **changed}
+    groups = {group: {name: machine}, "hypervisors": {"hyper": {}}, "boot_servers": {site.server.name: {}}}
     return site.rig.play("machine_boot", groups, *arguments, clusters=copy.deepcopy(site.clusters))
 
 
@@ -64,7 +67,8 @@ def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_
     assert run().changed() == 0
 
     # Without its node in the cluster the boot server would install it at each start from the network.
-    assert run("-e", "machine_boot_power=off", *NAMED).rc == 0
+    off = run("-e", "machine_boot_power=off", *NAMED)
+    assert off.rc == 0, off.stdout[-6000:]
     started = run()
     assert started.rc == 0, started.stdout[-6000:]
     assert "something is on its disk: it starts from that" in started.stdout

@@ -17,13 +17,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot im
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.asked import CYCLE, DISK, NETWORK, OFF, ON, Asked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.hypervisor import Hypervisor, gib
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.seen import NO, ONCE, YES, Joined, Seen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, DEFINE, POWER, REMOVE, Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.step import BOOT, DEFINE, POWER, REMOVE, SHUTDOWN, Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.vm import Vm
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 _STATES = {"running": ON, "shut off": OFF, "crashed": OFF, "": OFF}
 #: Of the module virt, one after the other.
-_ACTIONS = {ON: ["running"], OFF: ["destroyed"], CYCLE: ["destroyed", "running"]}
+_ACTIONS = {ON: ["running"], OFF: ["destroyed"], CYCLE: ["destroyed", "running"], SHUTDOWN: ["shutdown"]}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -241,6 +241,11 @@ def test_power_is_that_of_the_plan(state: str, power: str, states: list[str]) ->
     assert [step["give"] for step in planned(answer(defined(), state, disk=100), power=power)["steps"]] == [{"states": states}]
 
 
+def test_an_operating_system_is_asked_to_end_before_its_power_is_cut() -> None:
+    made = planned(answer(defined(), "running", disk=100), power="off", shutdown=90)
+    assert [(step["give"]["states"], step["limit"], step["instead"]) for step in made["steps"]] == [(["shutdown"], 90, False), (["destroyed"], 0, True)]
+
+
 def test_a_machine_that_may_run_a_node_keeps_its_power_and_one_that_is_paused_is_left() -> None:
     (fault,) = planned(answer(defined(), "running", disk=100), THERE, power="off")["faults"]
     assert "no power off: it runs a node of cluster ocp (hyper)" in fault["text"]
