@@ -40,8 +40,8 @@ class Hypervisor:
     machine: Machine
 
     @classmethod
-    def of(cls, rig: BootRig, name: str) -> Hypervisor:
-        made = rig.machine(name, {str(ensure_packages(say, HYPERVISOR)): _REPOSITORY})
+    def of(cls, rig: BootRig, name: str, shares: dict[str, str] | None = None) -> Hypervisor:
+        made = rig.machine(name, {str(ensure_packages(say, HYPERVISOR)): _REPOSITORY, **(shares or {})})
         made.sh(_SETUP, seconds=300)
         made.execute("sh", "-ec", _BRIDGED, made.address)
         return cls(made)

@@ -1,13 +1,20 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A BMC of IPMI: OpenIPMI's simulator on a machine of the rig, over a chassis that is two files. It keeps no "valid" beside a boot device."""
+"""BMCs of IPMI on machines of the rig: OpenIPMI's simulator over a chassis that is two files, which keeps no "valid" beside a boot device, and OpenStack's
+virtualbmc over a virtual machine.
+"""
 
 from __future__ import annotations
 
+import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.boot.rig.hypervisor import BRIDGE, Hypervisor
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_virtualbmc
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 USERNAME = "operator"
 #: One that listens, and one at which nobody does.
@@ -44,6 +51,20 @@ while [ $# -gt 0 ]; do
     shift
 done
 """
+_VIRTUALBMC = "/virtualbmc"
+# As its command line writes it, which would need more packages. active: its server starts it.
+_CONFIG = """[VirtualBMC]
+username = {username}
+password = {password}
+address = 127.0.0.1
+port = {port}
+domain_name = {name}
+libvirt_uri = qemu:///system
+active = True
+"""
+_DOMAIN = f"""<domain type='qemu'><name>{{name}}</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64' machine='pc'>hvm</type><boot dev='hd'/></os>
+<devices><interface type='bridge'><source bridge='{BRIDGE}'/><model type='virtio'/></interface></devices></domain>"""
 
 
 class Chassis:
@@ -63,11 +84,35 @@ class Chassis:
         machine.wait("the simulator listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp"))
 
     def variables(self) -> dict[str, t.Any]:
-        return {
-            "machine_boot_provider": "ipmi", "hwaccel_bmc_address": f"127.0.0.1:{PORT}", "hwaccel_bmc_username": USERNAME,
-            "hwaccel_bmc_password": self._password, "machine_boot_ipmi_cipher": 3,
-        }  # fmt: skip
+        return {**_reached_with(self._password), "machine_boot_ipmi_cipher": 3}
 
     def asked(self) -> list[str]:
         """What it was told, in order."""
         return self._machine.sh(f"touch {_FOLDER}/asked; cat {_FOLDER}/asked").split("\n")[:-1]
+
+
+class VirtualBmc:
+    """One before a virtual machine, which is off and starts from a disk that it does not have."""
+
+    def __init__(self, rig: BootRig, name: str, password: str) -> None:
+        self.hypervisor, self._name, self._password = Hypervisor.of(rig, "hyper", {str(ensure_virtualbmc(say)): _VIRTUALBMC}), name, password
+        machine = self.hypervisor.machine
+        machine.sh("apt-get -qq install --no-install-recommends ipmitool python3-pyghmi python3-pbr python3-zmq >/dev/null 2>&1", seconds=300)
+        machine.write("/srv/domain.xml", _DOMAIN.format(name=name))
+        self.hypervisor.virsh("define", "/srv/domain.xml")
+        machine.write(f"/root/.vbmc/{name}/config", _CONFIG.format(username=USERNAME, password=password, port=PORT, name=name))
+        machine.sh(f"systemd-run --unit=vbmcd --setenv=HOME=/root --setenv=PYTHONPATH={_VIRTUALBMC} python3 -m virtualbmc.cmd.vbmcd --foreground")
+        machine.wait("virtualbmc listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp /proc/net/udp6"))
+
+    def variables(self) -> dict[str, t.Any]:
+        return _reached_with(self._password)
+
+    def state(self) -> tuple[str, list[str]]:
+        """Of the virtual machine: its power, and what it starts from."""
+        return self.hypervisor.state(self._name), re.findall("<boot dev='(.*?)'/>", self.hypervisor.virsh("dumpxml", self._name))
+
+
+def _reached_with(password: str) -> dict[str, t.Any]:
+    return {
+        "machine_boot_provider": "ipmi", "hwaccel_bmc_address": f"127.0.0.1:{PORT}", "hwaccel_bmc_username": USERNAME, "hwaccel_bmc_password": password,
+    }  # fmt: skip

@@ -21,13 +21,14 @@ import tempfile
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, let_go, remove_control_groups
+from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 #: Where machines have it: the one source that their apt knows.
 REPOSITORY = "/repo"
 PACKAGES = (
     "haproxy", "keepalived", "socat", "firewalld", "ufw", "nftables",
     "dnsmasq", "nginx-light", "pxelinux", "syslinux-common", "ipxe", "shim-signed", "grub-efi-amd64-bin", "grub-efi-amd64-signed", "grub-common",
-    "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi",
+    "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi", "python3-pyghmi", "python3-pbr", "python3-zmq",
 )  # fmt: skip
 #: What a computer without an operating system is made of, and what it boots.
 VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64", "ignition")
@@ -38,6 +39,7 @@ HYPERVISOR = (
     "libvirt-daemon-system", "libvirt-daemon-driver-qemu", "libvirt-clients", "qemu-system-x86", "qemu-utils", "seabios", "ipxe-qemu", "ovmf",
     "python3-libvirt", "python3-lxml",
 )  # fmt: skip
+VIRTUALBMC = "3.3.0"
 
 
 def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:
@@ -67,6 +69,20 @@ def ensure_arm64(say: c.Callable[[str], None]) -> pathlib.Path:
                 apt("apt-get", "download", *ARM64[:-1], kernel)
                 shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
                 _copy(apt.archives, new)
+            os.replace(new, folder)
+        folder.with_suffix(".making").rmdir()
+    return folder
+
+
+def ensure_virtualbmc(say: c.Callable[[str], None]) -> pathlib.Path:
+    """The folder with OpenStack's virtualbmc alone, which is no package of Debian: what it imports is."""
+    folder = cache_folder() / "boot" / "virtualbmc" / VIRTUALBMC
+    with locked(folder.with_suffix(".making"), patience=900):
+        if not folder.exists():
+            say("fetching virtualbmc: seconds, once")
+            shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
+            pip = (str(environments.ensure("bmc") / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
+            subprocess.run([*pip, "--no-deps", f"--target={new}", f"virtualbmc=={VIRTUALBMC}"], check=True, timeout=600)
             os.replace(new, folder)
         folder.with_suffix(".making").rmdir()
     return folder

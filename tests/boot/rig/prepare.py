@@ -10,7 +10,7 @@ A machine that cannot have the rig is no error here: the tests are skipped with 
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import HYPERVISOR, VIRTUAL_MACHINE, ensure_arm64, ensure_packages
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import HYPERVISOR, VIRTUAL_MACHINE, ensure_arm64, ensure_packages, ensure_virtualbmc
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.tools import environments
@@ -26,6 +26,7 @@ def main() -> None:
     for packages in (VIRTUAL_MACHINE, HYPERVISOR):
         ensure_packages(say, packages)
     ensure_arm64(say)
+    ensure_virtualbmc(say)
 
 
 if __name__ == "__main__":
