@@ -25,7 +25,7 @@ import threading
 import time
 
 import environments
-from jobs import SUITES, Job
+from jobs import CANNOT_RUN, SUITES, Job
 
 LOGS = environments.BUILD / "logs"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
@@ -115,6 +115,8 @@ def run(job: Job) -> Result:
             job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=given, start_new_session=True
         )
         status, reason = wait(job, process)
+    if status == CANNOT_RUN:
+        return Result({"skipped": 1}, time.monotonic() - began, last_line(log_of(job.name)))
     return Result(count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), time.monotonic() - began, reason)
 
 

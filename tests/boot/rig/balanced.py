@@ -62,6 +62,14 @@ def certificate(path: pathlib.Path) -> pathlib.Path:
     return path
 
 
+def serve(host: Host, own: pathlib.Path) -> subprocess.Popen[str]:
+    """A member comes up, and is there once it says so. own: its certificate."""
+    process = host.spawn(sys.executable, str(_PROGRAMS / "member.py"), host.name, str(own), *PORTS, stdout=-1)
+    assert process.stdout
+    assert process.stdout.readline() == "serves\n"
+    return process
+
+
 @dataclasses.dataclass
 class Balanced:
     """One cluster, with bootstrap, three masters and two workers, behind a load balancer. variables: of load balancers."""
@@ -74,11 +82,7 @@ class Balanced:
     variables: dict[str, t.Any]
 
     def serve(self, name: str) -> subprocess.Popen[str]:
-        """A member comes up, and is there once it says so."""
-        process = self.hosts[name].spawn(sys.executable, str(_PROGRAMS / "member.py"), name, str(self.certificate), *PORTS, stdout=-1)
-        assert process.stdout
-        assert process.stdout.readline() == "serves\n"
-        return process
+        return serve(self.hosts[name], self.certificate)
 
     def groups(self, **variables: t.Any) -> dict[str, dict[str, dict[str, t.Any]]]:
         members = {group: {name: {"ansible_host": host.address} for name, host in self.hosts.items() if name.startswith(start)}

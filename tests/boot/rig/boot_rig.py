@@ -63,7 +63,8 @@ class BootRig(Machines):
         self._packages = ensure_packages(say)
         super().__init__(say)
         self._hosts: list[Host] = []
-        self._login: dict[str, str] = {}
+        #: Environment variables by which Ansible is let in.
+        self.login: dict[str, str] = {}
 
     def close(self) -> None:
         for host in self._hosts:
@@ -74,7 +75,7 @@ class BootRig(Machines):
         """It has booted, installs packages from the rig's repository, and asks no name server."""
         made = super().machine(name, {str(self._packages): REPOSITORY, **(shares or {})})
         made.write("/etc/resolv.conf", "")
-        self._login = let_in(made, self.folder)
+        self.login = let_in(made, self.folder)
         return made
 
     def host(self, name: str) -> Host:
@@ -87,18 +88,19 @@ class BootRig(Machines):
         self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], *arguments: str, clusters: dict[str, dict[str, t.Any]] | None = None, **options: t.Any
     ) -> Run:
         """One playbook of the collection. groups: hosts' variables by group and name; those of machines name no address: it is looked up."""
-        return playbook(name, clusters or {}, *arguments, machines=self._located(groups), environment=self._login, **options)
+        return playbook(name, clusters or {}, *arguments, machines=self._located(groups), environment=self.login, **options)
 
     def killed(
         self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], when: c.Callable[[], bool], clusters: dict[str, dict[str, t.Any]] | None = None
     ) -> bool:
         """As play, but all its processes are ended at once when `when` says so. False where it had ended before."""
-        return killed(name, clusters or {}, when, machines=self._located(groups), environment=self._login)
+        return killed(name, clusters or {}, when, machines=self._located(groups), environment=self.login)
 
     def _located(self, groups: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, dict[str, dict[str, t.Any]]]:
-        return {group: {host: {**self._reached(host), **variables} for host, variables in hosts.items()} for group, hosts in groups.items()}
+        return {group: {host: {**self.reached(host), **variables} for host, variables in hosts.items()} for group, hosts in groups.items()}
 
-    def _reached(self, host: str) -> dict[str, t.Any]:
+    def reached(self, host: str) -> dict[str, t.Any]:
+        """Variables of an inventory, none where it is no machine of the rig."""
         if host not in self._machines:
             return {}
         return {"ansible_host": self._machines[host].address, "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}

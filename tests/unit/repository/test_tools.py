@@ -136,6 +136,15 @@ def test_other_jobs_count_as_one(load) -> None:
     assert load("check").count(job, "12 passed in 3 s", 1) == {"failed": 1}
 
 
+def test_a_job_that_this_machine_cannot_run_is_skipped_with_the_reason_and_never_passed(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    check, jobs = load("check"), load("jobs")
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    monkeypatch.setattr(check.environments, "TREE", tmp_path)
+    monkeypatch.setattr(check.environments, "ensure", lambda profile: tmp_path)
+    done = check.run(jobs.Job("rig", "metal", ("/bin/sh", "-c", f"echo needs root; exit {jobs.CANNOT_RUN}")))
+    assert (done.counts, done.reason, done.ran, done.failed) == ({"skipped": 1}, "needs root", False, False)
+
+
 FLEET = [{"count": 8, "kernel": "6.8.0-134-generic", "gpu": {"count": 8}}, {"count": 4, "kernel": "6.8.0-134-generic"}]
 
 
