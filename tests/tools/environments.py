@@ -62,7 +62,7 @@ PROFILES = {
     "release": Profile("requirements-release.txt", about="what Galaxy runs on a tarball, and ansible-builder"),
     "core-2.16": Profile("requirements-test.txt", ("ansible-core~=2.16.0",), (11, 12), "tests on the oldest supported core"),
     "core-2.19": Profile("requirements-test.txt", ("ansible-core~=2.19.0",), (11, 13), "tests on the newest core for Python 3.11"),
-    "metal": Profile("requirements-test.txt", ("ansible-core~=2.19.0", "ansible~=12.0", "molecule"), (11, 13), "tests of host roles, and the collections that these need"),
+    "metal": Profile("requirements-test.txt", ("ansible-core~=2.19.0", "ansible~=12.0", "molecule"), (11, 13), "tests of host roles, with their collections"),
     "bmc": Profile("tests/boot/rig/requirements-bmc.txt", about="an emulator of BMCs, for the tests of machine_boot"),
     "core-newest": Profile("requirements-test.txt", ("ansible-core>=2.21",), (12, 14), "tests on the newest core"),
 }
