@@ -15,12 +15,16 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Bal
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"
 CONFIG = f"{FOLDER}/haproxy/50-services.cfg"
+BROKEN = "frontend mine\n    bnd *:7000\n"
+UNDERSTOOD_BY_NOBODY = "line: bnd *:7000): unknown keyword 'bnd' in 'frontend' section"
 
 
 @dataclasses.dataclass(frozen=True)
 class Configured:
     before: str
     checked: str
+    refused: str
+    after_refusal: str
     foreseen: int
     changed: int
 
@@ -35,12 +39,18 @@ def configured(balanced: Balanced) -> Configured:
     before = state(balanced)
     foreseen = balanced.done("--check", "--diff").changed("lb")
     checked = state(balanced)
-    return Configured(before, checked, foreseen, balanced.done().changed("lb"))
+    refused = balanced.refused(load_balancer_extra=BROKEN)
+    return Configured(before, checked, refused, state(balanced), foreseen, balanced.done().changed("lb"))
 
 
 def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> None:
     assert configured.foreseen > 0
     assert configured.checked == configured.before
+
+
+def test_the_run_that_installs_haproxy_asks_it_before_it_writes_anything_that_it_reads(configured: Configured) -> None:
+    assert UNDERSTOOD_BY_NOBODY in configured.refused
+    assert "/etc/hwaccel-gpu/" not in configured.after_refusal
 
 
 def test_every_member_is_asked_whether_it_serves(balanced: Balanced, configured: Configured) -> None:
@@ -79,8 +89,7 @@ def unchanged(balanced: Balanced) -> tuple[str, str]:
 
 def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(balanced: Balanced, configured: Configured) -> None:
     before = unchanged(balanced)
-    told = balanced.refused(load_balancer_extra="frontend mine\n    bnd *:7000\n")
-    assert "line: bnd *:7000): unknown keyword 'bnd' in 'frontend' section" in told
+    assert UNDERSTOOD_BY_NOBODY in balanced.refused(load_balancer_extra=BROKEN)
     assert unchanged(balanced) == before
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import importlib.util
 import io
 import json
 import os
@@ -135,6 +136,7 @@ def main(folder, *paths):
         "programs": [name for name in ("haproxy", "keepalived", "firewall-cmd", "ufw", "nft") if shutil.which(name, path=PATH)],
         "units": units, "listeners": listeners(), "interfaces": interfaces(), "description": description, "servers": servers,
         "limit": int(limit.group(1)) if limit else 0, "memory_kib": int(memory.group(1)) if memory else 0, "free_bytes": free_bytes(folder),
+        "libraries": [name for name in ("selinux", "semanage") if importlib.util.find_spec(name)],
         "selinux": output("getenforce").strip().lower(),
         "selinux_booleans": {"haproxy_connect_any": "--> on" in output("getsebool", "haproxy_connect_any")},
         "firewalls": [name for name in ("firewalld", "nftables") if units[name]["active"]] + (["ufw"] if ufw else []),

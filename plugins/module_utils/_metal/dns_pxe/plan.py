@@ -56,7 +56,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     loaders, missing = _loaders(seen, site, settings, system)
-    lacking = [name for name in systems.packages(system, site, settings) if name not in seen.fact("packages").split()]
+    lacking = [name for name in systems.packages(system, site, settings, seen.selinux) if name not in seen.fact("packages").split()]
     # Before packages are there, what they bring is not missing.
     brought = {name for name in systems.sources(system, site, settings) if name not in settings["loaders"] and name in system.packages} if lacking else set()
     wrong += [fault for name, fault in missing.items() if name not in brought]

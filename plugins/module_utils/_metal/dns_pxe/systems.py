@@ -54,9 +54,9 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def packages(kind: Family, site: Site, settings: Settings) -> list[str]:
-    """Packages of the service and of programs that are not told to lie elsewhere."""
-    wanted = [*kind.packages["dnsmasq"]]
+def packages(kind: Family, site: Site, settings: Settings, selinux: bool) -> list[str]:
+    """Packages of the service and of programs that are not told to lie elsewhere. selinux: whether files and ports need labels."""
+    wanted = [*kind.packages["dnsmasq"], *(kind.packages.get("selinux", ()) if selinux else ())]
     if settings["pxe"]:
         wanted += kind.packages["nginx"]
         # Of another architecture no package can be installed.
@@ -98,6 +98,8 @@ def _redhat(name: str) -> Family:
     return Family(
         "nginx",
         {
+            # Labels of files and ports are set by a library that minimal installations lack.
+            "selinux": ("python3-policycoreutils",),
             "dnsmasq": ("dnsmasq", "nftables"), "nginx": ("nginx",), "pxelinux.0": ("syslinux-tftpboot",), "ldlinux.c32": ("syslinux-tftpboot",),
             "shimx64.efi": ("shim-x64",), "grubx64.efi": ("grub2-efi-x64",), "undionly.kpxe": ("ipxe-bootimgs-x86",), "snponly.efi": ("ipxe-bootimgs-x86",),
         },

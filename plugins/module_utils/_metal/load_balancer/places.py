@@ -23,4 +23,8 @@ FOREIGN = "/etc/haproxy/haproxy.cfg"
 RECORD = "/var/lib/hwaccel-gpu/load_balancer/record.json"
 #: Where each family's policies and packages want it.
 SOCKETS = {"debian": "/run/haproxy/admin.sock", "redhat": "/var/lib/haproxy/stats"}
+#: Packages of the libraries that booleans of SELinux are switched by: not everywhere where SELinux is.
+LIBRARIES = {
+    "debian": {"selinux": "python3-selinux", "semanage": "python3-semanage"}, "redhat": {"selinux": "python3-libselinux", "semanage": "python3-libsemanage"},
+}  # fmt: skip
 UNITS = ("haproxy", "keepalived")

@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.p
     KEEPALIVED,
     KEEPALIVED_DROP_IN,
     KEEPALIVED_ENVIRONMENT,
+    LIBRARIES,
     MAIN,
     RECORD,
     SETTINGS,
@@ -68,7 +69,9 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     absent = [path for path in (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
               if path in machine.files and path not in {content.path for content in contents}] if contents else []
     actions = _actions(machine, contents, changed, absent) if contents else []
+    switch = bool(settings["selinux"]) and machine.selinux in ("enforcing", "permissive") and not machine.selinux_booleans.get("haproxy_connect_any")
     packages = [name for name in ("haproxy", *(("keepalived",) if virtual else ())) if name not in machine.programs]
+    packages += [package for library, package in LIBRARIES[machine.family].items() if switch and library not in machine.libraries]
     openings = firewall.distinct(firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",))
     kept = record.recorded(machine, packages, openings if machine.firewalls else ())
     told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
@@ -82,7 +85,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "actions": [dataclasses.asdict(action) for action in actions], "drains": drains, "socket": SOCKETS[machine.family],
         "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
         "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings),
-        "selinux": bool(settings["selinux"]) and machine.selinux in ("enforcing", "permissive") and not machine.selinux_booleans.get("haproxy_connect_any"),
+        "selinux": switch,
     }  # fmt: skip
 
 

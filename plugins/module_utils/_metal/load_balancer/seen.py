@@ -51,7 +51,7 @@ class Server:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """servers: of the HAProxy that runs. description: what its configuration is called. interfaces: names by address."""
+    """servers: of the HAProxy that runs. description: what its configuration is called. interfaces: names by address. libraries: of its Python."""
 
     family: str
     now: float
@@ -69,6 +69,7 @@ class Machine:
     selinux_booleans: dict[str, bool]
     firewalls: tuple[str, ...]
     collections: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     def unit(self, name: str) -> Unit:
         return self.units.get(name, Unit())
@@ -94,7 +95,7 @@ def read(printed: str) -> Machine:
             "files": {path: File(**file) for path, file in seen["files"].items()},
             "units": {name: Unit(**unit) for name, unit in seen["units"].items()},
             "listeners": _all(Listener, seen["listeners"]), "servers": _all(Server, seen["servers"]),
-            "programs": tuple(seen["programs"]), "firewalls": tuple(seen["firewalls"]),
+            "programs": tuple(seen["programs"]), "firewalls": tuple(seen["firewalls"]), "libraries": tuple(seen["libraries"]),
         }
     )  # fmt: skip
 

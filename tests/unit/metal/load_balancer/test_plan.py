@@ -150,6 +150,10 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     machine = dataclasses.replace(BARE, family="redhat", selinux="enforcing", selinux_booleans={"haproxy_connect_any": False}, firewalls=("firewalld",))
     done = planned(machine, **PAIR)
     assert (done["faults"], done["apt"], done["selinux"]) == ([], False, True)
+    # Booleans are switched by a library that minimal installations lack.
+    assert done["packages"] == ["haproxy", "keepalived", "python3-libselinux", "python3-libsemanage"]
+    assert planned(dataclasses.replace(machine, libraries=("selinux", "semanage")))["packages"] == ["haproxy"]
+    assert planned(dataclasses.replace(machine, selinux="disabled"))["packages"] == ["haproxy"]
     assert "stats socket /var/lib/haproxy/stats mode 600" in done["contents"][places.MAIN]
     assert f"CFGDIR={places.FRAGMENTS}\n" in done["contents"][places.SETTINGS]
     assert f'KEEPALIVED_OPTIONS="-D -f {places.KEEPALIVED}"' in done["contents"][places.KEEPALIVED_ENVIRONMENT]
