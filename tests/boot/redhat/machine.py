@@ -1,0 +1,166 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A RHEL 9 as the roles see it: firewalld and SELinux enforcing, and what follows from everything that was asked of it. It runs nothing.
+
+What it says of packages, files and services is as much as roles/*/files/look.* would have read there.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections.abc as c
+import dataclasses
+import hashlib
+import json
+import pathlib
+import typing as t
+
+ADDRESS = "192.0.2.2"
+OS_RELEASE = 'NAME="Red Hat Enterprise Linux"\nVERSION_ID="9.6"\nID="rhel"\nID_LIKE="fedora"\nPRETTY_NAME="Red Hat Enterprise Linux 9.6 (Plow)"\n'
+_CONFIG = "/etc/hwaccel-gpu/load_balancer/haproxy/50-services.cfg"
+#: Where packages lay what machines boot.
+_EFI = "/boot/efi/EFI/redhat"
+_LOADERS = ("/tftpboot/pxelinux.0", "/tftpboot/ldlinux.c32", f"{_EFI}/shimx64.efi", f"{_EFI}/grubx64.efi")
+#: As far as the role reads it.
+_CAPABILITIES = """<domainCapabilities><domain>kvm</domain><os supported='yes'><enum name='firmware'><value>bios</value><value>efi</value></enum>
+<loader supported='yes'><value>/usr/share/edk2/ovmf/OVMF_CODE.secboot.fd</value><enum name='secure'><value>yes</value><value>no</value></enum></loader></os>
+<cpu><mode name='host-passthrough' supported='yes'/></cpu></domainCapabilities>"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A task: its name, its action with its collection, its arguments."""
+
+    name: str
+    action: str
+    args: dict[str, t.Any]
+
+    @property
+    def module(self) -> str:
+        return self.action.rpartition(".")[2]
+
+
+def answer(asked: Asked, before: c.Sequence[Asked]) -> dict[str, t.Any]:
+    """A task's result. before: what was asked in this run and in those before it."""
+    machine = _Machine(before)
+    # What was asked in the same words is so already.
+    said = {"changed": asked not in before, "rc": 0, "stdout": "", "stderr": ""}
+    if asked.module == "setup":
+        return {"changed": False, "ansible_facts": {"ansible_python": {"executable": "/usr/libexec/platform-python"}}}
+    if asked.module == "stat":
+        checksum = machine.fetched.get(asked.args["path"])
+        return {"changed": False, "stat": {"exists": True, "checksum": checksum} if checksum else {"exists": False}}
+    if asked.module == "script" and asked.args["cmd"].startswith("look.py"):
+        return said | {"stdout": json.dumps(machine.load_balancer())}
+    if asked.module == "script" and asked.args["cmd"].startswith("look.sh"):
+        printed = "\n".join(machine.boot_server())
+        return said | {"stdout": printed, "stdout_lines": printed.split("\n")}
+    if asked.module == "script" and asked.args["cmd"].startswith("hypervisor.sh"):
+        return said | {"stdout": machine.hypervisor()}
+    if asked.name.startswith("verify | Ask as machines will"):
+        return said | {"stdout": json.dumps({"wrong": [], "notes": []})}
+    return said
+
+
+def written(asked: Asked) -> dict[str, str]:
+    """Texts by path of the files that a task writes."""
+    if asked.module == "copy" and "content" in asked.args:
+        return {asked.args["dest"]: asked.args["content"]}
+    if asked.module == "command" and asked.args.get("argv", [""])[0] == "sh" and "stdin" in asked.args:
+        rows = (line.split(" ", 2) for line in asked.args["stdin"].splitlines())
+        return {path: base64.b64decode(text[1:]).decode() for _mode, text, path in rows}
+    return {}
+
+
+class _Machine:
+    """Times are numbers of tasks: each takes a second."""
+
+    def __init__(self, before: c.Sequence[Asked]) -> None:
+        self._now = len(before)
+        self._packages: set[str] = set()
+        self._files: dict[str, tuple[str, int]] = {}
+        self._modes: dict[str, str] = {}
+        #: Checksums by path.
+        self.fetched: dict[str, str] = {}
+        self._booleans: set[str] = set()
+        self._copied: dict[str, str] = {}
+        #: By unit: since when it runs with what was on disk then.
+        self._loaded: dict[str, int] = {}
+        #: Of the one virtual machine: its definition, and its state.
+        self._domain: tuple[str, str] = ("", "")
+        for at, asked in enumerate(before, 1):
+            self._files |= {path: (text, at) for path, text in written(asked).items() if "/staging/" not in path}
+            if asked.module == "copy":
+                self._modes[asked.args["dest"]] = asked.args["mode"]
+            elif asked.name.startswith("fetch | Fetch files"):
+                told = json.loads(asked.args["stdin"])
+                self.fetched[told["path"]] = told["checksum"]
+            if asked.module == "package":
+                self._packages |= set(asked.args["name"])
+            elif asked.module == "seboolean":
+                self._booleans.add(asked.args["name"])
+            elif asked.module == "systemd" and asked.args.get("state") in ("started", "restarted", "reloaded"):
+                self._loaded[asked.args["name"]] = at
+            elif asked.module == "copy" and "src" in asked.args:
+                self._copied[asked.args["dest"]] = asked.args["src"]
+            elif asked.module == "virt":
+                self._domain = (asked.args.get("xml", self._domain[0]), asked.args.get("state", self._domain[1] or "shut off"))
+
+    def load_balancer(self) -> dict[str, t.Any]:
+        """What look.py prints."""
+        units = {name: self._unit(name) for name in ("haproxy", "keepalived")}
+        units["firewalld"] = {"loaded": True, "active": True, "enabled": True, "loaded_at": 0.0, "limit": 0}
+        config = self._files.get(_CONFIG, ("", 0))[0] if "haproxy" in self._loaded else ""
+        description = next((line.split(None, 1)[1] for line in config.splitlines() if line.strip().startswith("description ")), "")
+        files = {
+            path: {"text": text, "mode": self._modes.get(path, "0644"), "uid": 0, "gid": 0, "changed_at": float(at)} for path, (text, at) in self._files.items()
+        }  # fmt: skip
+        return {
+            "family": "redhat", "now": float(self._now), "files": files,
+            "programs": [*sorted(self._packages & {"haproxy", "keepalived"}), "firewall-cmd", "nft"],
+            "units": units, "listeners": [{"address": "0.0.0.0", "port": 22, "process": "sshd"}], "interfaces": {ADDRESS: "eth0"},
+            "libraries": ["selinux", *(["semanage"] if "python3-libsemanage" in self._packages else [])],
+            "description": description, "servers": [], "limit": 1 << 19, "memory_kib": 16 << 20, "free_bytes": 1 << 34, "selinux": "enforcing",
+            "selinux_booleans": {"haproxy_connect_any": "haproxy_connect_any" in self._booleans}, "firewalls": ["firewalld"],
+        }  # fmt: skip
+
+    def _unit(self, name: str) -> dict[str, t.Any]:
+        runs = name in self._loaded
+        return {"loaded": name in self._packages, "active": runs, "enabled": runs, "loaded_at": float(self._loaded.get(name, 0)), "limit": 1 << 19}
+
+    def boot_server(self) -> c.Iterator[str]:
+        """What look.sh prints."""
+        addresses = f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {ADDRESS}/24 brd 192.0.2.255 scope global eth0\n"
+        sums = {path: _digest(path) for path in _LOADERS} if self._packages else {}
+        sums |= {path: _digest(text) for path, (text, _at) in self._files.items()}
+        sums |= {path: sums.get(source) or hashlib.sha256(pathlib.Path(source).read_bytes()).hexdigest() for path, source in self._copied.items()}
+        facts = {
+            "os_release": OS_RELEASE, "addresses": addresses, "listeners": "", "packages": "\n".join(self._packages), "selinux": "Enforcing",
+            "firewalls": "firewalld", "sums": "".join(f"{checksum}  {path}\n" for path, checksum in sums.items()), "booted_at": "0.0",
+        }  # fmt: skip
+        yield from (f"fact {name} {_encoded(text)}" for name, text in facts.items())
+        for name in ("dnsmasq", "nginx"):
+            if at := self._loaded.get(name, 0):
+                yield f"unit {name} LoadState=loaded ActiveState=active UnitFileState=enabled ExecMainStartTimestampMonotonic={at}000000"
+        yield from (f"file 644 0 0 {at} ={_encoded(text)} {path}" for path, (text, at) in self._files.items())
+        yield "end"
+
+    def hypervisor(self) -> str:
+        """What hypervisor.sh prints."""
+        definition, state = self._domain
+        parts = {
+            "lacking": "", "refused": "", "capabilities": _CAPABILITIES, "bridges": "br0", "memory": str(64 << 20), "users": "",
+            "room": "/dev/vda1 1000 500 524288000 50% /var/lib/libvirt",
+        }  # fmt: skip
+        if definition:
+            parts |= {"definition": definition, "state": state, "autostart": "enable", "image": f'{{"virtual-size": {120 << 30}}}', "written": "0"}
+        return "".join(f"\n== {name}\n{text}\n" for name, text in parts.items())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What roles ask of a RHEL 9, task by task with all arguments and files, in their order: tests/boot/redhat/*.yml. Nothing is run there."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.boot.redhat.machine import ADDRESS, Asked, written
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
+
+HERE = pathlib.Path(__file__).parent
+ROLES = HERE.parents[1] / "roles"
+CALLBACKS = ":".join(str(HERE.parent / folder / "callbacks") for folder in ("live/support", "boot/redhat"))
+NETWORKS = {"hwaccel_machine_network": "192.0.2.0/24", "hwaccel_cluster_network": "10.128.0.0/14", "hwaccel_service_network": "172.30.0.0/16"}
+CLUSTER = {
+    "hwaccel_distribution": "openshift", "hwaccel_domain": "ocp.example.com", "hwaccel_load_balancer_address": ADDRESS, "hwaccel_new_cluster": True, **NETWORKS,
+}  # fmt: skip
+#: One on the metal, and one that is virtual.
+MACHINES: dict[str, dict[str, dict[str, t.Any]]] = {
+    "control_plane": {
+        "master-0": {
+            "hwaccel_address": "192.0.2.11", "hwaccel_mac": "52:54:00:77:00:11", "hwaccel_firmware": "bios", "hwaccel_install": True,
+            "hwaccel_power_provider": "libvirt", "hwaccel_hypervisor": "server", "hwaccel_vm_bridge": "br0",
+        }
+    },
+    "workers": {"worker-0": {"hwaccel_address": "192.0.2.21", "hwaccel_mac": "52:54:00:77:00:21", "hwaccel_firmware": "uefi", "hwaccel_install": True}},
+}  # fmt: skip
+#: Arguments of a playbook.
+LIMITS = {"machine_boot": ("--limit", "localhost,ocp,server,master-0")}
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Of the controller."""
+    for name in ("kernel", "initramfs", "rootfs", "cluster.ign"):
+        (tmp_path / name).write_text(name, encoding="ascii")
+    return tmp_path
+
+
+def run(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path) -> tuple[Run, list[Asked]]:
+    """The run, and what it has asked of the machine, whose group and variables are given. It goes on from what was asked before."""
+    record = files / "asked"
+    before = len(record.read_text(encoding="utf-8").splitlines()) if record.exists() else 0
+    groups = {group: {"server": {"ansible_host": ADDRESS, **variables}}, **copy.deepcopy(MACHINES)}
+    environment = {"ANSIBLE_CALLBACK_PLUGINS": CALLBACKS, "ANSIBLE_CALLBACKS_ENABLED": "recorder,stand_in", "HWACCEL_ASKED": str(record)}
+    done = playbook(role, {"ocp": dict(CLUSTER)}, *LIMITS.get(role, ()), machines=groups, environment=environment)
+    assert done.rc == 0, done.stdout[-6000:]
+    return done, [Asked(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()[before:]]
+
+
+def boot_server(files: pathlib.Path) -> dict[str, t.Any]:
+    """Variables of a boot server for the machines."""
+    images = ("kernel", "initramfs", "rootfs")
+    boots = {name: f"os/{name}" for name in images}
+    checksums = {name: hashlib.sha256(name.encode()).hexdigest() for name in images}
+    return {
+        "dns_pxe_interfaces": ["eth0"], "dns_pxe_networks": [{"network": "192.0.2.0/24", "router": "192.0.2.1"}],
+        "dns_pxe_artifacts": [{"path": f"os/{name}", "source": str(files / name), "checksum": f"sha256:{checksums[name]}"} for name in images],
+        "dns_pxe_ignitions": [{"path": "cluster.ign", "source": str(files / "cluster.ign")}],
+        "dns_pxe_profiles": [{"role": role, **boots, "ignition": "cluster.ign", "install_device": "/dev/sda"} for role in ("master", "worker")],
+    }  # fmt: skip
+
+
+def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
+    """As it stands in a file of what is expected: files by their names, and texts that are written as texts."""
+    scripts = {path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>" for path in (ROLES / role / "files").iterdir()}
+
+    def plain(value: t.Any) -> t.Any:
+        if isinstance(value, dict):
+            return {key: plain(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [plain(inner) for inner in value]
+        return scripts.get(value, value.replace(str(files), "<controller>")) if isinstance(value, str) else value
+
+    args = plain(asked.args)
+    if "stdin" in args and (texts := written(asked)):
+        args["stdin"] = texts
+    return {"task": asked.name, "action": asked.action, "args": args}
+
+
+class Readable(yaml.SafeDumper):
+    """Texts of several lines as such."""
+
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+Readable.add_representer(str, Readable.represent_str)
+
+
+def expect(role: str, asked: list[Asked], files: pathlib.Path) -> None:
+    told = [shown(one, role, files) for one in asked]
+    made = files / f"{role}.yml"
+    made.write_text(yaml.dump(told, Dumper=Readable, sort_keys=False, width=160), encoding="utf-8")
+    expected = yaml.safe_load((HERE / "redhat" / f"{role}.yml").read_text(encoding="utf-8"))
+    assert told == expected, f"what it asks for now is in {made}"
+
+
+def unknown(asked: list[Asked]) -> list[str]:
+    """Arguments that modules do not have."""
+    names = sorted({one.action for one in asked})
+    command = [sys.executable, "-m", "ansible", "doc", "--type", "module", "--json", *names]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
+    options = {name: told[name]["doc"]["options"] for name in names}
+    known = {name: {*options[name], *(alias for one in options[name].values() for alias in one.get("aliases", ()))} for name in names}
+    return [f"{one.action}: {name}" for one in asked for name in one.args if name not in known[one.action]]
+
+
+@pytest.mark.parametrize(
+    ("role", "group", "variables"),
+    [
+        # Where keepalived is as well.
+        ("load_balancer", "load_balancers", {"load_balancer_virtual_addresses": ["192.0.2.5/24"]}),
+        # A port that SELinux does not let nginx have by itself.
+        ("dns_pxe", "boot_servers", {"dns_pxe_http_port": 8081}),
+        ("machine_boot", "hypervisors", {}),
+    ],
+)
+def test_what_a_role_asks_of_a_machine_in_its_order(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path) -> None:
+    more = boot_server(files) if role == "dns_pxe" else {}
+    _done, asked = run(role, group, {**more, **variables}, files)
+    assert unknown(asked) == []
+    expect(role, asked, files)
+    again, _asked = run(role, group, {**more, **variables}, files)
+    assert again.changed() == 0, again.stdout
