@@ -100,8 +100,8 @@ class VirtualBmc:
         machine.sh("apt-get -qq install --no-install-recommends ipmitool python3-pyghmi python3-pbr python3-zmq >/dev/null 2>&1", seconds=300)
         machine.write("/srv/domain.xml", _DOMAIN.format(name=name))
         self.hypervisor.virsh("define", "/srv/domain.xml")
-        machine.write(f"/root/.vbmc/{name}/config", _CONFIG.format(username=USERNAME, password=password, port=PORT, name=name))
-        machine.sh(f"systemd-run --unit=vbmcd --setenv=HOME=/root --setenv=PYTHONPATH={_VIRTUALBMC} python3 -m virtualbmc.cmd.vbmcd --foreground")
+        machine.write(f"{_FOLDER}/.vbmc/{name}/config", _CONFIG.format(username=USERNAME, password=password, port=PORT, name=name))
+        machine.sh(f"systemd-run --unit=vbmcd --setenv=HOME={_FOLDER} --setenv=PYTHONPATH={_VIRTUALBMC} python3 -m virtualbmc.cmd.vbmcd --foreground")
         machine.wait("virtualbmc listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp /proc/net/udp6"))
 
     def variables(self) -> dict[str, t.Any]:
