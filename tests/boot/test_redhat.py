@@ -92,8 +92,8 @@ def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
 class Readable(yaml.SafeDumper):
     """Texts of several lines as such."""
 
-    def represent_str(self, text: str) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if "\n" in data else None)
 
 
 Readable.add_representer(str, Readable.represent_str)

@@ -47,6 +47,12 @@ def test_what_was_opened_is_recorded_before_and_closed_once_it_is_not_served_any
     assert opened(plan.restored(Seen(seen)), is_open=False) == SERVED
 
 
+def test_what_selinux_is_set_by_is_installed_where_it_is() -> None:
+    for state, expected in (("Enforcing", ["python3-policycoreutils"]), ("Permissive", ["python3-policycoreutils"]), ("Disabled", [])):
+        made = planned(seen=host(packages="", os_release='ID="rhel"\nID_LIKE="fedora"\n', selinux=state))
+        assert (made["faults"], [name for name in made["packages"] if "policycoreutils" in name]) == ([], expected)
+
+
 def test_rules_of_nftables_are_somebody_elses_and_told() -> None:
     assert any("see that they let in 53/udp from 10.77.0.0/24, 53/tcp" in line for line in planned(seen=host(firewalls="nftables"))["told"])
 
