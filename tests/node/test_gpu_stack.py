@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.node.conftest import REAL, Enabled
+from ansible_collections.hwaccel.gpu.tests.node.conftest import NAMESPACE, REAL, Enabled
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PRODUCT, KubernetesNode
 from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import defaults
@@ -42,3 +42,8 @@ def test_a_pod_is_given_one_gpu(cluster: Cluster, enabled: Enabled) -> None:
 def _ended(cluster: Cluster, name: str) -> str:
     phase = str(cluster.client.get(POD, name, "default")["status"].get("phase"))
     return phase if phase in ("Succeeded", "Failed") else ""
+
+
+def test_the_toolkit_goes_on_while_containerd_starts_anew(cluster: Cluster, enabled: Enabled) -> None:
+    found = cluster.client.list(POD, NAMESPACE, label_selector="app=nvidia-container-toolkit-daemonset", field_selector=f"spec.nodeName={REAL}").items
+    assert [one["restartCount"] for pod in found for one in pod["status"]["containerStatuses"]] == [0]

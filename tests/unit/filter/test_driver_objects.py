@@ -107,11 +107,21 @@ def test_runtimes_get_a_toolkit_each() -> None:
     assert not takes(found["nvidia-container-toolkit-cri-o"], node("training"))
 
 
-@pytest.mark.parametrize(("distribution", "socket"), [("kubernetes", "/run/containerd"), ("k3s", "/run/k3s/containerd")])
-def test_distributions_are_data(distribution: str, socket: str) -> None:
-    plan = run("driver", stack.fleet(stack.node_class(), platform={"distribution": distribution, "version": "v1.36.1"}))
-    volumes = {one["name"]: one for one in daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]["volumes"]}
+@pytest.mark.parametrize(
+    ("distribution", "variables", "socket", "restart"),
+    [
+        ("kubernetes", {}, "/run/containerd", "systemd"), ("kubernetes", {"toolkit_env": {"RUNTIME_RESTART_MODE": "signal"}}, "/run/containerd", "signal"),
+        # containerd is no unit of the host there.
+        ("k3s", {}, "/run/k3s/containerd", None), ("kubernetes", {"runtime_socket": "/run/k0s/containerd.sock"}, "/run/k0s", None),
+    ],
+)  # fmt: skip
+def test_distributions_are_data(distribution: str, variables: dict[str, t.Any], socket: str, restart: str | None) -> None:
+    plan = run("driver", stack.fleet(stack.node_class(), platform={"distribution": distribution, "version": "v1.36.1"}), **variables)
+    spec = daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]
+    volumes = {one["name"]: one for one in spec["volumes"]}
     assert volumes["runtime-socket"]["hostPath"]["path"] == socket
+    env = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    assert env.get("RUNTIME_RESTART_MODE") == restart
 
 
 @pytest.mark.parametrize("distribution", ["kubernetes", "k3s", "rke2"])

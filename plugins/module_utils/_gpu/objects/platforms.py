@@ -46,6 +46,11 @@ RUNTIMES: dict[str, tuple[str, str, str, str]] = {
 }
 _CONTAINERD_ONLY = ("CONTAINERD_RUNTIME_CLASS", "CONTAINERD_CONFIG", "CONTAINERD_SOCKET", "RUNTIME_SOCKET")
 
+#: How containerd is restarted where it is a unit of the host. By itself the toolkit asks its socket for the process to signal, often before the kernel
+#: tells one, and then signals itself (v1.20, SignalContainerd: SO_PASSCRED is set once it is connected, and pid 0 is the caller's own group): it ends,
+#: takes back what it has configured, and the kubelet puts it off for longer each time.
+_BY_SYSTEMD = {"RUNTIME_RESTART_MODE": "systemd"}
+
 
 def of(distribution: str) -> Platform:
     return PLATFORMS.get(distribution, _KUBERNETES)
@@ -76,6 +81,8 @@ def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str
         at = socket or platform.socket
         inside = f"/runtime/sock-dir/{posixpath.basename(at)}"
         set_env(main, {"RUNTIME_SOCKET": inside, "CONTAINERD_SOCKET": inside, "CONTAINERD_CONFIG": inside_config})
+        if at == _KUBERNETES.socket:
+            set_env(main, _BY_SYSTEMD)
         paths["runtime-socket"] = posixpath.dirname(at)
     for volume in spec["volumes"]:
         if volume["name"] in paths:
