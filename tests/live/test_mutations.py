@@ -192,9 +192,9 @@ DRIVERS = (
         soak=LENGTH,
     ),
     Mutation(
-        "toolkit cannot reach the runtime's socket", "driver",
-        (change("DaemonSet", TOOLKIT, named(f"{MAIN}/volumeMounts/9", "runtime-socket"), remove(f"{MAIN}/volumeMounts/9")),),
-        (r"containerd\.sock",), "the runtime is not told to read its configuration",
+        "toolkit cannot reach the host's systemd", "driver",
+        (change("DaemonSet", TOOLKIT, named(f"{MAIN}/volumeMounts/5", "host-root"), remove(f"{MAIN}/volumeMounts/5")),),
+        (r"systemctl restart containerd",), "the runtime is not told to read its configuration",
     ),
     Mutation(
         "RuntimeClass names another handler", "driver", (change("RuntimeClass", "nvidia", handler="nvidia-legacy2"),),

@@ -94,7 +94,7 @@ def _restart(proc: Any, runtime: str, mode: str, socket: str) -> str:
         return ""
     if mode == "systemd":
         if not proc.view.is_folder(proc.env.get("HOST_ROOT_MOUNT", "/host") + "/etc"):
-            return "error running [chroot /host systemctl restart crio]: exit status 125"
+            return f"error running [chroot /host systemctl restart {runtime}]: exit status 125"
         return "" if actual == runtime else f"Failed to restart {runtime}.service: Unit {runtime}.service not found."
     if not proc.view.is_file(socket) or actual != runtime:
         return f"unable to dial: dial unix {socket}: connect: no such file or directory"
