@@ -129,8 +129,7 @@ def _crashing(container: ContainerFacts, what: str, count: int, at_least: bool) 
     if container.message and container.state != "running":
         detail += f": {container.message}"
     ended = f"exit code {code}" if code is not None else "it ended"
-    # Ended without an error, to be started again. NVIDIA's toolkit does it whenever it meets its own signal to containerd: what containerd has sent
-    # before the toolkit asks for credentials comes from pid 0, and kill(0) means the caller (nvidia-ctk-installer v1.20, containerd_linux.go).
+    # Ended without an error, to be started again: as NVIDIA's toolkit does where it signals containerd (objects/platforms.py says why).
     verb = "ended" if code == 0 else "crashed"
     state = "failed" if count >= CRASHES and code != 0 else "stuck"
     times = f"at least {_times(count)}" if at_least else _times(count)

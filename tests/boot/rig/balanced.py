@@ -64,10 +64,7 @@ def certificate(path: pathlib.Path) -> pathlib.Path:
 
 def serve(host: Host, own: pathlib.Path) -> subprocess.Popen[str]:
     """A member comes up, and is there once it says so. own: its certificate."""
-    process = host.spawn(sys.executable, str(_PROGRAMS / "member.py"), host.name, str(own), *PORTS, stdout=-1)
-    assert process.stdout
-    assert process.stdout.readline() == "serves\n"
-    return process
+    return host.serve(_PROGRAMS / "member.py", host.name, str(own), *PORTS)
 
 
 @dataclasses.dataclass

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import pathlib
 import subprocess
+import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import REPOSITORY, ensure_packages
@@ -40,6 +42,13 @@ class Host:
         """A program that runs until the host is stopped, or before."""
         process = subprocess.Popen(self._inside(argv), text=True, **options)
         self._started.append(process)
+        return process
+
+    def serve(self, program: pathlib.Path, *arguments: str) -> subprocess.Popen[str]:
+        """A program in Python that is there once it says so."""
+        process = self.spawn(sys.executable, str(program), *arguments, stdout=-1)
+        assert process.stdout
+        assert process.stdout.readline() == "serves\n"
         return process
 
     def stop_programs(self) -> None:

@@ -12,7 +12,6 @@ import dataclasses
 import json
 import pathlib
 import subprocess
-import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import Host
@@ -104,9 +103,7 @@ class MachineConfigs:
         (folder / "identity.pem").write_text(identity.key + identity.certificate, encoding="ascii")
         (folder / "asked").touch()
         program = pathlib.Path(__file__).parent / "programs" / "machine_config.py"
-        process = host.spawn(sys.executable, str(program), str(CONFIG_PORT), *(str(folder / name) for name in ("identity.pem", ".", "asked")), stdout=-1)
-        assert process.stdout
-        assert process.stdout.readline() == "serves\n"
+        host.serve(program, str(CONFIG_PORT), *(str(folder / name) for name in ("identity.pem", ".", "asked")))
         return cls(host, folder)
 
     def asked(self) -> list[dict[str, str]]:
