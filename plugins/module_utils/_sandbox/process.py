@@ -9,6 +9,7 @@ Private to the collection: it can change in any release.
 
 from __future__ import annotations
 
+import collections.abc as c
 import contextlib
 import dataclasses
 import hashlib
@@ -163,23 +164,33 @@ def _wait_gone(processes: list[Known], patience: float) -> list[Known]:
         time.sleep(0.02)
 
 
-def strays(folder: pathlib.Path, argument: str, proc: pathlib.Path = PROC) -> list[Known]:
-    """Processes started from `folder`, or as Python modules with `argument`, whatever the pid files say.
+def strays(logs: t.Iterable[pathlib.Path], proc: pathlib.Path = PROC) -> list[Known]:
+    """Processes that write to one of the logs, whatever the pid files say.
 
-    A run that was killed between starting a process and writing its pid file leaves such a one.
+    A run that was killed between starting a process and writing its pid file leaves such a one. What it was started with does not tell:
+    it may not have come to its execve yet, and has the log from before.
     """
-    found = []
-    prefix, wanted = os.fsencode(folder) + b"/", os.fsencode(argument)
-    for entry in proc.iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if arguments[0].startswith(prefix) or (wanted in arguments and arguments[1:2] == [b"-m"]):
-            found.append(Known(int(entry.name), identity(int(entry.name), proc), ""))
-    return found
+    # Of a log that was deleted meanwhile the kernel says so.
+    wanted = {name for log in logs for name in (os.path.realpath(log), f"{os.path.realpath(log)} (deleted)")}
+    numbers = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
+    return [Known(pid, identity(pid, proc), "") for pid in numbers if pid != os.getpid() and _writes_to(wanted, proc / str(pid))]
+
+
+def _writes_to(names: c.Container[str], process: pathlib.Path) -> bool:
+    """Somebody who only reads (tail -f) does not count."""
+    # Another user's process, or one that has just ended.
+    with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
+        for descriptor in (process / "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(descriptor) in names and _flags(process / "fdinfo" / descriptor.name) & os.O_ACCMODE != os.O_RDONLY:
+                    return True
+    return False
+
+
+def _flags(description: pathlib.Path) -> int:
+    """How a file was opened: the line "flags", octal (proc_pid_fdinfo(5))."""
+    fields = dict(line.split(":", 1) for line in description.read_text(encoding="ascii").splitlines())
+    return int(fields["flags"], 8)
 
 
 def log_tail(path: pathlib.Path, lines: int = 12, width: int = 400) -> list[str]:

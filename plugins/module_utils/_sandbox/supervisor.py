@@ -157,7 +157,7 @@ class Supervisor:
             self.run.did("stopped " + ", ".join(found))
         for group in ((AGENT, "kwok", "kube-scheduler", "kube-controller-manager"), ("kube-apiserver",), ("etcd",)):
             process.stop([known for name in group if (known := found.get(name))], patience)
-        process.stop(process.strays(self.layout.bin, str(self.layout.root)), 0)
+        process.stop(process.strays(map(self.layout.log, COMPONENTS)), 0)
         for name in COMPONENTS:
             self.layout.pid_file(name).unlink(missing_ok=True)
 
@@ -174,7 +174,7 @@ class Supervisor:
         # What has just died may hold its port until its last thread has ended.
         process.stop([one for one in known if one and not process.running(one)], 0)
         alive = {one.pid for one in known if one and process.running(one)}
-        process.stop([one for one in process.strays(layout.bin, str(layout.root)) if one.pid not in alive], 0)
+        process.stop([one for one in process.strays(map(layout.log, COMPONENTS)) if one.pid not in alive], 0)
         self._choose_ports()
         for path, text in files(self.plan()).items():
             if write_if_changed(path, text):

@@ -64,15 +64,40 @@ def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
         process.start(command(tmp_path, str(tmp_path / "nothing")), tmp_path / "log", tmp_path / "pid")
 
 
-def test_strays_are_found_by_where_they_were_started_from(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "etcd").symlink_to("/bin/sleep")
-    started = process.start(command(tmp_path, str(tmp_path / "bin" / "etcd"), "60"), tmp_path / "log", tmp_path / "pid")
-    other = process.start(command(tmp_path), tmp_path / "log2", tmp_path / "pid2")
-    try:
-        assert [one.pid for one in process.strays(tmp_path / "bin", str(tmp_path))] == [started.pid]
-    finally:
-        process.stop([started, other], 0)
+def test_strays_are_found_by_the_logs_that_they_write(tmp_path: pathlib.Path) -> None:
+    log, other = tmp_path / "log", tmp_path / "log2"
+    processes = [process.start(command(tmp_path), log, tmp_path / "pid"), process.start(command(tmp_path), other, tmp_path / "pid2")]
+    with log.open("rb") as file, subprocess.Popen(["/bin/sleep", "60"], stdin=file) as reader, log.open("ab"):
+        try:
+            assert [one.pid for one in process.strays([log])] == [processes[0].pid]
+            log.unlink()
+            assert [one.pid for one in process.strays([log])] == [processes[0].pid]
+        finally:
+            process.stop(processes, 0)
+            reader.kill()
+
+
+_KILLED_AT_EXECVE = """
+import functools, os, pathlib, signal, subprocess, sys, time
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
+folder = pathlib.Path(sys.argv[1])
+def wait():
+    os.kill(os.getppid(), signal.SIGKILL)
+    (folder / "forked").write_text(str(os.getpid()))
+    time.sleep(60)
+subprocess.Popen = functools.partial(subprocess.Popen, preexec_fn=wait)
+process.start(process.Command("sleeper", ("/bin/sleep", "60"), {}, folder), folder / "log", folder / "pid")
+"""
+
+
+def test_a_stray_that_has_not_come_to_its_program_is_found(tmp_path: pathlib.Path) -> None:
+    run = subprocess.run([sys.executable, "-c", _KILLED_AT_EXECVE, str(tmp_path)], check=False)
+    assert run.returncode == -signal.SIGKILL
+    while not (forked := tmp_path / "forked").exists() or not forked.read_text(encoding="utf-8"):
+        time.sleep(0.01)
+    found = process.strays([tmp_path / "log"])
+    process.stop(found, 0)
+    assert [one.pid for one in found] == [int(forked.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("text", ["", "12", "x\ny\nz\n"])
