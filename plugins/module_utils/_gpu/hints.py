@@ -24,7 +24,8 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"Could not resolve host|Temporary failure (?:in name resolution|resolving)|Failed to fetch http|Cannot download|Connection timed out",
      "the node does not reach the package repositories: set proxy and repositories (driver_build), or use a precompiled image"),
     (r"is in use|Could not unload NVIDIA driver kernel modules|rmmod: ERROR",
-     "the old module is in use: stop what uses GPUs on the node (jobs, monitoring, a display), or reboot it"),
+     "the old module is in use: end jobs and displays that use GPUs on the node, then delete this pod, as a new one first sends the other GPU pods away; "
+     "or reboot the node"),
     (r"installed in this system is not supported by",
      "the driver does not know this GPU: give its pool a version that does (see the driver table)"),
     (r"RmInitAdapter failed|rm_init_adapter failed|fallen off the bus|GPU is lost|Unable to determine the device handle|"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 
@@ -19,8 +20,11 @@ def scripts(folder: pathlib.Path) -> pathlib.Path:
     where, validations = folder / "scripts", folder / "validations"
     for made in (where, validations):
         made.mkdir()
+    places = {"/opt/hwaccel": where, "/run/nvidia/validations": validations, "/validated": folder / "validated"}
     for name, text in config["data"].items():
-        (where / name).write_text(text.replace("/opt/hwaccel/", f"{where}/").replace("/run/nvidia/validations", str(validations)))
+        for path, stands_for in places.items():
+            text = text.replace(path, str(stands_for))
+        (where / name).write_text(text)
     for gate in (*GATES, ".cuda-proof"):
         (validations / gate).touch()
     return where
@@ -35,3 +39,36 @@ def test_a_validator_that_is_asked_to_end_closes_its_gates_itself(tmp_path: path
         watch.terminate()
         assert watch.wait(30) == 0
     assert sorted(path.name for path in (tmp_path / "validations").iterdir()) == [".cuda-proof"]
+
+
+#: Programs of the image and of the driver, on a node with one GPU. nvidia-validator fails as often as there are such files.
+_PROGRAMS = {
+    "nvidia-validator": 'rm "$FAILS/$(ls "$FAILS" | head -n 1)" 2>/dev/null && exit 1\nmkdir -p "$OUTPUT_DIR"\n'
+                        'echo IS_HOST_DRIVER=false >"$OUTPUT_DIR/$COMPONENT-ready"\n',
+    "nvidia-smi": 'case $1 in --query-gpu=uuid) echo GPU-0 ;; --query-gpu=driver_version) echo 595.91.07 ;; esac\n',
+    "vectorAdd": "",
+}
+
+
+def test_a_step_that_failed_twice_and_passed_then_leaves_no_gate_half_open(tmp_path: pathlib.Path) -> None:
+    """The kubelet repeats that step alone, and its second failure has closed what the step before it had opened."""
+    where, validations, programs, fails = scripts(tmp_path), tmp_path / "validations", tmp_path / "bin", tmp_path / "fails"
+    for folder in (programs, fails):
+        folder.mkdir()
+    for name, text in _PROGRAMS.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}")
+        (programs / name).chmod(0o755)
+    for name in ("1", "2"):
+        (fails / name).touch()
+    (validations / ".driver-ctr-ready").touch()
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOSTNAME": "validator", "FAILS": str(fails)}
+    tries = [subprocess.run(["sh", where / "toolkit.sh"], env=environment, check=False, capture_output=True).returncode for _number in range(3)]
+    assert tries == [1, 1, 0]
+    subprocess.run(["sh", where / "cuda.sh"], env=environment, check=True, capture_output=True)
+    assert not (validations / "driver-ready").exists()
+    with subprocess.Popen(["sh", where / "watch.sh"], env=environment, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        proven = any(line == "all validations are successful\n" for line in watch.stdout)
+        there = {name for name in GATES if (validations / name).exists()}
+        watch.terminate()
+    assert (proven, there) == (True, {"driver-ready", "toolkit-ready", "cuda-ready"})
