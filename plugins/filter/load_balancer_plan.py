@@ -93,6 +93,9 @@ _value:
     record:
       description: Text of the record by which teardown puts everything back, empty where it is as it is to be.
       type: str
+    record_after:
+      description: Text of the record once firewalls are as wanted, empty where that is the same.
+      type: str
     firewall:
       description: Openings of firewalls that run, each with C(firewall), C(open), C(port), C(protocol), C(source) and C(rule).
       type: list

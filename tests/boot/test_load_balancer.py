@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.haproxy import MARK
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import DROP_IN
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Balanced
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"
@@ -159,6 +161,14 @@ def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_rel
     run = balanced.done(load_balancer_maxconn=400)
     assert "haproxy is reloaded: its configuration is another one than it has read" in run.stdout
     assert "Maxconn: 400\n" in balanced.told("show info")
+
+
+def test_after_a_run_that_was_killed_before_systemd_read_its_units_the_next_one_has_them_read(balanced: Balanced, configured: Configured) -> None:
+    kept = "/tmp/kept.conf"
+    balanced.machine.sh(f"mv {DROP_IN} {kept}; systemctl daemon-reload; systemctl restart haproxy; mv {kept} {DROP_IN}")
+    assert MARK not in balanced.told("show info")
+    assert "haproxy is restarted: it runs with another configuration file" in balanced.done().stdout
+    assert MARK in balanced.told("show info")
 
 
 @pytest.mark.slow

@@ -34,7 +34,8 @@ class Pair:
 
     def done(self, **changed: t.Any) -> Run:
         members = [{"name": name, "address": host.address} for name, host in self.members.items() if name.startswith("master")]
-        service = {"name": "load", "port": LOAD_PORT, "members": members, "check": {"type": "http", "interval": "500ms"}}
+        # As a cluster's services listen that has an address of its own: both are bound to it, whoever has it.
+        service = {"name": "load", "port": LOAD_PORT, "address": ADDRESS, "members": members, "check": {"type": "http", "interval": "500ms"}}
         variables = {"load_balancer_services": [service], "load_balancer_virtual_addresses": f"{ADDRESS}/24", **changed}
         run = self.rig.play("load_balancer", {"load_balancers": {machine.name: variables for machine in self.machines}})
         assert run.rc == 0, run.stdout

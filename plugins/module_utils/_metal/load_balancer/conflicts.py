@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import haproxy, record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import CONFIG, EXTRA, FOLDER, FOREIGN, MAIN, RECORD, USERS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.seen import Machine
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.services import Service
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.services import ANY, BOTH, Service
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 _WHAT = "the load balancer cannot be configured"
@@ -36,6 +36,16 @@ def ports(machine: Machine, services: c.Sequence[Service], given: haproxy.Global
             for one in own if service.listens_with(one.address, one.port)
         ]  # fmt: skip
     return faults
+
+
+def addresses(machine: Machine, services: c.Sequence[Service], virtual: c.Collection[str]) -> list[Fault]:
+    """Addresses that HAProxy could not listen on: neither the machine's nor virtual ones. virtual: without prefix lengths."""
+    known = {*machine.interfaces, *virtual, *ANY, BOTH}
+    step = "correct it, or add it to load_balancer_virtual_addresses"
+    return [
+        Fault(_WHAT, service.where, f"its address {service.address} is none of this machine's", step)
+        for service in services if service.address not in known and not service.address.startswith("127.")
+    ]  # fmt: skip
 
 
 def foreign(machine: Machine, replace: bool) -> list[Fault]:

@@ -22,7 +22,10 @@ _HEADER = "# Written by the role load_balancer of hwaccel.gpu: changes are lost 
 
 @dataclasses.dataclass(frozen=True)
 class Global:
-    """stats_*: where statistics and metrics are, and who may read them. health_port: on loopback, where a program asks whether HAProxy answers."""
+    """virtual: addresses that it has only at times.
+
+    stats_*: where statistics and metrics are, and who may read them. health_port: on loopback, where a program asks whether HAProxy answers.
+    """
 
     maxconn: int
     socket: str
@@ -32,13 +35,14 @@ class Global:
     stats_user: str
     tunnel: str
     hard_stop: str
+    virtual: tuple[str, ...] = ()
 
 
 def render(services: c.Sequence[Service], given: Global, others: str) -> str:
     """All sections but those with secrets, in order of their names: two texts are equal where they mean the same. others: texts of the other files."""
     sections = [_defaults(given), _statistics(given), _health(given)]
     for service in sorted(services, key=lambda service: service.name):
-        sections += [_frontend(service), _backend(service)]
+        sections += [_frontend(service, given.virtual), _backend(service)]
     text = "\n".join(sections)
     mark = hashlib.sha256((_global(given, "") + text + others).encode()).hexdigest()[:16]
     return "\n".join([_HEADER + _global(given, mark), text])
@@ -93,8 +97,10 @@ def _health(given: Global) -> str:
     return _section(f"frontend {HEALTH}", (f"bind 127.0.0.1:{given.health_port}", "mode http", "monitor-uri /"))
 
 
-def _frontend(service: Service) -> str:
+def _frontend(service: Service, virtual: c.Container[str]) -> str:
     accept = (" v4v6" if service.address == BOTH else "") + (" accept-proxy" if service.accept_proxy else "")
+    # Bound although another load balancer has the address now: whoever takes it over serves at once.
+    accept += " transparent" if service.address in virtual else ""
     address = "*" if service.address in ANY else _bracketed(service.address)
     # With accept-proxy, the address of the client is known only after the header is read.
     rule = "tcp-request session" if service.accept_proxy else "tcp-request connection"

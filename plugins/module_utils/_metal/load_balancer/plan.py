@@ -60,6 +60,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     given = _global(machine, settings, found.services, faults)
     virtual, wrong = keepalived.read(settings, machine)
     faults += wrong
+    faults += [] if wrong else conflicts.addresses(machine, found.services, given.virtual)
     contents = [] if faults else _contents(found.services, given, settings, virtual, CHECKS[machine.family])
     drains = _drains(machine, found.services)
     faults += conflicts.ports(machine, found.services, given) + conflicts.foreign(machine, settings["replace"])
@@ -73,7 +74,8 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     packages = [name for name in ("haproxy", *(("keepalived",) if virtual else ())) if name not in machine.programs]
     packages += [package for library, package in LIBRARIES[machine.family].items() if switch and library not in machine.libraries]
     openings = firewall.distinct(firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",))
-    kept = record.recorded(machine, packages, openings if machine.firewalls else ())
+    made = openings if machine.firewalls and settings["firewall"] else ()
+    kept = record.recorded(machine, packages, made)
     told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     told += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
     return {
@@ -84,7 +86,9 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "check": "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/")),
         "actions": [dataclasses.asdict(action) for action in actions], "drains": drains, "socket": SOCKETS[machine.family],
         "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
-        "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings),
+        "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings) if settings["firewall"] else [],
+        # What was closed is nobody's any more: who opens it later keeps it open.
+        "record_after": after if made and (after := dataclasses.replace(kept, openings=made).as_text()) != kept.as_text() else "",
         "selinux": switch,
     }  # fmt: skip
 
@@ -110,6 +114,7 @@ def _global(machine: Machine, settings: c.Mapping[str, t.Any], services: c.Seque
     return haproxy.Global(
         int(asked) or limits.connections(possible, count, members), SOCKETS[machine.family], address, int(settings["stats_port"]),
         int(settings["health_port"]), user, settings["tunnel_timeout"], settings["hard_stop_after"],
+        tuple(str(one).split("/", maxsplit=1)[0] for one in settings["virtual_addresses"]),
     )  # fmt: skip
 
 
@@ -175,6 +180,8 @@ def _haproxy(machine: Machine, contents: c.Sequence[Content], touched: set[str])
         return Action("haproxy", "reloaded", "its configuration is another one than it has read")
     if any(machine.newer(content.path, unit.loaded_at) for content in config):
         return Action("haproxy", "reloaded", "its configuration is newer than its worker")
+    if drained := [f"{server.backend}/{server.name}" for server in machine.servers if server.status.startswith("DRAIN")]:
+        return Action("haproxy", "reloaded", f"{', '.join(drained)} was drained, and is a member")
     return Action("haproxy", "" if unit.enabled else "started", "it would not run after a boot")
 
 

@@ -71,13 +71,27 @@ def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: lis
     complete = cluster.get("bootstrap_complete")
     named = f"cluster {cluster.get('name', '')}: {', '.join(bootstrap)}"
     # What was taken out stays out while the cluster is silent.
-    was_out = f"backend {cluster.get('name', '')}-" in present and not any(f" server {name} " in present for name in bootstrap)
+    members = _members(cluster, present)
+    was_out = bool(members) and not members & set(bootstrap)
     if complete or (complete is None and was_out):
         told.append(f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}")
         return [machine for machine in own if machine.role != BOOTSTRAP]
     why = "nobody could be asked whether bootstrap is complete: health checks decide" if complete is None else "bootstrap is not complete"
     told.append(f"{named} is a member, as {why}")
     return own
+
+
+def _members(cluster: Given, present: str) -> set[str]:
+    """Of the backends of its profile in a configuration."""
+    backends = {f"backend {cluster.get('name', '')}-{service['name']}" for service in profiles.PROFILES.get(cluster.get("profile") or "", ())}
+    found: set[str] = set()
+    section = ""
+    for line in present.splitlines():
+        section = section if line.startswith(" ") else line
+        words = line.split()
+        if section in backends and words[:1] == ["server"]:
+            found.add(words[1])
+    return found
 
 
 def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[dict[str, t.Any]]:

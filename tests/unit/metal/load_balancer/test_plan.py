@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing as t
 
 import pytest
@@ -77,7 +78,9 @@ def changed(machine: Machine, path: str, **attributes: t.Any) -> Machine:
     (changed(configured(), places.MAIN, changed_at=960.0), ("haproxy", "reloaded")),
     (dataclasses.replace(configured(), description=""), ("haproxy", "restarted")),
     (dataclasses.replace(configured(), units={}), ("haproxy", "started")),
-], ids=["killed", "changed back", "another file", "stopped"])  # fmt: skip
+    # Drained by a run that did not come to its end, after which the member was wanted again.
+    (dataclasses.replace(configured(), servers=(Server("web", "m0", "DRAIN", 0),)), ("haproxy", "reloaded")),
+], ids=["killed", "changed back", "another file", "stopped", "drained"])  # fmt: skip
 def test_a_service_that_does_not_run_with_what_is_on_disk_is_brought_to_it(machine: Machine, expected: tuple[str, str]) -> None:
     assert actions(planned(machine)) == [expected]
 
@@ -122,6 +125,7 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
     (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
     (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
     (BARE, {**PAIR, "interface": "eth9"}, "there is no interface eth9"),
+    (BARE, {"services": [{**SETTINGS["services"][0], "address": "10.0.0.5"}]}, "its address 10.0.0.5 is none of this machine's"),
 ])  # fmt: skip
 def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(machine: Machine, settings: dict[str, t.Any], told: str) -> None:
     (fault,) = planned(machine, **settings)["faults"]
@@ -132,7 +136,9 @@ def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(machine:
 def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> None:
     assert planned(dataclasses.replace(BARE, listeners=(Listener("0.0.0.0", 80, "haproxy"),)))["faults"] == []
     service = {**SETTINGS["services"][0], "address": "10.0.0.5"}
-    assert planned(dataclasses.replace(BARE, listeners=(Listener("10.0.0.6", 80, "nginx"),)), services=[service])["faults"] == []
+    beside = dataclasses.replace(BARE, listeners=(Listener("10.0.0.6", 80, "nginx"),))
+    assert planned(beside, services=[service], **PAIR)["faults"] == []
+    assert planned(dataclasses.replace(beside, interfaces={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
 
 
 def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
@@ -171,6 +177,12 @@ def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None
     machine = changed(machine, places.RECORD, text=opened)
     assert [(change["open"], change["port"]) for change in planned(machine)["firewall"]] == [(True, 80), (False, 81)]
     assert [(change["open"], change["port"]) for change in restored(machine)["firewall"]] == [(False, 80), (False, 81)]
+    # Closed, they are nobody's: who opens the port later keeps it open.
+    after = planned(machine)["record_after"]
+    assert [(change["open"], change["port"]) for change in planned(changed(machine, places.RECORD, text=after))["firewall"]] == [(True, 80)]
+    # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
+    theirs = planned(dataclasses.replace(BARE, firewalls=("ufw",)), firewall=False)
+    assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
     assert planned(dataclasses.replace(BARE, firewalls=("nftables",)))["told"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
 
 

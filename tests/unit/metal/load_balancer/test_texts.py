@@ -67,6 +67,12 @@ def test_a_service_can_listen_on_both_families() -> None:
     assert dataclasses.replace(API, address="::").listens_with("10.0.0.5", 6443)
 
 
+def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> None:
+    virtual = dataclasses.replace(GIVEN, virtual=("10.0.0.5",))
+    assert "    bind 10.0.0.5:6443 transparent\n" in haproxy.render([dataclasses.replace(API, address="10.0.0.5")], virtual, "")
+    assert "transparent" not in haproxy.render([API], virtual, "")
+
+
 def test_statistics_elsewhere_want_a_password() -> None:
     told = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
     assert "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }" in told

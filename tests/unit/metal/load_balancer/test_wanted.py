@@ -61,6 +61,14 @@ def test_bootstrap_that_was_taken_out_stays_out_while_the_cluster_is_silent(comp
     assert "bootstrap" in members(given(present=present.replace("master-0", "bootstrap")), "ocp-api")
 
 
+def test_what_other_clusters_have_says_nothing_of_a_silent_one() -> None:
+    """Neither one whose name begins alike, nor a machine of another that has the same name."""
+    beginning = "backend ocp-b-api\n    server master-0 10.0.1.11:6443 check\n"
+    assert "bootstrap" in members(given(present=beginning), "ocp-api")
+    other = "backend ocp-api\n    server master-0 10.0.0.11:6443 check\nbackend other-api\n    server bootstrap 10.0.1.10:6443 check\n"
+    assert "bootstrap" not in members(given(present=other), "ocp-api")
+
+
 def test_masters_take_ingress_where_there_are_no_workers() -> None:
     assert members(given(machines=MACHINES[:3]), "ocp-ingress-http") == ["master-0", "master-1"]
 
