@@ -24,6 +24,8 @@ KEYS = ("name", "cluster", "role", "address", "mac", "firmware", "architecture")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _ROLE = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+#: As Ansible's filter `bool` reads them, and what is not set.
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 _NEVER_A_MACHINE = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")
 
 
@@ -49,6 +51,12 @@ def is_label(text: str) -> bool:
 def is_name(text: str) -> bool:
     """Whether it is a DNS name: labels with dots between them, 253 characters at most."""
     return len(text) <= 253 and all(is_label(label) for label in text.split("."))
+
+
+def truth(value: t.Any) -> bool | None:
+    """Of a value that may be text, as all are that come from an INI inventory or the command line. None where it is neither true nor false."""
+    text = _text(value).lower()
+    return True if text in _TRUE else False if text in _FALSE else None
 
 
 def read(given: t.Any, variable: str, needs: c.Sequence[str] = ()) -> tuple[list[Machine], list[Fault]]:

@@ -36,6 +36,14 @@ def test_an_address_of_the_new_protocol_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "expected"),
+    [((True, "true", "True", "yes", "on", "1", 1), True), ((False, "false", "False", "no", "off", "0", 0, "", None), False), (("maybe", "y", 2, []), None)],
+)
+def test_a_truth_may_be_text(values: tuple[t.Any, ...], expected: bool | None) -> None:
+    assert [machines.truth(value) for value in values] == [expected] * len(values)
+
+
+@pytest.mark.parametrize(
     ("changed", "told"),
     [
         ({"name": "Master_0"}, "its name Master_0 is no DNS label"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inventory
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inventory, machines
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.inventory import Groups, Variables
 
 #: Variables of clusters by the keys that the role has for them.
@@ -34,4 +34,4 @@ def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
     asked = variables.get("hwaccel_asked_nodes") or {}
     if "nodes" in asked:
         return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in asked["nodes"]]
-    return [] if str(variables.get("hwaccel_new_cluster", "")).lower() in ("true", "yes", "1", "on") else None
+    return [] if machines.truth(variables.get("hwaccel_new_cluster")) else None

@@ -90,7 +90,7 @@ def decided(memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t
     wishes = _wishes(memory, found, nodes, again)
     learned = Memory(tuple(sorted(members)), tuple(sorted(wishes.values(), key=_key)))
     known = _Known.of(members)
-    kept = {_key(one): _kept(one, known, nodes) for one in found if one.more.get("install") and _key(one) not in wishes}
+    kept = {_key(one): _kept(one, known, nodes) for one in found if _told_to_be(one) and _key(one) not in wishes}
     wanted = {key for key, (reason, _name) in kept.items() if not reason} | {key for key, wish in wishes.items() if not wish.done}
     told = _told([*(reason for reason in kept.values() if reason[0]), *((_USED_UP if one.done else _AGAIN, one.name) for one in wishes.values())])
     forgotten = (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
@@ -98,6 +98,11 @@ def decided(memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t
 
 
 def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:
+    for machine in found:
+        if _told_to_be(machine) is None:
+            what = f"nobody can tell whether machine {machine.name} is to be installed"
+            why = f"its hwaccel_install is {machine.more['install']}, which is neither true nor false"
+            yield Fault(what, f"dns_pxe_machines: {machine.name}", why, "write it as true or false")
     for name in again:
         matching = _named(found, name)
         if not matching:
@@ -105,6 +110,10 @@ def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fau
         elif len(matching) > 1:
             why = f"clusters {some(machine.cluster for machine in matching)} have machines of this name"
             yield Fault(f"{name} cannot be installed again", "dns_pxe_install_again", why, f"write it as {matching[0].cluster}/{name}")
+
+
+def _told_to_be(machine: Machine) -> bool | None:
+    return machines.truth(machine.more.get("install"))
 
 
 def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:

@@ -180,6 +180,12 @@ class Reader:
                 self.fault(f"{one} is no network", where, str(error), "write it as 10.0.0.0/24, with no bit set behind the prefix")
         return tuple(found)
 
+    def truth(self, value: t.Any, where: str) -> bool:
+        found = machines.truth(value)
+        if found is None:
+            self.fault(f"{value} is neither true nor false", where, "", "write it as true or false")
+        return bool(found)
+
     def path(self, value: t.Any, where: str) -> str:
         if not _PATH.fullmatch(str(value)):
             self.fault(f"{value} is no path of a file that is served", where, "", "take letters, digits and . _ + - /, no part beginning with a dot")
@@ -242,7 +248,7 @@ def _cluster(reader: Reader, entry: Settings, where: str) -> Cluster:
         reader.networks(entry.get("machine_networks"), where),
         reader.networks(entry.get("cluster_networks"), where),
         reader.networks(entry.get("service_networks"), where),
-        bool(entry.get("srv")),
+        reader.truth(entry.get("srv"), where),
     )
 
 

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Machine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Machine, truth
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 #: Names of HAProxy's sections and servers; of machines, DNS labels are such names.
@@ -132,6 +132,12 @@ class Reader:
             self.fault(where, f"{value!r} is none of {', '.join(choices)}", "correct it")
         return str(value)
 
+    def truth(self, value: t.Any, where: str) -> bool:
+        found = truth(value)
+        if found is None:
+            self.fault(where, f"{value!r} is neither true nor false", "correct it")
+        return bool(found)
+
     def duration(self, value: t.Any, where: str) -> str:
         if not _DURATION.fullmatch(str(value)):
             self.fault(where, f"{str(value)!r} is no time", "write it as 500ms, 5s or 4h")
@@ -163,7 +169,7 @@ def read_service(given: c.Mapping[str, t.Any], machines: c.Sequence[Machine], re
         reader.choice(given.get("balance", "roundrobin"), _BALANCES, f"{where}, balance"),
         tuple(members), _check(given.get("check", {}), where, reader),
         tuple(reader.network(source, f"{where}, sources") for source in reader.entries(given.get("sources", ()), str, f"{where}, sources")),
-        bool(given.get("accept_proxy", False)), bool(given.get("send_proxy", False)),
+        reader.truth(given.get("accept_proxy"), f"{where}, accept_proxy"), reader.truth(given.get("send_proxy"), f"{where}, send_proxy"),
     )  # fmt: skip
 
 

@@ -85,6 +85,8 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         (changed_machine(architecture="aarch64"), "shimaa64.efi, which machines boot, is missing"),
         ({"artifacts": [{**settings()["artifacts"][0], "signature": "/files/kernel.sig"}]}, "os/kernel has no keyring"),
         ({"install_again": ["worker-9"]}, "worker-9 cannot be installed again"),
+        (changed_machine(install="flase"), "machine bootstrap is to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase"),
+        (changed_cluster(srv="nein"), "nein is neither true nor false (dns_pxe_clusters[0])"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_next_step(changed: dict[str, t.Any], told: str) -> None:

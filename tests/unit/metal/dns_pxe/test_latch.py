@@ -59,6 +59,12 @@ def test_a_new_cluster_that_does_not_answer_installs_all_until_its_first_node() 
     assert server.changed
 
 
+@pytest.mark.parametrize(("text", "expected"), [("false", []), ("no", []), ("0", []), ("False", []), ("yes", ["worker-0"]), ("true", ["worker-0"])])
+def test_text_that_means_no_wipes_no_machine(text: str, expected: list[str]) -> None:
+    machines = [{**one, "install": text if one["name"] == "worker-0" else False} for one in settings()["machines"]]
+    assert Server().run(NEW, machines=machines) == expected
+
+
 @pytest.mark.parametrize("joined", [NEW, {}, {"ocp": ["master-1.ocp.example.com"]}], ids=["silent and told to be new", "not asked", "node is gone"])
 def test_a_machine_that_was_a_node_is_never_installed_by_itself_again(joined: dict[str, t.Any]) -> None:
     server = Server()

@@ -58,6 +58,7 @@ def test_srv_records_are_off_unless_asked_for() -> None:
     assert "srv-host" not in files()[CONF]
     asked = lines(CONF, clusters=[{**settings()["clusters"][0], "srv": True}])
     assert "srv-host=_etcd-server-ssl._tcp.ocp.example.com,master-0.ocp.example.com,2380,0,10" in asked
+    assert not [line for line in lines(CONF, clusters=[{**settings()["clusters"][0], "srv": "false"}]) if line.startswith("srv-host")]
 
 
 def test_dns_alone_and_dhcp_alone() -> None:

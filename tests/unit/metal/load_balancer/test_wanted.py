@@ -119,6 +119,7 @@ def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
     ([{"name": "a", "port": 80, "members": MEMBERS}, {"name": "a", "port": 81, "members": MEMBERS}], "another service has this name"),
     ([{"name": "a", "port": 80, "members": MEMBERS, "check": "http"}], "service a, check): 'http' is no dictionary"),
     ([{"name": "a", "port": 80, "members": MEMBERS, "sources": 10}], "service a, sources): 10 is no list of texts"),
+    ([{"name": "a", "port": 80, "members": MEMBERS, "send_proxy": "jein"}], "service a, send_proxy): 'jein' is neither true nor false"),
     ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["master"], "members": ["10.0.0.32"]}], "is no list of dictionaries"),
     ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none is not there"),
 ])  # fmt: skip
