@@ -90,7 +90,7 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
     made = {
         f"{CONFIG}/dnsmasq.conf": dnsmasq.config(site, settings, CONFIG, FILES), f"{CONFIG}/{dnsmasq.HOSTS}": dnsmasq.hosts(site),
         f"{CONFIG}/{dnsmasq.EXTRA_HOSTS}": dnsmasq.extra_hosts(site),
-        f"{CONFIG}/clients.nft": web.clients(site), units.path(units.DNSMASQ): units.dnsmasq(CONFIG),
+        f"{CONFIG}/clients.nft": web.clients(site, settings), units.path(units.DNSMASQ): units.dnsmasq(CONFIG),
     }  # fmt: skip
     if settings["pxe"]:
         made[f"{CONFIG}/nginx.conf"] = web.nginx(site, settings, system.web_user, STATE)
@@ -157,7 +157,7 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
     if settings["pxe"]:
         texts[f"{STAGING}/nginx.conf"] = web.nginx(site, settings, system.web_user, STATE)
         checks.append({"name": "nginx", "argv": ["nginx", "-t", "-q", "-c", f"{STAGING}/nginx.conf"]})
-    texts[f"{STAGING}/clients.nft"] = web.clients(site)
+    texts[f"{STAGING}/clients.nft"] = web.clients(site, settings)
     checks.append({"name": "nft", "argv": ["nft", "--check", "--file", f"{STAGING}/clients.nft"]})
     return {"staged": _lines(texts), "checks": checks}
 

@@ -29,18 +29,24 @@ def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
     )
 
 
-def clients(site: Site) -> str:
-    """Rules of nftables by which nobody but clients is answered: dnsmasq looks at no sender once it has been given interfaces. Set anew as a whole."""
+def clients(site: Site, settings: Settings) -> str:
+    """Rules of nftables by which nobody but clients is answered: dnsmasq looks at no sender once it has been given interfaces. Set anew as a whole.
+
+    They are about what is served and where it is: others may have these ports elsewhere on this server.
+    """
     rules = []
     for version, word in ((4, "ip"), (6, "ip6")):
         networks = ", ".join(str(one) for one in site.clients if one.version == version)
         if networks:
             rules.append(f"    {word} saddr {{ {networks} }} accept\n")
-    ports = "".join(f"    {protocol} dport {{ {numbers} }} jump who\n" for protocol, numbers in (("udp", "53, 69"), ("tcp", "53")))
+    interfaces = ", ".join(f'"{name}"' for name in settings["interfaces"])
+    served = [("udp", 53), ("tcp", 53)] if settings["dns"] else []
+    served += [("udp", 69)] if settings["pxe"] else []
+    ports = "".join(f"    iifname {{ {interfaces} }} {protocol} dport {port} jump who\n" for protocol, port in served)
     return (
         f"{entries.HEADER}table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n"
         f"  chain who {{\n{''.join(rules)}    drop\n  }}\n"
-        f'  chain input {{\n    type filter hook input priority filter - 5; policy accept;\n    iif "lo" accept\n{ports}  }}\n}}\n'
+        f'  chain input {{\n    type filter hook input priority filter - 5; policy accept;\n{ports}  }}\n}}\n'
     )
 
 

@@ -104,6 +104,21 @@ def test_only_clients_are_answered() -> None:
     assert "allow 10.0.0.0/8;" in made[NGINX]
 
 
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, ['iifname { "eth0" } udp dport 53', 'iifname { "eth0" } tcp dport 53', 'iifname { "eth0" } udp dport 69']),
+        ({"dns": False, "interfaces": ["eth0", "br1"]}, ['iifname { "eth0", "br1" } udp dport 69']),
+        ({"pxe": False}, ['iifname { "eth0" } udp dport 53', 'iifname { "eth0" } tcp dport 53']),
+        ({"dns": False, "pxe": False}, []),
+    ],
+)
+def test_what_others_serve_on_this_server_is_left_to_them(changed: dict[str, t.Any], expected: list[str]) -> None:
+    rules = files(**changed)[f"{plan.CONFIG}/clients.nft"].partition("chain input")[2]
+    assert [line.strip() for line in rules.splitlines() if "jump" in line] == [f"{rule} jump who" for rule in expected]
+    assert "drop" not in rules
+
+
 def test_an_entry_installs_with_what_its_profile_says() -> None:
     profiles = [
         {**settings()["profiles"][2], "arguments": ["ip=dhcp", "name={fqdn}", "ifname=net0:{mac}"]},
