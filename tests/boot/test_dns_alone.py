@@ -49,6 +49,18 @@ def test_each_part_is_served_alone_and_what_is_switched_off_goes(site: Site, rig
     assert site.done(**addresses).changed() == 0
 
 
+def test_a_web_server_that_serves_somebody_is_not_taken_and_one_that_does_not_is_given_back(site: Site) -> None:
+    server = site.server
+    site.done("-e", "dns_pxe_entry=teardown")
+    server.sh("apt-get -qq install --yes --no-install-recommends nginx && systemctl enable --now nginx", seconds=300)
+    server.sh("echo '# shop' >>/etc/nginx/sites-available/default")
+    assert "nginx serves somebody else here (/etc/nginx/sites-enabled/default)" in site.refused()
+    server.sh("sed -i '$d' /etc/nginx/sites-available/default")
+    site.done()
+    site.done("-e", "dns_pxe_entry=teardown")
+    assert server.sh("systemctl is-active nginx; systemctl is-enabled nginx").split() == ["active", "enabled"]
+
+
 def test_name_servers_of_others_on_this_server_go_on(site: Site, rig: BootRig) -> None:
     server, guest, outside = site.server, rig.host("guest"), rig.host("outside")
     site.done()

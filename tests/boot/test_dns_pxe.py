@@ -421,4 +421,5 @@ def test_teardown_puts_the_server_back(site: Site, foreseen: tuple[Run, str, str
     site.done("-e", "dns_pxe_entry=teardown")
     left = site.server.sh(f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False)
     assert left.split() == []
-    assert site.server.sh("dpkg-query -W -f='${db:Status-Abbrev} ${Package}\\n' dnsmasq nginx-light pxelinux | grep '^ii' || :", check=False) == ""
+    assert site.server.sh("dpkg-query -W -f='${db:Status-Abbrev} ${Package}\\n' dnsmasq nginx pxelinux | grep '^ii' || :", check=False) == ""
+    assert site.server.sh("systemctl is-enabled nginx || :", check=False).strip() != "enabled", "its unit stays with a package that its own has brought"

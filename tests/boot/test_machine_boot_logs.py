@@ -42,7 +42,7 @@ class Boot:
 
     @classmethod
     def of(cls, server: Machine, client: Host) -> Boot:
-        server.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends dnsmasq nginx-light", seconds=300)
+        server.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends dnsmasq nginx", seconds=300)
         server.write("/etc/dnsmasq.d/boot.conf", DNSMASQ.format(mac=MAC, address=client.address))
         server.sh("mkdir -p /srv/tftp /var/www/html/images /var/www/html/ignition /var/www/html/report; echo loader >/srv/tftp/loader.efi")
         server.sh("cd /var/www/html; echo k >images/live-kernel.x86_64; echo '{}' >report/up; systemctl restart dnsmasq nginx")

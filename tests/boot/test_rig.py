@@ -10,6 +10,6 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 
 def test_machines_install_services_that_hosts_reach(rig: BootRig) -> None:
     machine, client = rig.machine("m1"), rig.host("c1")
-    machine.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends nginx-light", seconds=300)
+    machine.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends nginx", seconds=300)
     assert machine.sh("systemctl is-active nginx").strip() == "active"
     assert "200 OK" in client.run("busybox", "wget", "-S", "-O", "/dev/null", f"http://{machine.address}/").stderr

@@ -21,9 +21,14 @@ unit() {
     command -v systemctl >/dev/null 2>&1 || return 0
     printf 'unit %s %s\n' "$1" "$(systemctl show "$1" -p LoadState -p ActiveState -p UnitFileState -p ExecMainStartTimestampMonotonic | tr '\n' ' ')"
 }
+# Whether a file is as Debian's package has brought it.
+packaged() {
+    sum=$(md5sum <"$1")
+    dpkg-query -W -f='${Conffiles}\n' nginx-common | grep -qF " $(readlink -f "$1") ${sum%% *}"
+}
 # Files of a service that somebody has written: those with a line that is no comment.
 written() {
-    for path in "$@"; do [ -f "$path" ] && grep -q '^[[:space:]]*[^#[:space:]]' "$path" && printf '%s\n' "$path"; done
+    for path in "$@"; do [ -f "$path" ] && grep -q '^[[:space:]]*[^#[:space:]]' "$path" && ! packaged "$path" && printf '%s\n' "$path"; done
 }
 # Protocol, address with port, program and unit of everything that waits for somebody.
 listeners() {
@@ -44,7 +49,7 @@ fact listeners "$(listeners)"
 fact packages "$(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' $packages | sed -n 's/^ii *//p' || :
     rpm -q --qf '%{NAME}\n' $packages | grep -v 'not installed')"
 fact foreign_dnsmasq "$(written /etc/dnsmasq.conf $(ls -d /etc/dnsmasq.d/* | grep -v '/README$\|\.dpkg-\|\.rpm'))"
-fact foreign_nginx "$(written $(ls -d /etc/nginx/sites-enabled/* /etc/nginx/conf.d/*.conf | grep -v '/default$'))"
+fact foreign_nginx "$(written /etc/nginx/sites-enabled/* /etc/nginx/conf.d/*.conf)"
 fact sums "$(find "$state/files" "$state/ignition" -path "$state/files/images" -prune -o -type f -exec sha256sum {} +
     for path in "$@"; do [ -f "$path" ] && sha256sum "$path"; done)"
 fact selinux "$(getenforce)"

@@ -27,7 +27,7 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 REPOSITORY = "/repo"
 PACKAGES = (
     "haproxy", "keepalived", "socat", "firewalld", "ufw", "nftables",
-    "dnsmasq", "nginx-light", "pxelinux", "syslinux-common", "ipxe", "shim-signed", "grub-efi-amd64-bin", "grub-efi-amd64-signed", "grub-common",
+    "dnsmasq", "nginx", "pxelinux", "syslinux-common", "ipxe", "shim-signed", "grub-efi-amd64-bin", "grub-efi-amd64-signed", "grub-common",
     "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi", "python3-pyghmi", "python3-pbr", "python3-zmq",
 )  # fmt: skip
 #: What a computer without an operating system is made of, and what it boots.

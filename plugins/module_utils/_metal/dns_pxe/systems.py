@@ -80,7 +80,7 @@ _SHIM, _SIGNED_GRUB = ("shim-signed",), ("grub-efi-amd64-signed",)
 _DEBIAN = Family(
     "www-data",
     {
-        "dnsmasq": ("dnsmasq", "nftables"), "nginx": ("nginx-light",), "pxelinux.0": ("pxelinux",), "ldlinux.c32": ("syslinux-common",),
+        "dnsmasq": ("dnsmasq", "nftables"), "nginx": ("nginx",), "pxelinux.0": ("pxelinux",), "ldlinux.c32": ("syslinux-common",),
         "shimx64.efi": _SHIM, "grubx64.efi": _SIGNED_GRUB, "undionly.kpxe": ("ipxe",), "snponly.efi": ("ipxe",),
     },
     {

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import F
 
 SERVER = "10.77.0.2"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'
-PACKAGES = "dnsmasq nftables nginx-light pxelinux syslinux-common shim-signed grub-efi-amd64-signed"
+PACKAGES = "dnsmasq nftables nginx pxelinux syslinux-common shim-signed grub-efi-amd64-signed"
 LOADERS = {
     "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0", "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
     "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed", "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",

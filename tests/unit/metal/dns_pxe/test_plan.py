@@ -280,7 +280,7 @@ def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
 
 def test_what_the_server_itself_may_boot_by_stays_when_the_role_goes() -> None:
     line = planned(seen=host(packages=""))["record"].split()[1]
-    assert json.loads(base64.b64decode(line[1:]))["packages"] == ["dnsmasq", "nginx-light", "pxelinux", "syslinux-common"]
+    assert json.loads(base64.b64decode(line[1:]))["packages"] == ["dnsmasq", "nginx", "pxelinux", "syslinux-common"]
 
 
 def test_secrets_are_in_no_plan() -> None:
