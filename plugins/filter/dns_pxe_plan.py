@@ -112,7 +112,7 @@ _value:
       type: list
       elements: dict
     released:
-      description: Services that the role needs no more, with how they were, each with C(unit), C(active) and C(enabled).
+      description: Services that the role needs no more, with how they were, each with C(unit), C(active), C(enabled) and C(drop_in).
       type: list
       elements: dict
     web_user:

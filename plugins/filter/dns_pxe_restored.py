@@ -39,12 +39,8 @@ _value:
   description: What is to be done.
   type: dict
   contains:
-    drop_ins:
-      description: Files that point services at those of the role.
-      type: list
-      elements: str
     services:
-      description: Services with how they were, each with C(unit), C(active) and C(enabled).
+      description: Services with how they were, each with C(unit), C(active), C(enabled) and C(drop_in), the file that points it at those of the role.
       type: list
       elements: dict
     packages:

@@ -81,7 +81,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
         "packages": lacking, "services": services, "loaders": loaders, "web_user": system.web_user,
         "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "", **_staged(site, settings, system),
         "firewall": access.changes(seen, openings, seen.text(RECORD)), "selinux": seen.selinux, "artifacts": fetched, "ignitions": copied, "foreseen": foreseen,
-        "released": [one for one in restored(seen)["services"] if units.path(one["unit"]) in absent], "expected": expected(seen, site, settings, contents),
+        "released": [one for one in restored(seen)["services"] if one["drop_in"] not in contents], "expected": expected(seen, site, settings, contents),
     }  # fmt: skip
 
 
@@ -278,12 +278,17 @@ def _nothing() -> dict[str, t.Any]:
 
 
 def restored(seen: Seen) -> dict[str, t.Any]:
-    """What teardown does: services go back to what they were, for the record says it."""
+    """What teardown does: services go back to what they were, for the record says it.
+
+    A drop-in goes first and the configuration last: a run that is cut off between leaves a service that is known by what is still there.
+    """
     record = json.loads(seen.text(RECORD) or '{"services": {}, "packages": []}')
-    ours = [unit for unit in (units.DNSMASQ, units.NGINX) if units.path(unit) in seen.files]
+    ours = [unit for unit in (units.DNSMASQ, units.NGINX) if units.path(unit) in seen.files or f"{CONFIG}/{unit}.conf" in seen.files]
     before: c.Mapping[str, c.Mapping[str, bool]] = record["services"]
     return {
-        "drop_ins": [units.path(unit) for unit in ours], "packages": record["packages"],
-        "services": [{"unit": unit, **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")}} for unit in ours],
+        "packages": record["packages"],
+        "services": [
+            {"unit": unit, "drop_in": units.path(unit), **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")}} for unit in ours
+        ],
         "folders": [CONFIG, STATE], "firewall": access.changes(seen, (), seen.text(RECORD)),
     }  # fmt: skip

@@ -13,7 +13,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import inventory, model, plan, systems
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import inventory, model, plan, systems, units
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.boot_server import SERVER, after, findings, host, machine, planned, settings
@@ -274,8 +274,14 @@ def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
     seen.files[plan.RECORD] = File(plan.RECORD, '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}')
     made = plan.plan(Seen(seen), settings(pxe=False), found)
     assert NGINX in made["absent"]
-    assert made["released"] == [{"unit": "nginx", "active": True, "enabled": True}]
+    released = [{"unit": "nginx", "drop_in": units.path("nginx"), "active": True, "enabled": True}]
+    assert made["released"] == released
     assert plan.plan(Seen(seen), settings(), found)["released"] == []
+    del seen.files[units.path("nginx")]
+    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == released, "a run was cut off before the service was as it was"
+    assert [one["unit"] for one in plan.restored(Seen(seen))["services"]] == ["dnsmasq", "nginx"]
+    del seen.files[NGINX]
+    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == []
 
 
 def test_what_the_server_itself_may_boot_by_stays_when_the_role_goes() -> None:
