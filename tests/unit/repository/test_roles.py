@@ -89,6 +89,12 @@ def test_variables_carry_the_prefix(role: str) -> None:
     assert not foreign, f"{role}: names that another role could use as well: {foreign}"
 
 
+def test_a_machines_node_has_the_name_that_the_inventory_gives_it() -> None:
+    named = {name: default for role in ROLES for name, default in defaults_of(role).items() if name == f"{role}_node"}
+    assert named.keys() == {"machine_boot_node", "node_runtime_node"}
+    assert all("hwaccel_node_name | default(" in default for default in named.values()), named
+
+
 def tool(name: str) -> Any:
     module = importlib.util.spec_from_file_location(name, TOP / "tests" / "tools" / f"{name}.py")
     assert module and module.loader
