@@ -10,7 +10,24 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
 from ansible_collections.hwaccel.gpu.tests.unit.metal.machine_boot.role import boot
+
+NOT_THERE: dict[str, t.Any] = {"known": True, "names": []}
+
+
+class Cluster(Api):
+    """It has these nodes."""
+
+    def __init__(self, *names: str) -> None:
+        nodes = [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": name}, "status": {}} for name in names]
+        answers: dict[str, dict[str, t.Any]] = {
+            "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
+            "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
+            "/api/v1/nodes": {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": nodes},
+        }
+        empty: dict[str, t.Any] = {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [], "groups": []}
+        super().__init__("127.0.0.1", lambda path: (200, answers.get(path, empty)))
 
 
 @pytest.mark.parametrize(
@@ -31,3 +48,20 @@ def test_a_machine_that_runs_a_node_of_another_name_keeps_its_power(tmp_path: pa
     found = boot(tmp_path, power="on", hwaccel_node_name="gpu-7", machine_boot_power="cycle", machine_boot_nodes=nodes)
     assert "it runs a node of cluster ocp" in found.outcome["text"]
     assert (found.outcome["failed"], found.told) == (True, [])
+
+
+@pytest.mark.parametrize(("names", "told"), [(("worker-1",), []), ((), ["power cycle"])])
+def test_a_machine_that_joins_between_the_first_question_and_its_turn_keeps_its_power(tmp_path: pathlib.Path, names: tuple[str, ...], told: list[str]) -> None:
+    with Cluster(*names) as cluster:
+        asked = {"machine_boot_power": "cycle", "machine_boot_boot": "disk", "machine_boot_nodes": NOT_THERE, "machine_boot_connection": cluster.connection}
+        found = boot(tmp_path, power="on", **asked)
+    assert [line for line in found.told if "power" in line] == told, found.output
+    assert ("it runs a node of cluster ocp" in found.outcome["text"]) is bool(names)
+
+
+def test_a_cluster_that_does_not_answer_any_more_says_nothing_of_its_nodes(tmp_path: pathlib.Path) -> None:
+    with Cluster() as gone:
+        pass
+    found = boot(tmp_path, power="on", machine_boot_power="off", machine_boot_nodes=NOT_THERE, machine_boot_connection=gone.connection)
+    assert "whether it runs a node is not known" in found.outcome["text"]
+    assert found.told == []
