@@ -38,6 +38,12 @@ _value:
       description: Packages that the role has installed.
       type: list
       elements: str
+    record:
+      description: Text of the record with the services that are to be restarted, which a later run restarts where this one does not come so far.
+      type: str
+    restarted:
+      description: Text of the record once they are restarted.
+      type: str
     settings:
       description: What else the role has switched, and how it was before.
       type: dict

@@ -106,10 +106,13 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     restarts = []
     for engine in engines.ENGINES:
         unit = engines.service(host, engine)
-        if unit and host.unit(unit).active and any(_belongs(path, engine.name, settings) for path in touched):
+        # A teardown that ended between the files and the restart has left nothing to touch.
+        if unit and host.unit(unit).active and (unit in kept.due or any(_belongs(path, engine.name, settings) for path in touched)):
             restarts.append(_restart(host, engine, "its configuration is put back"))
+    begun = dataclasses.replace(kept, due=[one["unit"] for one in restarts]).as_text()
     return {
         **_result(host, "", made, []), **_drained(host, settings, restarts), "restarts": restarts,
+        "record": begun, "keeps": bool(restarts) and begun != host.text(record.RECORD), "restarted": dataclasses.replace(kept, due=[]).as_text(),
         "packages": kept.packages if host.fact("package") else [], "settings": kept.settings,
         "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))], "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
     }

@@ -26,11 +26,13 @@ class Record:
 
     packages: installed by the role.
     settings: what else was switched, by name, and how it was before.
+    due: services that teardown has still to restart, since it puts their files back.
     """
 
     files: dict[str, dict[str, t.Any]] = dataclasses.field(default_factory=dict)
     packages: list[str] = dataclasses.field(default_factory=list)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
+    due: list[str] = dataclasses.field(default_factory=list)
 
     def as_text(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
@@ -43,7 +45,7 @@ def read(host: Host) -> Record:
         return Record()
     try:
         found = json.loads(text)
-        return Record(dict(found["files"]), list(found["packages"]), dict(found["settings"]))
+        return Record(dict(found["files"]), list(found["packages"]), dict(found["settings"]), list(found.get("due", [])))
     except (ValueError, KeyError, TypeError) as error:
         next_step = f"put it back from a backup, or compare {ORIGINALS} with the files in /etc by hand and remove it"
         raise HwaccelError("the record of what the role has changed is damaged", RECORD, str(error), next_step) from None
@@ -69,7 +71,7 @@ def recorded(record: Record, host: Host, contents: c.Iterable[Content]) -> Recor
         # Once somebody has changed it in between, no state of it is the role's alone.
         alone = path not in files or host.text(path) == host.text(original(path)) or digest(host.text(path)) == before["written"]
         files[path] = {**before, "written": digest(content.text) if alone else ""}
-    return Record(files, list(record.packages), dict(record.settings))
+    return Record(files, list(record.packages), dict(record.settings), list(record.due))
 
 
 def restored(record: Record, host: Host, config: str, handler: str) -> tuple[list[Content], list[str], list[str]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing as t
 
@@ -306,6 +307,46 @@ def test_teardown_puts_back_what_was_there_and_removes_the_rest() -> None:
     assert back["absent"] == [containerd.DROP_IN]
     assert {one["unit"] for one in back["restarts"]} == {"containerd", "docker"}
     assert back["told"] == []
+
+
+def ended_before_its_restart(host: Host, back: dict[str, t.Any]) -> Host:
+    """The machine once teardown has put its files back and done no more."""
+    files = {path: file for path, file in host.files.items() if path not in back["absent"]}
+    files |= {path: dataclasses.replace(files[path], text=text) for path, text in back["contents"].items()}
+    files[record.RECORD] = File(record.RECORD, back["record"])
+    return dataclasses.replace(host, files=files, imports=[])
+
+
+def test_a_teardown_that_ended_between_files_and_restart_is_made_up_for_by_the_next() -> None:
+    host = machine({docker.CONFIG: '{"debug": true}'})
+    host.units["docker"] = Unit(loaded=True, active=True)
+    there = applied(host, planned(host))
+    first = plan.restored(there, SETTINGS)
+    assert first["keeps"]
+    there = ended_before_its_restart(there, first)
+    again = plan.restored(there, SETTINGS)
+    assert (again["restarts"], again["drain"], again["keeps"]) == (first["restarts"], first["drain"], False)
+    assert again["drain"] == "a restart of docker ends its containers"
+    there.units["docker"] = Unit(loaded=True, active=False)
+    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"], "who does not run reads its files when it starts"
+    there.files[record.RECORD] = File(record.RECORD, again["restarted"])
+    done = plan.restored(there, SETTINGS)
+    assert (done["restarts"], done["keeps"]) == ([], False)
+
+
+def test_a_run_after_such_a_teardown_forgets_no_restart() -> None:
+    host = machine()
+    there = applied(host, planned(host))
+    there = ended_before_its_restart(there, plan.restored(there, SETTINGS))
+    assert json.loads(planned(there)["record"])["due"] == ["containerd"]
+
+
+def test_a_record_of_before_restarts_were_recorded_is_read() -> None:
+    host = machine()
+    there = applied(host, planned(host))
+    old = {key: value for key, value in json.loads(there.text(record.RECORD)).items() if key != "due"}
+    there.files[record.RECORD] = File(record.RECORD, json.dumps(old))
+    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"]
 
 
 def test_teardown_leaves_what_others_have_changed_since() -> None:

@@ -28,7 +28,7 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
     planned = [content for content in contents if "__node_runtime_plan" in content]
     assert len(planned) > 2
     text = '{"z": true,   "a": 9007199254740993}\n'
-    plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text}
+    plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text, "restarted": text}
     tasks = [{"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}} for number, content in enumerate(planned)]
     for task in tasks:
         task["vars"] = {"item": "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}}
@@ -40,3 +40,12 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(planned)
+
+
+def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_they_are_done_before_anything_else() -> None:
+    tasks = yaml.safe_load((TASKS / "teardown.yml").read_text(encoding="utf-8"))
+    texts = [task.get("ansible.builtin.copy", {}).get("content", "") or task.get("ansible.builtin.include_tasks", "") for task in tasks]
+    (recorded,), (written,) = ([place for place, text in enumerate(texts) if key in text] for key in ("plan.record ", "plan.contents"))
+    restarted = texts.index("restart.yml")
+    assert recorded < written < restarted
+    assert "plan.restarted " in texts[restarted + 1]
