@@ -4,12 +4,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # hypervisor.sh PYTHON MACHINE DISK POOL
 # What a hypervisor says of itself and of one machine, in parts that begin with "== NAME". It only reads.
-# PYTHON: that of Ansible's modules. DISK: the path of the machine's disk, or its volume's name where there is a POOL.
+# PYTHON: that of Ansible's modules. DISK: the path of the machine's disk, of no matter where there is a POOL.
 set -u
 python=$1 machine=$2 disk=$3 pool=$4
 export LC_ALL=C LIBVIRT_DEFAULT_URI=qemu:///system
 
 part() { printf '\n== %s\n' "$1"; }
+
+# 0 where nothing is on a disk. Of a file QEMU knows what was written; of a device it takes all for data, but nothing boots from one that begins with zeros.
+written() {
+    if [ -f "$1" ]; then
+        qemu-img map --force-share --output=json "$1" | grep -c '"data": true'
+    elif [ -r "$1" ]; then
+        head -c 4096 "$1" | tr -d '\0' | wc -c | tr -d ' '
+    else
+        echo unknown
+    fi
+}
 
 part lacking
 for program in virsh qemu-img; do command -v "$program" || echo "lacks $program"; done | sed -n 's/^lacks //p'
@@ -46,15 +57,28 @@ fi
 if [ -n "$pool" ]; then
     part pool
     virsh pool-dumpxml "$pool" 2>/dev/null
-    disk=$(virsh vol-path --pool "$pool" "$disk" 2>/dev/null)
+    # Only files have formats; in other pools a volume is a device, or an image of a storage service.
+    case $(virsh pool-dumpxml "$pool" 2>/dev/null | sed -n "s/^<pool type='\([^']*\)'.*/\1/p") in
+    dir | fs | netfs) volume=$machine.qcow2 ;;
+    *) volume=$machine ;;
+    esac
+    part volume
+    echo "$volume"
+    size=$(virsh vol-dumpxml --pool "$pool" "$volume" 2>/dev/null | sed -n "s/^ *<capacity unit='bytes'>\([0-9]*\)<.*/\1/p")
+    if [ -n "$size" ]; then
+        part image
+        printf '{"virtual-size": %s}\n' "$size"
+        part written
+        written "$(virsh vol-path --pool "$pool" "$volume" 2>/dev/null)"
+    fi
 else
     part room
     df -Pk "$(dirname "$disk")" 2>/dev/null | sed 1d
-fi
-if [ -e "$disk" ]; then
-    part image
-    qemu-img info --force-share --output=json "$disk"
-    part written
-    qemu-img map --force-share --output=json "$disk" | grep -c '"data": true'
+    if [ -e "$disk" ]; then
+        part image
+        qemu-img info --force-share --output=json "$disk"
+        part written
+        written "$disk"
+    fi
 fi
 exit 0

@@ -39,7 +39,7 @@ def made(machine: Machine, vm: Vm, host: Hypervisor) -> str:
     for event, what in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "restart")):
         _sub(top, event, what)
     devices = _sub(top, "devices")
-    _disk(devices, machine, vm, host)
+    _disk(devices, vm, host)
     _card(devices, machine, vm)
     serial = _sub(devices, "serial", type="pty")
     _sub(serial, "log", file=f"/var/log/libvirt/qemu/{machine.name}-console.log", append="on")
@@ -63,10 +63,10 @@ def _firmware(top: ElementTree.Element, machine: Machine, vm: Vm) -> None:
         _sub(features, "smm", state="on")
 
 
-def _disk(devices: ElementTree.Element, machine: Machine, vm: Vm, host: Hypervisor) -> None:
+def _disk(devices: ElementTree.Element, vm: Vm, host: Hypervisor) -> None:
     disk = _sub(devices, "disk", type="volume" if vm.pool else "file", device="disk")
     _sub(disk, "driver", name="qemu", type="qcow2" if host.of_files else "raw", cache="none", discard="unmap")
-    _sub(disk, "source", **({"pool": vm.pool, "volume": volume(machine, host)} if vm.pool else {"file": vm.path}))
+    _sub(disk, "source", **({"pool": vm.pool, "volume": host.volume} if vm.pool else {"file": vm.path}))
     _sub(disk, "target", dev="vda", bus="virtio")
     _sub(disk, "boot", order=DISK_FIRST[0])
 
@@ -80,10 +80,6 @@ def _card(devices: ElementTree.Element, machine: Machine, vm: Vm) -> None:
     if machine.firmware == machines.UEFI:
         # The card's own ROM is iPXE. Without it the firmware boots by itself, as that of a server does.
         _sub(card, "rom", bar="off")
-
-
-def volume(machine: Machine, host: Hypervisor) -> str:
-    return f"{machine.name}.qcow2" if host.of_files else machine.name
 
 
 def foreign(definition: str, machine: Machine) -> str:

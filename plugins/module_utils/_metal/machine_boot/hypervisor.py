@@ -15,8 +15,8 @@ import typing as t
 from xml.etree import ElementTree
 
 _GIB = 1024**3
-#: Pools whose volumes are files, which can be smaller than what they hold.
-_OF_FILES = ("dir", "fs", "netfs")
+#: What volumes that are files are, which can be smaller than what they hold. Others are raw.
+_OF_FILES = ".qcow2"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Hypervisor:
 
     kind: what libvirt runs machines by, kvm or qemu. networks: of libvirt, by their bridges, each as its name and how it forwards.
     room: where the machine's disk would lie, and how many bytes are free there; place: the same for all disks that share them.
-    users: domains by the disks that they have. disk: size of the machine's disk in bytes, 0 where there is none; written: whether anything is on it.
+    users: domains by the disks that they have. disk: size of the machine's disk in bytes, 0 where there is none.
+    volume: name of that in a pool, also where it is not there. written: whether anything is on it, or may be; unread: that it is not known which.
     """
 
     unreachable: str = ""
@@ -40,13 +41,19 @@ class Hypervisor:
     memory: int = 0
     place: str = ""
     room: int = 0
-    of_files: bool = True
+    volume: str = ""
     users: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     definition: str = ""
     state: str = ""
     autostart: bool = False
     disk: int = 0
     written: bool = False
+    unread: bool = False
+
+    @property
+    def of_files(self) -> bool:
+        """Whether disks are files."""
+        return not self.volume or self.volume.endswith(_OF_FILES)
 
     @property
     def answers(self) -> bool:
@@ -61,12 +68,14 @@ def read(looked: c.Mapping[str, t.Any]) -> Hypervisor:
     lacking, refused = tuple(parts.get("lacking", [""])[0].split()), parts.get("refused", [""])[0]
     if lacking or refused:
         return Hypervisor(lacking=lacking, refused=refused.removeprefix("error: "))
-    place, room, of_files = _room(parts)
+    place, room = _room(parts)
+    written = parts.get("written", ["0"])[0]
     return Hypervisor(
         **_capabilities(parts["capabilities"][0]), bridges=tuple(parts["bridges"][0].split()), networks=dict(map(_network, parts.get("network", ()))),
-        memory=int(parts["memory"][0]) * 1024, place=place, room=room, of_files=of_files, users=_users(parts["users"][0]),
+        memory=int(parts["memory"][0]) * 1024, place=place, room=room, users=_users(parts["users"][0]),
         definition=parts.get("definition", [""])[0], state=parts.get("state", [""])[0], autostart=parts.get("autostart") == ["enable"],
-        disk=int(json.loads(parts["image"][0])["virtual-size"]) if parts.get("image", [""])[0] else 0, written=parts.get("written", ["0"]) != ["0"],
+        disk=int(json.loads(parts["image"][0])["virtual-size"]) if parts.get("image", [""])[0] else 0, written=written != "0", unread=written == "unknown",
+        volume=parts.get("volume", [""])[0],
     )  # fmt: skip
 
 
@@ -96,13 +105,13 @@ def _network(text: str) -> tuple[str, tuple[str, str]]:
     return (bridge.get("name", "") if bridge is not None else ""), (top.findtext("name", ""), forward.get("mode", "nat") if forward is not None else "isolated")
 
 
-def _room(parts: c.Mapping[str, list[str]]) -> tuple[str, int, bool]:
+def _room(parts: c.Mapping[str, list[str]]) -> tuple[str, int]:
     if pool := parts.get("pool", [""])[0]:
         top = ElementTree.fromstring(pool)
-        return f"pool {top.findtext('name')}", int(top.findtext("available", "0")), top.get("type") in _OF_FILES
+        return f"pool {top.findtext('name')}", int(top.findtext("available", "0"))
     # Columns of df: what is mounted, its blocks, used ones, free ones, how full it is, where it is mounted.
     columns = parts.get("room", [""])[0].split(None, 5)
-    return (columns[5], int(columns[3]) * 1024, True) if len(columns) == 6 else ("", 0, True)
+    return (columns[5], int(columns[3]) * 1024) if len(columns) == 6 else ("", 0)
 
 
 def _users(text: str) -> dict[str, str]:

@@ -42,7 +42,7 @@ def read(asked: Asked, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
     if not host.answers:
         return _refused(asked, host)
     if not host.definition:
-        return Machine(OFF, *_boots(asked, host, ""), written=host.written, host=host, definition=domain.made(asked.machine, wanted, host))
+        return Machine(OFF, *_boots(asked, host, ""), written=host.written, unread=host.unread, host=host, definition=domain.made(asked.machine, wanted, host))
     if whose := domain.foreign(host.definition, asked.machine):
         return virtual.not_ours(asked.machine, wanted, whose)
     differences = domain.differences(host.definition, asked.machine, wanted)
@@ -50,7 +50,7 @@ def read(asked: Asked, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
     if not host.autostart:
         differences.append("it is not started with its hypervisor")
     power = _STATES.get(host.state, host.state)
-    seen = Machine(power, *_boots(asked, host, definition), written=host.written, host=host, definition=definition)
+    seen = Machine(power, *_boots(asked, host, definition), written=host.written, unread=host.unread, host=host, definition=definition)
     return dataclasses.replace(seen, differences=tuple(differences), left=tuple(_left(host, wanted)))
 
 
@@ -109,15 +109,15 @@ def arguments(asked: Asked, seen: Seen, step: Step) -> dict[str, t.Any]:
         return {"undefine": True, "disk": step.value}
     if step.kind == BOOT:
         return {"xml": domain.ordered(machine.definition, step.value == NETWORK)}
-    new = {} if machine.host.disk else {"create": _disk(asked, asked.virtual, machine.host)}
+    new = {} if machine.host.disk else {"create": _disk(asked.virtual, machine.host)}
     return {"xml": machine.definition, **(new if step.value == "new" else {})}
 
 
-def _disk(asked: Asked, wanted: Vm, host: Hypervisor) -> list[str]:
+def _disk(wanted: Vm, host: Hypervisor) -> list[str]:
     """The command that makes it; none of them touches one that is there."""
     form = "qcow2" if host.of_files else "raw"
     if wanted.pool:
-        return ["virsh", "-c", "qemu:///system", "vol-create-as", wanted.pool, domain.volume(asked.machine, host), f"{wanted.disk}G", "--format", form]
+        return ["virsh", "-c", "qemu:///system", "vol-create-as", wanted.pool, host.volume, f"{wanted.disk}G", "--format", form]
     return ["qemu-img", "create", "-q", "-f", form, wanted.path, f"{wanted.disk}G"]
 
 

@@ -83,7 +83,8 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
         device = DISK
     if device == NETWORK and seen.written and not asked.named:
         next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={asked.name}"
-        made.told.append(f"something is on its disk: it starts from that, and from the network where nothing there boots; {next_step}")
+        what = "whether something is on its disk cannot be told" if seen.unread else "something is on its disk"
+        made.told.append(f"{what}: it starts from that, and from the network where nothing there boots; {next_step}")
         device = DISK
     if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
         wanted = redfish.target(asked, device)

@@ -21,7 +21,7 @@ class Seen:
 
     lasts: once, or always, as on a BMC that knows no "once". mode: the firmware's, as the BMC has it. devices: what it can be told, empty where unknown.
     images: addresses of media that are inserted. holder: who holds media, a category and a name of Redfish, empty where nobody does or none was looked for.
-    written: whether something is on its disk, which is known of virtual machines alone.
+    written: whether something is on its disk, or may be, which is known of virtual machines alone. unread: that it is not known which.
     """
 
     power: str
@@ -32,6 +32,7 @@ class Seen:
     images: tuple[str, ...] = ()
     holder: tuple[str, str] = ("", "")
     written: bool = False
+    unread: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
 import typing as t
 from xml.etree import ElementTree
 
@@ -26,14 +29,16 @@ CAPABILITIES = """<domainCapabilities><domain>{kind}</domain><os supported='yes'
 <enum name='secure'><value>no</value>{secure}</enum></loader></os><cpu><mode name='host-passthrough' supported='{passthrough}'/></cpu></domainCapabilities>"""
 NETWORK = "<network><name>default</name><forward mode='nat'/><bridge name='virbr0'/></network>"
 CLOSED = "<network><name>closed</name><bridge name='virbr1'/></network>"
+LOGICAL = "<pool type='logical'><name>fast</name><available>500000000000</available></pool>"
+SCRIPT = pathlib.Path(__file__).resolve().parents[4] / "roles" / "machine_boot" / "files" / "hypervisor.sh"
 NOT_THERE = {"known": True, "names": []}
 THERE = {"known": True, "names": ["master-0"]}
 VERSIONS = {"community.libvirt": "2.0.0"}
 
 
 def answer(
-    definition: str = "", state: str = "", autostart: str = "enable", disk: int = 0, written: int = 0, kind: str = "kvm", efi: bool = True, secure: bool = True,
-    memory: int = 64 * 1024, room: int = 500, users: str = "", pool: str = "", lacking: str = "", refused: str = "",
+    definition: str = "", state: str = "", autostart: str = "enable", disk: int = 0, written: int | str = 0, kind: str = "kvm", efi: bool = True,
+    secure: bool = True, memory: int = 64 * 1024, room: int = 500, users: str = "", pool: str = "", lacking: str = "", refused: str = "",
 ) -> dict[str, t.Any]:
     """What the script prints on a hypervisor."""
     told = CAPABILITIES.format(
@@ -43,6 +48,7 @@ def answer(
     if not lacking and not refused:
         parts |= {"capabilities": told, "bridges": "br0\nvirbr0\nvirbr1", "network": NETWORK, "memory": str(memory * 1024), "users": users}
         parts |= {"definition": definition, "state": state, "autostart": autostart} if definition else {}
+        parts |= {"volume": "master-0.qcow2" if "'dir'" in pool else "master-0"} if pool else {}
         parts["pool" if pool else "room"] = pool or f"/dev/vda1 1000 500 {room * 1024**2} 50% /var/lib/libvirt"
         parts |= {"image": f'{{"virtual-size": {disk * 1024**3}}}', "written": str(written)} if disk else {}
     text = "".join(f"\n== {name}\n{content}\n" for name, content in parts.items())
@@ -157,8 +163,7 @@ def test_the_collection_is_asked_for_by_virtual_machines_alone() -> None:
     [({}, "kvm", "host-passthrough", "qcow2"), ({"firmware": "uefi", "secure_boot": True, "pool": "fast"}, "qemu", "maximum", "raw")],
 )
 def test_a_definition_has_what_is_wanted(changed: dict[str, t.Any], kind: str, cpu: str, form: str) -> None:
-    pool = "<pool type='logical'><name>fast</name><available>500000000000</available></pool>" if changed else ""
-    made = planned(answer(kind=kind, pool=pool), **changed)
+    made = planned(answer(kind=kind, pool=LOGICAL if changed else ""), **changed)
     assert texts(made) == [
         "define the virtual machine: hypervisor hyper does not have it (16384 MiB, 4 CPUs, 100 GiB, bridge br0)", "power on: it is off",
     ]  # fmt: skip
@@ -183,6 +188,59 @@ def test_a_disk_that_is_there_is_taken_and_not_made() -> None:
     made = planned(answer(disk=100, written=1))
     assert "create" not in made["steps"][0]["give"]
     assert "is there already, and is taken as it is" in made["told"][0]
+
+
+@pytest.mark.parametrize(
+    ("written", "started", "told"),
+    [("0", True, "it starts from the network once"), ("512", False, "something is on its disk"), ("unknown", False, "is on its disk cannot be told")],
+)
+def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, told: str) -> None:
+    before = answer(pool=LOGICAL)
+    (define, _power) = planned(before, pool="fast")["steps"]
+    after = answer(define["give"]["xml"], "shut off", pool=LOGICAL, disk=100, written=written)
+    made = planned(after, pool="fast")
+    assert (texts(made), made["started"]) == (["power on: it is off"], started)
+    assert told in made["told"][0]
+    # Its room is taken already.
+    full = LOGICAL.replace("500000000000", "0")
+    assert "too little room in pool fast" in str(asked.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS))
+    assert asked.faults([entry(pool="fast", found=answer(define["give"]["xml"], "shut off", pool=full, disk=100, written=written))], VERSIONS) == []
+
+
+#: In the place of virsh: a pool, and a volume in it whose path is a device, a file, or none that can be read here.
+VIRSH = """#!/bin/sh
+case "$*" in
+"uri" | "domcapabilities"* | "net-list"* | "list"*) ;;
+"dominfo"*) exit 1 ;;
+"pool-dumpxml fast") printf "<pool type='%s'>\n  <name>fast</name>\n</pool>\n" "$TYPE" ;;
+"vol-dumpxml --pool fast $VOLUME") printf "<volume>\n  <capacity unit='bytes'>107374182400</capacity>\n</volume>\n" ;;
+"vol-path --pool fast $VOLUME") echo "$DISK" ;;
+*) exit 1 ;;
+esac
+"""
+IMAGE_TOOL = """#!/bin/sh
+echo '[{ "start": 0, "data": true}]'
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "volume", "disk", "written"),
+    [
+        ("logical", "master-0", "/dev/zero", "0"), ("logical", "master-0", "/dev/urandom", "4"), ("rbd", "master-0", "images/master-0", "unknown"),
+        ("dir", "master-0.qcow2", __file__, "1"), ("logical", "other", "/dev/zero", ""), ("dir", "master-0", __file__, ""),
+    ],
+)  # fmt: skip
+def test_the_script_finds_the_volume_that_would_be_made(tmp_path: pathlib.Path, kind: str, volume: str, disk: str, written: str) -> None:
+    for name, text in (("virsh", VIRSH), ("qemu-img", IMAGE_TOOL)):
+        (tmp_path / name).write_text(text, encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TYPE": kind, "VOLUME": volume, "DISK": disk}
+    command = ["sh", str(SCRIPT), "true", "master-0", "/no/matter", "fast"]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert f"== volume\nmaster-0{'.qcow2' if kind == 'dir' else ''}\n" in said
+    assert ('== image\n{"virtual-size": 107374182400}\n' in said) is bool(written)
+    told = said.partition("== written\n")[2].strip()
+    assert told.startswith(written) if written == "4" else told == written
 
 
 def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() -> None:
