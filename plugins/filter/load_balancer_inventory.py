@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inventory
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inventory, machines
 
 DOCUMENTATION = r"""
 name: load_balancer_inventory
@@ -75,9 +75,13 @@ def load_balancer_inventory(groups: inventory.Groups, hostvars: inventory.Variab
 
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     asked = variables.get("hwaccel_bootstrap") or {}
+    complete = asked.get("complete")
+    if complete is None and machines.truth(variables.get("hwaccel_new_cluster")):
+        # Silence means that its bootstrap is still to come, whatever a cluster of this name had before.
+        complete = False
     return {
         "name": name, "profile": variables.get("hwaccel_distribution") or "", "address": variables.get("hwaccel_load_balancer_address") or "",
-        "machine_network": variables.get("hwaccel_machine_network") or [], "bootstrap_complete": asked.get("complete"),
+        "machine_network": variables.get("hwaccel_machine_network") or [], "bootstrap_complete": complete,
     }  # fmt: skip
 
 

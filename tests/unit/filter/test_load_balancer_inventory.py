@@ -40,6 +40,12 @@ def test_a_load_balancer_of_one_cluster_knows_no_other() -> None:
     assert [peer["name"] for peer in told["peers"]] == ["lb-9"]
 
 
+def test_bootstrap_of_a_new_cluster_is_not_complete_while_that_is_silent() -> None:
+    for answer, complete in (({"skipped": True}, False), ({"complete": None}, False), ({"complete": True}, True)):
+        hosts = {**HOSTS, "edge": {**HOSTS["edge"], "hwaccel_new_cluster": "yes", "hwaccel_bootstrap": answer}}
+        assert load_balancer_inventory(GROUPS, hosts, "lb-9")["clusters"][0]["bootstrap_complete"] is complete
+
+
 def test_machines_need_not_name_the_only_cluster() -> None:
     groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
     hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}
