@@ -35,7 +35,7 @@ options:
   found:
     description: >-
       Results of tasks that have looked elsewhere. C(images), of M(ansible.builtin.stat) on the server; C(local), of the same on the controller;
-      C(remote), of M(ansible.builtin.uri); C(probe), what C(probe.py) has printed.
+      C(remote), of M(ansible.builtin.uri); C(probe), of C(probe.py).
     type: dict
     required: true
 """

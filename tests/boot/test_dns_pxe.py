@@ -33,6 +33,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
     asked,
     fetched,
     mac,
+    offering,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -381,10 +382,7 @@ def test_a_full_disk_changes_nothing(site: Site) -> None:
 def test_faults_of_the_server_and_of_the_segment_are_told_at_once(site: Site, rig: BootRig, tmp_path: pathlib.Path) -> None:
     before = site.state()
     other = rig.host("other")
-    (tmp_path / "leases").touch()
-    settings = f"interface eth0\nstart 10.99.0.230\nend 10.99.0.240\nlease_file {tmp_path}/leases\npidfile {tmp_path}/pid\n"
-    (tmp_path / "udhcpd.conf").write_text(settings, encoding="ascii")
-    other.spawn("busybox", "udhcpd", "-f", str(tmp_path / "udhcpd.conf"), stderr=-3)
+    offering(other, tmp_path)
     site.server.sh("systemd-run --quiet --unit=squatter python3 -m http.server 9999")
     site.server.wait("the port is taken", lambda: ":9999" in site.server.sh("ss -ltn"))
     pool = {"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}

@@ -11,7 +11,7 @@ import pathlib
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
-from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import BALANCER, DOMAIN, PORT, Client, Site, address, mac
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import BALANCER, DOMAIN, PORT, Client, Site, address, mac, offering
 from ansible_collections.hwaccel.gpu.tests.boot.test_load_balancer_firewall import FIREWALLS
 
 #: Prints the names that it was answered.
@@ -35,6 +35,10 @@ def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(name
     machine.sh(f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300)
     before = machine.sh(tell)
     site = Site.of(rig, machine, tmp_path)
+    other = rig.host(f"other-{name}")
+    offering(other, tmp_path)
+    assert f"another DHCP server answers at eth0: {other.address}" in site.refused(), "the firewall does not hide it"
+    other.stop()
     foreseen = site.done("--check")
     assert (machine.sh(tell), "access | " in foreseen.stdout or name in foreseen.stdout) == (before, True)
     site.done()

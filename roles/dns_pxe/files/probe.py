@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks whether a DHCP server answers: probe.py OWN_ADDRESSES MACS INTERFACE..., lists with commas. Prints a JSON list of offers.
+"""Asks whether a DHCP server answers: probe.py OWN_ADDRESSES MACS INTERFACE..., lists with commas. Prints a JSON list of offers, or why it could not ask.
 
 It only discovers. No address is taken, and no server keeps one for longer than for any machine that has asked and gone.
 """
@@ -22,11 +22,21 @@ MAGIC = b"\x63\x82\x53\x63"
 SECONDS = 4.0
 BROADCAST = 0x8000
 MESSAGE_TYPE, SERVER, DISCOVER, OFFER, END = 53, 54, 1, 2, 255
+SERVER_PORT, CLIENT_PORT = 67, 68
+IPV4, UDP = 0x0800, 17
 
 
 def discover(mac, transaction):
     header = struct.pack("!BBBBIHH16x", 1, 1, 6, 0, transaction, 0, BROADCAST)
     return header + mac + bytes(10 + 64 + 128) + MAGIC + bytes([MESSAGE_TYPE, 1, DISCOVER, END])
+
+
+def received(packet):
+    """What a packet of IPv4 has for a client of DHCP, nothing where it is for somebody else, and its sender."""
+    begin = (packet[0] & 15) * 4
+    if packet[9] != UDP or packet[begin + 2 : begin + 4] != struct.pack("!H", CLIENT_PORT):
+        return b"", ""
+    return packet[begin + 8 :], socket.inet_ntoa(packet[12:16])
 
 
 def options(message):
@@ -44,22 +54,24 @@ def options(message):
 def probe(interface, macs, own):
     """The first offer of another server at one interface."""
     offers, transactions = {}, set()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    # Where packets are seen before a firewall of this server drops them.
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as hearing, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        hearing.bind((interface, IPV4))
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
-        asking.bind(("", 68))
+        asking.bind(("", CLIENT_PORT))
         for mac in macs:
             transaction = random.getrandbits(32)
             transactions.add(transaction)
-            asking.sendto(discover(mac, transaction), ("255.255.255.255", 67))
+            asking.sendto(discover(mac, transaction), ("255.255.255.255", SERVER_PORT))
         end = time.monotonic() + SECONDS
-        while not offers and time.monotonic() < end and select.select([asking], [], [], max(0.0, end - time.monotonic()))[0]:
-            message, sender = asking.recvfrom(2048)
+        while not offers and time.monotonic() < end and select.select([hearing], [], [], max(0.0, end - time.monotonic()))[0]:
+            message, sender = received(hearing.recv(2048))
             if len(message) < 244 or struct.unpack("!I", message[4:8])[0] not in transactions or message[236:240] != MAGIC:
                 continue
             told = options(message)
-            server = socket.inet_ntoa(told[SERVER]) if len(told.get(SERVER, b"")) == 4 else sender[0]
+            server = socket.inet_ntoa(told[SERVER]) if len(told.get(SERVER, b"")) == 4 else sender
             if told.get(MESSAGE_TYPE) == bytes([OFFER]) and server not in own:
                 offers[server] = {"interface": interface, "server": server, "offered": socket.inet_ntoa(message[16:20])}
     return list(offers.values())
@@ -69,8 +81,16 @@ def main():
     own = sys.argv[1].split(",")
     # An address of nobody, and one of a machine that others may know.
     macs = [b"\x02" + os.urandom(5)] + [bytes.fromhex(mac.replace(":", "")) for mac in sys.argv[2].split(",") if mac]
-    print(json.dumps([offer for interface in sys.argv[3:] for offer in probe(interface, macs, own)]))
+    offers = []
+    for interface in sys.argv[3:]:
+        try:
+            offers += probe(interface, macs, own)
+        except OSError as error:
+            print(f"{interface}: {error}")
+            return 1
+    print(json.dumps(offers))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -139,6 +139,14 @@ class Client:
         return int(self.host.port.namespace.split("/")[2])
 
 
+def offering(host: Host, folder: pathlib.Path) -> None:
+    """Has a DHCP server of somebody else's run on a host of the segment."""
+    (folder / "leases").touch()
+    settings = f"interface eth0\nstart 10.99.0.230\nend 10.99.0.240\nlease_file {folder}/leases\npidfile {folder}/pid\n"
+    (folder / "udhcpd.conf").write_text(settings, encoding="ascii")
+    host.spawn("busybox", "udhcpd", "-f", str(folder / "udhcpd.conf"), stderr=-3)
+
+
 def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) -> tuple[str, list[str]]:
     """dig's status and answers, ("", []) where nobody answers."""
     argv = ["dig", f"@{server}", "+tries=1", "+time=1", "+noall", "+comments", "+answer", *more, *(["-x", name] if kind == "PTR" else [name, kind])]

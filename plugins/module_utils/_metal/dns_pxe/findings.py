@@ -23,18 +23,24 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """images: checksums by path of artifacts that are there. sources: by their names. dhcp_servers: offers of other servers."""
+    """images: checksums by path of artifacts that are there. sources: by their names. dhcp_servers: offers of other servers. unasked: why none could be."""
 
     images: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     sources: c.Mapping[str, Source] = dataclasses.field(default_factory=dict)
     dhcp_servers: c.Sequence[c.Mapping[str, str]] = ()
+    unasked: str = ""
 
 
 def read(found: c.Mapping[str, t.Any]) -> Findings:
-    """From results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: what the probe has printed."""
+    """From results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: of the script."""
     images = {one["item"]["path"]: _stat(one).get("checksum", "") for one in found["images"]}
     sources = {one["source"]: _local(one) for one in _done(found["local"])} | {one["source"]: _remote(one) for one in _done(found["remote"])}
-    return Findings(images, sources, json.loads(found["probe"] or "[]"))
+    probe = found["probe"]
+    if probe.get("rc"):
+        # Of ssh there can be lines on the other output.
+        said = str(probe.get("stdout") or probe.get("stderr") or "").strip()
+        return Findings(images, sources, unasked=said.splitlines()[-1] if said else f"exit status {probe['rc']}")
+    return Findings(images, sources, json.loads(probe.get("stdout") or "[]"))
 
 
 def _done(results: Results) -> c.Iterator[c.Mapping[str, t.Any]]:

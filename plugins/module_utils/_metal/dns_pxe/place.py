@@ -107,7 +107,7 @@ class Seen:
 
 def faults(seen: Seen, settings: Settings, found: Findings) -> list[Fault]:
     """What stands against this server or its network."""
-    return [*_addresses(seen, settings), *_ports(seen, settings), *_foreign(seen, settings), *_servers(found, settings)]
+    return [*_addresses(seen, settings), *_ports(seen, settings), *_foreign(seen, settings), *_servers(seen, settings, found)]
 
 
 def _addresses(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
@@ -149,9 +149,13 @@ def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
             yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
 
 
-def _servers(found: Findings, settings: Settings) -> c.Iterator[Fault]:
+def _servers(seen: Seen, settings: Settings, found: Findings) -> c.Iterator[Fault]:
     if OTHER_DHCP in settings["skipped_checks"]:
         return
+    # At an interface that is not there nobody can ask.
+    if found.unasked and set(settings["interfaces"]) <= set(seen.addresses.values()):
+        next_step = f"see to what it names; or add {OTHER_DHCP} to dns_pxe_skipped_checks where you know of no other"
+        yield Fault("nobody can tell whether another DHCP server answers", "", found.unasked, next_step)
     for one in found.dhcp_servers:
         what = f"another DHCP server answers at {one['interface']}: {one['server']}"
         next_step = f"switch it off there, or add {OTHER_DHCP} to dns_pxe_skipped_checks where it leaves our machines alone"

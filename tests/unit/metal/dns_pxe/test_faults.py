@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.boot_server import
 
 CLUSTER: dict[str, t.Any] = settings()["clusters"][0]
 NETWORK: dict[str, t.Any] = settings()["networks"][0]
+BUSY = "eth0: [Errno 98] Address already in use"
 
 
 def test_nothing_stands_against_what_is_right() -> None:
@@ -134,6 +135,29 @@ def test_another_dhcp_server_is_told_unless_it_is_borne() -> None:
     assert faults(settings(skipped_checks=["other_dhcp"]), dhcp_servers=offers) == []
 
 
+def test_that_nobody_could_be_asked_is_no_answer() -> None:
+    (told,) = faults(unasked=BUSY)
+    assert told.startswith(f"nobody can tell whether another DHCP server answers: {BUSY}. Next: ")
+    assert faults(settings(skipped_checks=["other_dhcp"]), unasked=BUSY) == []
+    (told,) = faults(settings(interfaces=["eth7"]), unasked="eth7: [Errno 19] No such device")
+    assert "this server has no interface eth7" in told
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        ({"skipped": True}, Findings()),
+        ({"rc": 0, "stdout": '[{"server": "10.0.0.1"}]\n'}, Findings(dhcp_servers=[{"server": "10.0.0.1"}])),
+        ({"rc": 1, "stdout": "eth0: [Errno 98] Address already in use\r\n", "stderr": "Shared connection closed."}, Findings(unasked=BUSY)),
+        ({"rc": 1, "stdout": "", "stderr": "Traceback:\nSyntaxError: invalid syntax\n"}, Findings(unasked="SyntaxError: invalid syntax")),
+        ({"rc": 127, "stdout": "", "stderr": ""}, Findings(unasked="exit status 127")),
+    ],
+)
+def test_a_probe_that_has_failed_has_found_nothing_out(probe: dict[str, t.Any], expected: Findings) -> None:
+    found = read({"images": [], "local": [], "remote": [], "probe": probe})
+    assert (list(found.dhcp_servers), found.unasked) == (list(expected.dhcp_servers), expected.unasked)
+
+
 def test_a_service_that_serves_somebody_else_is_not_taken_over() -> None:
     seen = host(foreign_nginx="/etc/nginx/sites-enabled/shop\n", foreign_dnsmasq="/etc/dnsmasq.d/office\n")
     assert faults(seen=seen) == []
@@ -166,7 +190,7 @@ def test_findings_are_read_from_results_of_tasks() -> None:
     images = [{"item": kernel, "stat": {"exists": False}}, {"item": rootfs, "stat": {"checksum": "1"}}, {"item": gone, "stat": {}}]
     local = [{"item": images[0], "stat": {"checksum": "2"}}, {"item": images[1], "skipped": True}, {"item": {"source": "/w.ign"}, "stat": {"exists": False}}]
     remote = [{"item": images[0], "skipped": True}, {"item": images[1], "status": 200}, {"item": images[2], "status": 404, "msg": "Not Found"}]
-    found = read({"images": images, "local": local, "remote": remote, "probe": '[{"server": "10.0.0.1"}]'})
+    found = read({"images": images, "local": local, "remote": remote, "probe": {"rc": 0, "stdout": '[{"server": "10.0.0.1"}]'}})
     assert found == Findings(
         {"k": "", "r": "1", "g": ""},
         {"/k": Source(checksum="2"), "/w.ign": Source("there is no such file on the controller"), "http://m/r": Source(), "http://m/g": Source("Not Found")},
