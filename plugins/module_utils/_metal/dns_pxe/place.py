@@ -166,7 +166,10 @@ def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | 
     """Why a file that has to be fetched cannot be. checksum: empty where any will do."""
     seen = found.sources.get(source, Source("nobody has looked for it"))
     if seen.error:
-        return Fault(f"{path} is missing", source, seen.error, "correct the source, or put the file there")
+        # It was looked for beside the playbook, which may be the collection's.
+        relative = not source.startswith(("/", "~", "http://", "https://"))
+        absolute = "write it as an absolute path, from inventory_dir where it is beside the inventory"
+        return Fault(f"{path} is missing", source, seen.error, absolute if relative else "correct the source, or put the file there")
     if checksum and seen.checksum and f"sha256:{seen.checksum}" != checksum:
         return Fault(f"{path} is another file than it should be", source, f"it has sha256:{seen.checksum}, not {checksum}", "correct one of them")
     return None

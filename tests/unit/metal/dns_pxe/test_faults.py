@@ -180,6 +180,13 @@ def test_a_file_that_cannot_be_fetched_is_told_and_one_that_is_there_is_not_aske
     assert "os/kernel is another file than it should be" in told
 
 
+def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
+    ignitions = [{**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one for one in settings()["ignitions"]]
+    sources = {**findings(settings()).sources, "install/worker.ign": Source("there is no such file on the controller")}
+    (told,) = faults(settings(ignitions=ignitions), sources=sources)
+    assert told.endswith("Next: write it as an absolute path, from inventory_dir where it is beside the inventory")
+
+
 def test_a_system_that_is_not_known_is_told() -> None:
     (told,) = faults(seen=host(os_release="ID=arch\nPRETTY_NAME=Arch\n"))
     assert told.startswith("this system is not known (/etc/os-release): Arch")
