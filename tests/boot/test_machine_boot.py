@@ -50,7 +50,7 @@ class Logs:
     """Logs of a boot server. Each machine goes through its lines once its BMC says that it is on."""
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self.dhcp, self.web = folder / "dnsmasq.log", folder / "access.log"
+        self.dhcp, self.web, self.marks = folder / "dnsmasq.log", folder / "access.log", folder / "marks"
         for path in (self.dhcp, self.web):
             path.write_text("", encoding="ascii")
         self._ended = threading.Event()
@@ -60,7 +60,7 @@ class Logs:
         return {name: {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}}
 
     def variables(self) -> dict[str, t.Any]:
-        return {"machine_boot_dhcp_log": str(self.dhcp), "machine_boot_web_log": str(self.web)}
+        return {"machine_boot_dhcp_log": str(self.dhcp), "machine_boot_web_log": str(self.web), "machine_boot_marks": str(self.marks)}
 
     def play(self, number: int, bmc: Bmc, stages: int, since: int = 0) -> None:
         """Lines of a boot, of all stages from one to another."""

@@ -34,11 +34,10 @@ tftp-root=/srv/tftp
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """A client that boots step by step, and its boot server. mark: of the logs, before the first step."""
+    """A client that boots step by step, and its boot server."""
 
     server: Machine
     client: Host
-    mark: str
 
     @classmethod
     def of(cls, server: Machine, client: Host) -> Boot:
@@ -47,10 +46,16 @@ class Boot:
         server.sh("mkdir -p /srv/tftp /var/www/html/images /var/www/html/ignition /var/www/html/report; echo loader >/srv/tftp/loader.efi")
         server.sh("cd /var/www/html; echo k >images/live-kernel.x86_64; echo '{}' >report/up; systemctl restart dnsmasq nginx")
         server.write(LOOK, SCRIPT.read_text(encoding="utf-8"))
-        return cls(server, client, server.sh(shlex.join(["sh", LOOK, "mark", *LOGS])).strip())
+        made = cls(server, client)
+        for mac in (MAC, STRANGER):
+            made.script("mark", mac)
+        return made
+
+    def script(self, what: str, mac: str) -> list[str]:
+        return self.server.sh(shlex.join(["sh", LOOK, what, "/run/marks", mac, self.client.address, *LOGS])).splitlines()
 
     def verdict(self, mac: str = MAC) -> tuple[str, str]:
-        lines = self.server.sh(shlex.join(["sh", LOOK, self.mark, "0", mac, self.client.address, *LOGS])).splitlines()
+        lines = self.script("0", mac)
         bmc = {"address": "bmc", "username": "u", "has_password": True, "system": "", "verify": True}
         common = {"provider": "redfish", "boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": "", "bmc": bmc}
         asked: dict[str, t.Any] = {"name": "worker-1", "role": "worker", "address": self.client.address, "mac": mac, **common}

@@ -1,20 +1,32 @@
 #!/bin/sh
-# Reads only.
-# logs.sh mark DHCP WEB                        prints where the logs end now
-# logs.sh MARK SECONDS MAC ADDRESS DHCP WEB    prints lines of one machine since the mark ("day": of the last day, and whole files), and
-#                                              waits so long for another one where SECONDS is not 0
+# Reads logs, and writes where they were when a machine started.
+# logs.sh mark FOLDER MAC ADDRESS DHCP WEB       keeps in FOLDER where the logs end now, for one machine that is about to start
+# logs.sh SECONDS FOLDER MAC ADDRESS DHCP WEB    prints lines of the machine since then, and waits so long for another one where SECONDS is not 0.
+#                                                Where nothing is kept: "earlier", and its lines of the last day, or of whole files
 # DHCP: a unit, whose journal is read, or the path of a file. WEB: the path of a file.
 set -eu
 
+what=$1 folder=$2 mac=$3 address=$4 dhcp=$5 web=$6
+kept=$folder/${mac:-$address}
+
 size() { if [ -r "$1" ]; then wc -c <"$1" | tr -d ' '; else echo 0; fi; }
 
-if [ "$1" = mark ]; then
-    echo "$(date +%s):$(size "$2"):$(size "$3")"
+if [ "$what" = mark ]; then
+    mkdir -p "$folder"
+    # In one step: another run may read it meanwhile.
+    printf '%s\n' "$(date +%s):$(size "$dhcp"):$(size "$web")" "$dhcp" "$web" >"$kept.new"
+    mv "$kept.new" "$kept"
     exit
 fi
 
-mark=$1 seconds=$2 mac=$3 address=$4 dhcp=$5 web=$6
-[ "$mark" != day ] || mark=$(($(date +%s) - 86400)):0:0
+seconds=$what
+# Sizes are of these logs, and of no others that it may have now.
+if [ "$(sed 1d "$kept" 2>/dev/null)" = "$(printf '%s\n' "$dhcp" "$web")" ]; then
+    mark=$(sed -n 1p "$kept")
+else
+    mark=$(($(date +%s) - 86400)):0:0
+    echo earlier
+fi
 since=${mark%%:*} sizes=${mark#*:}
 
 # What was added to a file; a file that is shorter than it was has begun anew.

@@ -62,6 +62,10 @@ def _seen(asked: Asked, looked: _Data) -> Seen | Fault:
     return seen.refused(asked.name, asked.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
 
 
+#: The first line of a log where those after it may be of an earlier boot.
+_EARLIER = "earlier"
+
+
 def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | None = None) -> dict[str, t.Any]:
     """How far a machine has come. read: results of the task that has read logs, the last of a boot server counts. nodes: what its cluster has said since."""
     asked = asking.read(entry)
@@ -69,9 +73,12 @@ def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | N
     joined = seen.joined(entry.get("nodes") or [asked.name], nodes or {}).state == seen.YES
     media = asked.boot == asking.MEDIA
     found = journal.verdict(asked.machine, [line for lines in logs.values() for line in lines], joined, media)
+    # What is done goes by lines of the present boot alone: an old report would end an installation that has begun.
+    present = journal.verdict(asked.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media)
+    doubt = "" if found.stage == present.stage else ", in this boot or an earlier one"
     # A boot server that has sent a loader sends what comes after it; an address is offered by all of them.
     sending = [name for name, lines in logs.items() if journal.verdict(asked.machine, lines).at_least(journal.LOADER)]
     return {
-        "stage": found.stage, "text": found.text, "next_step": found.next_step, "done": found.at_least(awaited), "sending": sending,
-        "loaded": found.at_least(journal.ADDRESS if media else journal.KERNEL), "ended": found.at_least(journal.REPORTED),
+        "stage": found.stage, "text": found.text + doubt, "next_step": found.next_step, "done": found.at_least(awaited), "sending": sending,
+        "loaded": present.at_least(journal.ADDRESS if media else journal.KERNEL), "ended": present.at_least(journal.REPORTED),
     }  # fmt: skip

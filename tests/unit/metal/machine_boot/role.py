@@ -18,14 +18,18 @@ import yaml
 import ansible_collections.hwaccel.gpu as collection
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
-#: The machine's power is the content of a file, and what it was told is in another.
+#: The machine's power and boot device are contents of files, and what it was told is in another.
 IPMITOOL = """#!/bin/sh
 cd "$(dirname "$0")"
 case "$*" in
 *"power status") echo "Chassis Power is $(cat power)" ;;
-*"bootparam get 5") printf ' Boot Flags :\\n   - Boot Flag Invalid\\n' ;;
+*"bootparam get 5") cat device ;;
 *) echo "${*##*chassis }" >>told; case "$*" in *"power on" | *"power cycle") echo on >power ;; *"power off") echo off >power ;; esac ;;
 esac
+"""
+NETWORK = """   - Boot Flag Valid
+   - Options apply to all future boots
+   - Boot Device Selector : Force PXE
 """
 LOCAL = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
 MACHINE = {
@@ -45,13 +49,16 @@ class Boot:
     output: str
 
 
-def boot(folder: pathlib.Path, *, power: str = "off", entry: str = "main", hosts: dict[str, dict[str, t.Any]] | None = None, **variables: t.Any) -> Boot:
-    """hosts: others beside the machine. variables: of the machine."""
+def boot(
+    folder: pathlib.Path, *, power: str = "off", network: bool = False, entry: str = "main", hosts: dict[str, t.Any] | None = None, **variables: t.Any
+) -> Boot:
+    """power: before. network: whether its BMC has it start from that for ever. hosts: others beside the machine. variables: of the machine."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     (programs / "ipmitool").write_text(IPMITOOL, encoding="ascii")
     (programs / "ipmitool").chmod(0o755)
     (programs / "power").write_text(power, encoding="ascii")
+    (programs / "device").write_text(NETWORK if network else "   - Boot Flag Invalid\n", encoding="ascii")
     (programs / "told").write_text("", encoding="ascii")
     result = folder / "result.json"
     keep = {"content": "{{ {'outcome': machine_boot_outcome | default({}), 'asked': machine_boot_asked} }}", "dest": str(result)}

@@ -119,6 +119,15 @@ def test_what_is_loaded_depends_on_what_the_machine_starts_from() -> None:
     assert judged({"stdout_lines": IGNITION})["ended"] is False
 
 
+def test_lines_of_an_earlier_boot_are_told_and_end_nothing() -> None:
+    old = {"stdout_lines": ["earlier", *IGNITION, http("/report/worker-1")]}
+    found = judged(old)
+    assert (found["stage"], found["text"]) == ("reported", "reported in, in this boot or an earlier one")
+    assert (found["loaded"], found["ended"]) == (False, False)
+    assert judged({"item": "a", **old}, {"item": "b", "stdout_lines": KERNEL})["loaded"] is True
+    assert judged(old, boot="media")["loaded"] is False
+
+
 def test_stages_are_in_their_order() -> None:
     found = journal.verdict(MACHINE, KERNEL)
     assert [found.at_least(stage) for stage in journal.STAGES] == [True] * 5 + [False] * 2

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
-from ansible_collections.hwaccel.gpu.tests.unit.metal.machine_boot.role import boot
+from ansible_collections.hwaccel.gpu.tests.unit.metal.machine_boot.role import LOCAL, boot
 
 NOT_THERE: dict[str, t.Any] = {"known": True, "names": []}
 
@@ -65,3 +65,32 @@ def test_a_cluster_that_does_not_answer_any_more_says_nothing_of_its_nodes(tmp_p
     found = boot(tmp_path, power="on", machine_boot_power="off", machine_boot_nodes=NOT_THERE, machine_boot_connection=gone.connection)
     assert "whether it runs a node is not known" in found.outcome["text"]
     assert found.told == []
+
+
+def logs(folder: pathlib.Path) -> dict[str, t.Any]:
+    """Variables of a boot server with logs in a folder, and nothing in them."""
+    folder.mkdir(exist_ok=True)
+    for name in ("dhcp.log", "web.log"):
+        (folder / name).touch()
+    where = {"machine_boot_dhcp_log": f"{folder}/dhcp.log", "machine_boot_web_log": f"{folder}/web.log"}
+    return {**where, **LOCAL}
+
+
+def add(folder: pathlib.Path, path: str) -> None:
+    with open(folder / "web.log", "a", encoding="ascii") as web:
+        web.write(f'10.77.0.21 - - [23/Nov/2026:03:41:13 +0000] "GET {path} HTTP/1.1" 200 9 "-" "x"\n')
+
+
+def test_a_report_of_an_earlier_boot_does_not_end_the_present_one_and_one_since_its_start_does_also_in_a_later_run(tmp_path: pathlib.Path) -> None:
+    """A BMC that would take the network at each start is put back to the disk by a later run, but not in the middle of the boot."""
+    server, asked = tmp_path / "boot", {"machine_boot_servers": ["boot"], "machine_boot_marks": str(tmp_path / "marks")}
+    hosts = {"boot": logs(server)}
+    add(server, "/report/worker-1")
+    unknown = boot(tmp_path, power="on", network=True, hosts=hosts, **asked)
+    assert (unknown.told, "reported in, in this boot or an earlier one" in unknown.outcome["text"]) == ([], True), unknown.output
+    started = boot(tmp_path, power="off", hosts=hosts, **asked)
+    assert started.told[-1] == "power on"
+    assert boot(tmp_path, power="on", network=True, hosts=hosts, **asked).told == []
+    add(server, "/images/live-kernel.x86_64")
+    later = boot(tmp_path, power="on", network=True, hosts=hosts, **asked)
+    assert later.told == ["bootdev disk options=efiboot"], later.output
