@@ -94,3 +94,23 @@ def test_a_report_of_an_earlier_boot_does_not_end_the_present_one_and_one_since_
     add(server, "/images/live-kernel.x86_64")
     later = boot(tmp_path, power="on", network=True, hosts=hosts, **asked)
     assert later.told == ["bootdev disk options=efiboot"], later.output
+
+
+#: Nobody listens there.
+GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+
+
+@pytest.mark.parametrize("power", ["off", "on"])
+def test_a_boot_server_that_is_gone_costs_the_machine_its_verdict_before_it_is_told_anything(tmp_path: pathlib.Path, power: str) -> None:
+    found = boot(tmp_path, power=power, hosts={"boot": GONE}, machine_boot_servers=["boot"])
+    assert found.outcome["failed"] is True, found.output
+    assert "machine worker-1: the boot server boot cannot be reached (" in found.outcome["text"]
+    assert ". Next: " in found.outcome["text"]
+    assert found.told == []
+
+
+def test_a_host_that_asks_the_cluster_and_is_gone_says_nothing_of_its_nodes(tmp_path: pathlib.Path) -> None:
+    asked = {"machine_boot_power": "cycle", "machine_boot_nodes": NOT_THERE, "machine_boot_connection": {"host": "http://127.0.0.1:1"}}
+    found = boot(tmp_path, power="on", hosts={"ocp": GONE}, **asked)
+    assert "whether it runs a node is not known" in found.outcome["text"], found.output
+    assert found.told == []
