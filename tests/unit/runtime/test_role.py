@@ -12,6 +12,7 @@ import subprocess
 import sys
 import typing as t
 
+import pytest
 import yaml
 
 TASKS = pathlib.Path(__file__).resolve().parents[3] / "roles" / "node_runtime" / "tasks"
@@ -20,6 +21,18 @@ TASKS = pathlib.Path(__file__).resolve().parents[3] / "roles" / "node_runtime" /
 def copies(tasks: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     found = [task["ansible.builtin.copy"] for task in tasks if "content" in task.get("ansible.builtin.copy", {})]
     return found + [copy for task in tasks for copy in copies(task.get("block", []))]
+
+
+def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, t.Any], *arguments: str) -> str:
+    """What a play of these tasks on this machine says, with the plan of the role."""
+    play = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": ["plan.json"], "tasks": tasks}]
+    (folder / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
+    (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
+    environment = {**{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}, "ANSIBLE_HOME": str(folder / "home")}
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: pathlib.Path) -> None:
@@ -32,13 +45,7 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
     tasks = [{"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}} for number, content in enumerate(planned)]
     for task in tasks:
         task["vars"] = {"item": "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}}
-    play = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": ["plan.json"], "tasks": tasks}]
-    (tmp_path / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
-    (tmp_path / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
-    environment = {**{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}, "ANSIBLE_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    played(tmp_path, tasks, plan)
     assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(planned)
 
 
@@ -49,3 +56,12 @@ def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_
     restarted = texts.index("restart.yml")
     assert recorded < written < restarted
     assert "plan.restarted " in texts[restarted + 1]
+
+
+@pytest.mark.parametrize("manager", ["apt", "dnf"])
+def test_check_mode_asks_for_no_packages_of_a_repository_that_was_not_written(tmp_path: pathlib.Path, manager: str) -> None:
+    tasks = yaml.safe_load((TASKS / f"repository_{manager}.yml").read_text(encoding="utf-8"))
+    names = {"toolkit": {"names": ["hwaccel-nobody-has-this"]}}
+    said = played(tmp_path, [task for task in tasks if "nstall" in task["name"]], names, "--check")
+    assert "hwaccel-nobody-has-this" in said
+    assert "changed=1" in said
