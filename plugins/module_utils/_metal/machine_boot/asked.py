@@ -84,9 +84,11 @@ def read(entry: c.Mapping[str, t.Any]) -> Asked:
         raise ValueError("; ".join(map(str, wrong)))
     machine, more = found[0], found[0].more
     bmc = Bmc(**{field.name: more["bmc"][field.name] for field in dataclasses.fields(Bmc)})
-    keys = ("provider", "boot", "power", "named", "logs", "http", "media", "shutdown")
+    keys = ("provider", "boot", "power", "named", "logs", "http", "media")
     virtual_ = vm.read(machine, more["vm"]) if more["provider"] == LIBVIRT else None
-    return Asked(machine, bmc=bmc, vm=virtual_, **{key: more[key] for key in keys if key in more})
+    # ansible-core before 2.19 has made a text of it.
+    shutdown = int(more.get("shutdown", 0))
+    return Asked(machine, bmc=bmc, vm=virtual_, shutdown=shutdown, **{key: more[key] for key in keys if key in more})
 
 
 def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, str]) -> list[Fault]:

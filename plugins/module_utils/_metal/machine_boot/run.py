@@ -57,7 +57,8 @@ def _seen(asked: Asked, looked: _Data) -> Seen | Fault:
             return redfish.read(looked["redfish_facts"], asked.bmc.system, looked.get("managers"))
     except redfish.NoSuchSystem as error:
         return seen.refused(asked.name, asked.bmc.address, f"not found: {error}")
-    if asked.provider == asking.IPMI and not looked.get("rc"):
+    # ansible-core before 2.19 has made a text of the number.
+    if asked.provider == asking.IPMI and str(looked.get("rc", 0)) == "0":
         return ipmi.read(str(looked["stdout"]))
     return seen.refused(asked.name, asked.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
 

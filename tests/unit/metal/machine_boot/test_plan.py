@@ -320,3 +320,11 @@ def test_a_bmc_of_ipmi_that_boots_from_the_network_for_ever_is_put_back() -> Non
 def test_what_ipmitool_fails_with_is_told() -> None:
     (fault,) = planned({"rc": 1, "stdout": "", "stderr": "Error: Unable to establish IPMI v2 / RMCP+ session"}, provider="ipmi")["faults"]
     assert "its BMC does not answer in time" in fault["text"]
+
+
+def test_numbers_are_read_where_ansible_core_has_made_texts_of_them() -> None:
+    made = planned({**ipmi("on"), "rc": "0"}, provider="ipmi", power="off", shutdown="0")
+    assert (made["faults"], made["power"]) == ([], "on")
+    assert [" ".join(step["give"]["argv"]) for step in made["steps"]] == ["chassis power off"]
+    assert planned({"rc": "1", "stdout": "", "stderr": "x"}, provider="ipmi")["faults"]
+    assert planned(ipmi("on"), provider="ipmi", power="off", shutdown="90")["steps"][0]["limit"] == 90
