@@ -114,3 +114,12 @@ def test_a_host_that_asks_the_cluster_and_is_gone_says_nothing_of_its_nodes(tmp_
     found = boot(tmp_path, power="on", hosts={"ocp": GONE}, **asked)
     assert "whether it runs a node is not known" in found.outcome["text"], found.output
     assert found.told == []
+
+
+@pytest.mark.parametrize("mac", ["52-54-00-77-00-AB", "52:54:00:77:00:AB"])
+def test_a_machines_lines_are_found_however_its_mac_is_written(tmp_path: pathlib.Path, mac: str) -> None:
+    server = tmp_path / "boot"
+    hosts = {"boot": logs(server)}
+    (server / "dhcp.log").write_text("Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPDISCOVER(eth0) 52:54:00:77:00:ab no address available\n", encoding="ascii")
+    found = boot(tmp_path, power="on", hosts=hosts, machine_boot_servers=["boot"], machine_boot_marks=str(tmp_path / "marks"), hwaccel_mac=mac)
+    assert "its DHCP request was not answered: no address available" in found.outcome["text"], found.output
