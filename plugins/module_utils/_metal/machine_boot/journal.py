@@ -24,6 +24,8 @@ _TFTP_FAILED = re.compile(r"dnsmasq-tftp\[\d+\]: (?:file (\S+) not found for (\S
 _REQUEST = re.compile(r'^(\S+) \S+ \S+ \[[^\]]*\] "(?:GET|HEAD|POST|PUT) (\S+)[^"]*" (\d{3}) ')
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 _KERNEL = re.compile(r"(^|[/._-])(kernel|vmlinuz|linux|bzImage)([._-][^/]*)?$")
+#: What is fetched after a kernel, and before ignition.
+_OF_KERNEL = re.compile(r"(^|/)images/|initrd|initramfs|rootfs")
 _IGNITION = re.compile(r"^/ignition/|\.ign$")
 _REPORT = re.compile(r"^/report(/|$|\?)")
 
@@ -118,12 +120,15 @@ def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, medi
 
 
 def _last_refusal(seen: c.Sequence[Event], stage: str) -> Event | None:
-    """What holds the machine up: a refusal after which nothing was given that is as far or further on its way."""
+    """What holds the machine up: a refusal after which nothing was given that is as far or further on its way, nor the same file."""
+    given: set[str] = set()
     for event in reversed(seen):
+        as_far = STAGES.index(event.stage) >= STAGES.index(stage)
         if not event.refused:
-            if STAGES.index(event.stage) >= STAGES.index(stage):
+            if as_far:
                 return None
-        elif STAGES.index(event.stage) >= STAGES.index(stage):
+            given.add(event.what)
+        elif as_far or (stage == KERNEL and event.stage == LOADER and _OF_KERNEL.search(event.what) and event.what not in given):
             return event
     return None
 
@@ -132,7 +137,7 @@ def _refused(stage: str, event: Event) -> Verdict:
     if event.stage == ASKED:
         next_step = "see that the machine's MAC is the one in hwaccel_mac, and run hwaccel.gpu.dns_pxe"
         return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
-    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "boot file"}.get(event.stage, "file")
+    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(event.stage, "file")
     next_step = "run hwaccel.gpu.dns_pxe, which serves what machines are to be installed by, and see that this machine is to be installed"
     return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
 

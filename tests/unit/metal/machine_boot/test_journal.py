@@ -50,6 +50,9 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
         (LOADER, "loader", "the boot file is fetched (/srv/tftp/shimx64.efi), and no kernel"),
         ([*LOADER, http("/images/kernel", 404)], "loader", "the kernel /images/kernel was refused with status 404"),
         (KERNEL, "kernel", "the kernel is fetched (/srv/tftp/images/rhcos-live-kernel.x86_64), and nothing after it"),
+        ([*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img", 404)], "kernel", "the file /images/rhcos-live-rootfs.x86_64.img was refused with status 404"),
+        ([*KERNEL, http("/linux/initrd.img", 403)], "kernel", "the file /linux/initrd.img was refused with status 403"),
+        ([*KERNEL, tftp("file /srv/tftp/images/main not found for 10.77.0.1")], "kernel", "the file /srv/tftp/images/main is not there"),
         ([*KERNEL, http("/ignition/worker.ign", 403)], "kernel", "the ignition file /ignition/worker.ign was refused with status 403"),
         (IGNITION, "ignition", "ignition is fetched (/ignition/worker.ign), and it has not reported yet"),
         ([*IGNITION, http("/report/worker-1?state=up")], "reported", "reported in"),
@@ -71,6 +74,15 @@ def test_what_was_refused_and_given_later_is_no_fault() -> None:
     missing = tftp("file /srv/tftp/other.efi not found for 10.77.0.1")
     assert journal.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("the boot file is fetched")
     assert journal.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi is not there"
+
+
+def test_a_file_that_was_refused_before_the_kernel_or_given_since_is_no_fault() -> None:
+    initramfs = "/images/rhcos-live-initramfs.x86_64.img"
+    assert journal.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith("the kernel is fetched")
+    assert journal.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith("the kernel is fetched")
+    # The web log is read behind that of TFTP, and says nothing of which was first.
+    assert journal.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("the kernel is fetched")
+    assert journal.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("ignition is fetched")
 
 
 def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
