@@ -123,3 +123,14 @@ def test_a_machines_lines_are_found_however_its_mac_is_written(tmp_path: pathlib
     (server / "dhcp.log").write_text("Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPDISCOVER(eth0) 52:54:00:77:00:ab no address available\n", encoding="ascii")
     found = boot(tmp_path, power="on", hosts=hosts, machine_boot_servers=["boot"], machine_boot_marks=str(tmp_path / "marks"), hwaccel_mac=mac)
     assert "its DHCP request was not answered: no address available" in found.outcome["text"], found.output
+
+
+def test_a_run_that_only_looks_reads_the_logs_of_all_boot_servers(tmp_path: pathlib.Path) -> None:
+    """Both offer an address, and the second one sends the kernel."""
+    asked = {"machine_boot_servers": ["boot-a", "boot-b"], "machine_boot_marks": str(tmp_path / "marks")}
+    hosts = {name: {**logs(tmp_path / name), "machine_boot_marks": f"{tmp_path}/{name}/marks"} for name in asked["machine_boot_servers"]}
+    boot(tmp_path, power="off", hosts=hosts, **asked)
+    with open(tmp_path / "boot-a" / "dhcp.log", "a", encoding="ascii") as dhcp:
+        dhcp.write("Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPACK(eth0) 10.77.0.21 52:54:00:77:00:21 worker-1\n")
+    add(tmp_path / "boot-b", "/images/live-kernel.x86_64")
+    assert boot(tmp_path, power="on", network=True, hosts=hosts, **asked).told == ["bootdev disk options=efiboot"]
