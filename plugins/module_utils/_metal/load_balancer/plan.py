@@ -57,8 +57,8 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """As the filter load_balancer_plan documents it."""
     found = wanted(settings, machine.text(MAIN))
     faults, told = list(found.faults), list(found.told)
-    given = _global(machine, settings, found.services, faults)
     virtual, wrong = keepalived.read(settings, machine)
+    given = _global(machine, settings, found.services, virtual, faults)
     faults += wrong
     faults += [] if wrong else conflicts.addresses(machine, found.services, given.virtual)
     contents = [] if faults else _contents(found.services, given, settings, virtual, CHECKS[machine.family])
@@ -93,7 +93,9 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     }  # fmt: skip
 
 
-def _global(machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], faults: list[Fault]) -> haproxy.Global:
+def _global(
+    machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], virtual: keepalived.Virtual | None, faults: list[Fault]
+) -> haproxy.Global:
     # Where systemd has not all rights, as in a container, it cannot give a service more than it has itself.
     known = [limit for limit in (machine.unit("haproxy").limit, machine.limit) if limit]
     possible = limits.Limits(min(known, default=1024), machine.memory_kib)
@@ -114,7 +116,7 @@ def _global(machine: Machine, settings: c.Mapping[str, t.Any], services: c.Seque
     return haproxy.Global(
         int(asked) or limits.connections(possible, count, members), SOCKETS[machine.family], address, int(settings["stats_port"]),
         int(settings["health_port"]), user, settings["tunnel_timeout"], settings["hard_stop_after"],
-        tuple(str(one).split("/", maxsplit=1)[0] for one in settings["virtual_addresses"]),
+        tuple(address.partition("/")[0] for address in virtual.addresses) if virtual else (),
     )  # fmt: skip
 
 

@@ -139,6 +139,8 @@ def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> 
     beside = dataclasses.replace(BARE, listeners=(Listener("10.0.0.6", 80, "nginx"),))
     assert planned(beside, services=[service], **PAIR)["faults"] == []
     assert planned(dataclasses.replace(beside, interfaces={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
+    written_otherwise = planned(BARE, services=[{**service, "address": "2001:db8::5"}], virtual_addresses=["2001:DB8:0::5/64"])
+    assert "bind [2001:db8::5]:80 transparent\n" in written_otherwise["contents"][places.MAIN]
 
 
 def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
