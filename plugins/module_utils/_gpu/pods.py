@@ -28,11 +28,17 @@ DISCOVERY = "gpu-feature-discovery"
 
 #: Steps of the validator, in order, by the names that the GPU Operator gives its init containers.
 DRIVER_STEP, TOOLKIT_STEP, CUDA_STEP = "driver-validation", "toolkit-validation", "cuda-validation"
-#: Repository basename to part: whatever mirror, tag or digest an image has.
-_BY_IMAGE = {
-    "driver": DRIVER, "vgpu-guest-driver": DRIVER, "container-toolkit": TOOLKIT, "k8s-device-plugin": PLUGIN, "nvidia-device-plugin": PLUGIN,
-    "dcgm-exporter": EXPORTER,
-}
+#: By the repository's basename, whatever mirror, tag or digest an image has. Red Hat's NFD is `ose-node-feature-discovery-rhel9`.
+NFD_IMAGE = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
+_BY_IMAGE = (
+    (re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$"), PLUGIN), (re.compile(r"^container-toolkit$"), TOOLKIT), (re.compile(r"^dcgm-exporter$"), EXPORTER),
+    (re.compile(r"^(vgpu-guest-driver$|nvidia-(gpu-)?driver|nvidia-gpu-driver-container)"), DRIVER),
+)
+#: Images that install a driver and end: GKE's DaemonSets run them as init containers before a pause container, or before the device plugin
+#: (GoogleCloudPlatform/container-engine-accelerators 068b15a, nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml).
+INSTALLER_IMAGE = re.compile(r"^(cos|gke)-nvidia-installer|^(nvidia|gpu)-driver-installer")
+#: Programs that live in the device plugin's image and are none.
+_NOT_PLUGIN = re.compile(r"config-manager|mps-control-daemon")
 _LONGEST_MESSAGE = 400
 #: What the kubelet says while it waits before it starts a crashed container again (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff).
 _BACK_OFF = re.compile(r"back-off (?:(\d+)m)?(\d+)s restarting failed container")
@@ -110,10 +116,10 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
     conditions = {str(item.get("type")): item for item in _dicts(status.get("conditions"))}
     scheduled = conditions.get("PodScheduled", {})
     containers = _dicts(spec.get("containers"))
-    owners = _dicts(metadata.get("ownerReferences"))
     return PodFacts(
         namespace=_same(metadata.get("namespace")), name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
-        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=role_of(pod), created=str(metadata.get("creationTimestamp") or ""),
+        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=role_of(pod) if stays(pod) else OTHER,
+        created=str(metadata.get("creationTimestamp") or ""),
         phase=_same(status.get("phase")), reason=_same(status.get("reason")), message=_short(status.get("message")),
         ready=conditions.get("Ready", {}).get("status") == "True",
         ready_changed=_same(conditions.get("Ready", {}).get("lastTransitionTime")), deleting=bool(metadata.get("deletionTimestamp")),
@@ -121,30 +127,60 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
         sandbox=conditions.get("PodReadyToStartContainers", {}).get("status") != "False",
         inits=_statuses(spec.get("initContainers"), status.get("initContainerStatuses")),
         containers=_statuses(spec.get("containers"), status.get("containerStatuses")),
-        image=_same(containers[0].get("image")) if containers else "", owner=_same(owners[0].get("name")) if owners else "",
+        image=_same(containers[0].get("image")) if containers else "", owner=_same(_controller(pod).get("name")),
         driver_version=_same(_map(metadata.get("labels")).get(names.DRIVER_VERSION_WANTED_LABEL)),
     )
 
 
 def role_of(pod: c.Mapping[str, t.Any]) -> str:
-    """The pod's part in the chain, from its containers: another deployer's DaemonSets are read as well as ours."""
+    """The part in the chain of a pod, or of a DaemonSet's template, by the programs that it runs: another deployer's are read as well as ours.
+
+    Whether a pod is that part for good is `stays`: the GPU Operator runs steps of its validator a second time in pods of their own.
+    """
     spec = _map(pod.get("spec"))
     for container in _dicts(spec.get("containers")):
-        base = image_base(str(container.get("image") or ""))
-        words = " ".join(str(word) for field in ("command", "args") for word in container.get(field) or ())
-        if base.startswith("node-feature-discovery"):
-            program = next((name for name in (NFD_WORKER, NFD_MASTER, NFD_GC) if name in words), "")
-            if program:
-                return program
-        part = _BY_IMAGE.get(base, OTHER)
-        # GPU feature discovery ships in the device plugin's image.
-        if part == PLUGIN and ("gpu-feature-discovery" in words or "feature-discovery" in str(container.get("name"))):
-            part = DISCOVERY
-        if part != OTHER:
+        if (part := program_of(container)) != OTHER:
             return part
+    inits = _dicts(spec.get("initContainers"))
+    if any(INSTALLER_IMAGE.search(image_base(str(item.get("image") or ""))) for item in inits):
+        return DRIVER
     # Not before the images: NVIDIA's toolkit pod validates the driver in an init container of the same name.
-    steps = {item.get("name") for item in _dicts(spec.get("initContainers"))}
-    return VALIDATOR if steps & {DRIVER_STEP, CUDA_STEP} else OTHER
+    return VALIDATOR if {item.get("name") for item in inits} & {DRIVER_STEP, CUDA_STEP} else OTHER
+
+
+def program_of(container: c.Mapping[str, t.Any], owner: str = "") -> str:
+    """The part that one container plays. owner: name of the workload, where it is known."""
+    image, name = str(container.get("image") or ""), str(container.get("name") or "")
+    base = image_base(image)
+    words = " ".join(str(word) for field in ("command", "args") for word in container.get(field) or ())
+    if NFD_IMAGE.search(base):
+        return next((program for program in (NFD_WORKER, NFD_MASTER, NFD_GC) if program in f"{words} {base}"), OTHER)
+    # "driver" alone is what half of all storage drivers are called.
+    if base == "driver":
+        return DRIVER if "nvidia" in f"{image} {owner} {name} {words}".lower() else OTHER
+    part = DRIVER if INSTALLER_IMAGE.search(base) else next((part for pattern, part in _BY_IMAGE if pattern.search(base)), OTHER)
+    if part != PLUGIN:
+        return part
+    # GPU feature discovery ships in the device plugin's image.
+    if "gpu-feature-discovery" in words or "feature-discovery" in name:
+        return DISCOVERY
+    return OTHER if _NOT_PLUGIN.search(f"{name} {words}") else PLUGIN
+
+
+def stays(pod: c.Mapping[str, t.Any]) -> bool:
+    """Whether it is one of a node's agents, which a DaemonSet keeps there. Bare pods, those of Jobs and all that have completed only came to do something.
+
+    `nvidia-cuda-validator-*` are such: made by the running validator, owned by the ClusterPolicy, Completed until the validator's next run, and alike in
+    all else (NVIDIA/gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runWorkload). A DaemonSet's pod that has completed is replaced
+    (Kubernetes 1.36, pkg/controller/daemon/daemon_controller.go 891).
+    """
+    owner = _controller(pod)
+    return owner.get("kind") == "DaemonSet" and _map(pod.get("status")).get("phase") != "Succeeded"
+
+
+def _controller(pod: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    owners = _dicts(_map(pod.get("metadata")).get("ownerReferences"))
+    return next((owner for owner in owners if owner.get("controller") is True), owners[0] if owners else {})
 
 
 def image_base(image: str) -> str:

@@ -10,9 +10,9 @@ Private to the collection: it can change in any release.
 from __future__ import annotations
 
 import collections.abc as c
-import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -23,12 +23,7 @@ _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses
 _HANDLER = "nvidia"
 #: Our objects are told by who manages their fields, not by a label, which anybody can copy.
 OURS = "hwaccel.gpu/"
-_NFD = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
-_PLUGIN = re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$")
-#: Programs that live in the device plugin's image and are none.
-_NOT_PLUGIN = re.compile(r"gpu-feature-discovery|config-manager|mps-control-daemon")
-_EXPORTER = re.compile(r"^dcgm-exporter$")
-_DRIVER = re.compile(r"^(nvidia-(gpu-)?driver|cos-nvidia-installer|nvidia-driver-installer|gpu-driver-installer|nvidia-gpu-driver-container)")
+_COMPONENTS = {parts.PLUGIN: "device_plugin", parts.EXPORTER: "dcgm_exporter", parts.DRIVER: "driver"}
 
 
 def components(client: Client) -> dict[str, list[dict[str, str]]]:
@@ -55,7 +50,8 @@ def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
-    for container in pod.get("containers") or []:
+    installers = [one for one in pod.get("initContainers") or [] if parts.INSTALLER_IMAGE.search(parts.image_base(str(one.get("image") or "")))]
+    for container in [*(pod.get("containers") or []), *installers]:
         component = _component(container, str(metadata.get("name") or ""))
         if component:
             found.setdefault(component, str(container.get("image") or ""))
@@ -69,24 +65,9 @@ def sets_of(obj: dict[str, t.Any]) -> list[str]:
 
 
 def _component(container: dict[str, t.Any], owner: str) -> str:
-    image = str(container.get("image") or "")
-    base = basename(image)
-    words = " ".join([str(container.get("name") or ""), *map(str, (container.get("command") or [])[:3])])
-    if _NFD.search(base):
+    if parts.NFD_IMAGE.search(parts.image_base(str(container.get("image") or ""))):
         return "nfd"
-    if _PLUGIN.search(base):
-        return "" if _NOT_PLUGIN.search(words) else "device_plugin"
-    if _EXPORTER.search(base):
-        return "dcgm_exporter"
-    # "driver" alone is what half of all storage drivers are called.
-    if _DRIVER.search(base) or (base == "driver" and "nvidia" in f"{image} {owner} {words}".lower()):
-        return "driver"
-    return ""
-
-
-def basename(image: str) -> str:
-    """The last part of an image's repository: registry, tag and digest are everybody's own."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return _COMPONENTS.get(parts.program_of(container, owner), "")
 
 
 def _cluster_policies(client: Client) -> c.Iterator[dict[str, str]]:

@@ -175,6 +175,9 @@ class Fleet:
             return
         pod = self._pod(event.object)
         if pod.role == parts.OTHER:
+            # One that was an agent's until it completed.
+            if self._pods.get(pod.node, {}).pop(pod.uid, None) is not None:
+                self._changed.add(pod.node)
             return
         known = self._pods.get(pod.node, {}).get(pod.uid)
         if known is None or trouble.tried_again(known, pod):
@@ -215,7 +218,7 @@ class Fleet:
 
     def _pod(self, pod: dict[str, t.Any]) -> PodFacts:
         facts = reduce_pod(pod)
-        if self._selector is None:
+        if self._selector is None or not parts.stays(pod):
             return facts
         if selectors.matches(self._selector, pod["metadata"].get("labels") or {}):
             return dataclasses.replace(facts, role=self._role)

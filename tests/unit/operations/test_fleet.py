@@ -10,6 +10,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_base
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -66,8 +67,9 @@ def node(name: str, ready: bool = True, gpu: bool = False, count: int = 8, **lab
     }
 
 
-def workload(name: str, image: str, container: str = "x", command: str = "", manager: str = "helm") -> dict:
-    pod = {"containers": [{"name": container, "image": image, "command": [command]}]}
+def workload(name: str, image: str, container: str = "x", command: str = "", manager: str = "helm", init: str = "") -> dict:
+    inits = [{"name": "init", "image": init}] if init else []
+    pod = {"initContainers": inits, "containers": [{"name": container, "image": image, "command": [command]}]}
     return {"metadata": {"name": name, "namespace": "n", "managedFields": [{"manager": manager}]}, "spec": {"template": {"spec": pod}}}
 
 
@@ -133,6 +135,7 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
         (workload("nvidia-driver-daemonset", "mirror/driver:580"), "driver"),
         (workload("secrets-store", "mirror/driver:1.4"), ""),
         (workload("gke", "gke.gcr.io/cos-nvidia-installer:fixed"), "driver"),
+        (workload("nvidia-driver-installer", "gke.gcr.io/pause:3.8", init="cos-nvidia-installer:fixed"), "driver"),
         (workload("metrics", "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"), "dcgm_exporter"),
         (workload("web", "nginx:1"), ""),
         (workload("ours", "mirror/node-feature-discovery:v1", manager="hwaccel.gpu/feature-discovery"), ""),
@@ -202,7 +205,7 @@ def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
     ("image", "name"), [("a/b/c:1@sha256:0", "c"), ("host:5000/c", "c"), ("c", "c"), ("host:5000/x/c:tag", "c"), ("", "")]
 )  # fmt: skip
 def test_names_of_images(image: str, name: str) -> None:
-    assert fleet_existing.basename(image) == name
+    assert image_base(image) == name
 
 
 def test_a_query_that_cannot_be_read_is_told() -> None:
