@@ -11,6 +11,10 @@ Shared by all modules that wait (their action files import it); for manifest_set
 from __future__ import annotations
 
 import copy
+import io
+import multiprocessing
+import os
+import sys
 import time
 import typing as t
 
@@ -25,6 +29,42 @@ SLICE = 10.0
 SHORTEST = 1.0
 
 display = Display()
+
+
+def _lines_as_they_come() -> None:
+    """Makes ansible-playbook write out each line as it is shown, into a pipe or a file as well.
+
+    A worker's lines are shown by the main process, where Display does not flush (ansible-core 2.16 to 2.21, utils/display.py: "just write,
+    and let the system flush"); into pipes and files Python writes blocks of 8 KiB, so that a gate's lines came at its end.
+    Of a collection, the main process runs what strategies import before they start a worker: this file.
+
+    Without a reader any more, nothing is written: an error would end the thread of the main process that takes results, and the run would
+    wait for them for ever (plugins/strategy/__init__.py, results_thread_main).
+    """
+    if multiprocessing.parent_process() is None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                _write_while_read(stream)
+                stream.reconfigure(line_buffering=True)
+
+
+def _write_while_read(stream: io.TextIOWrapper) -> None:
+    # Below what Display has put its lock around, and without buffers where Python has been told so.
+    file: t.Any = getattr(stream.buffer, "raw", stream.buffer)
+    write = file.write
+
+    def write_or_drop(data: t.Any) -> t.Any:
+        try:
+            return write(data)
+        except BrokenPipeError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), file.fileno())
+            return write(data)
+
+    file.write = write_or_drop
+
+
+_lines_as_they_come()
 
 
 class ActionModule(ActionBase):

@@ -11,16 +11,22 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import time
+import typing as t
 
 import ansible_runner
 import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAM = pathlib.Path(sys.executable).with_name("ansible-playbook")
+FIRST_LINE = "alpha: 1 of 3 with ********"
 
 MODULE = """
 from __future__ import annotations
 DOCUMENTATION = "module: count"
+import os
+import time
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
@@ -29,6 +35,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 def operation(params, context):
     step = context.resume.get("step", 0) + 1
     context.warn("a warning that every slice gives")
+    patience = time.monotonic() + 60
+    while step == 2 and params["seen"] and not os.path.exists(params["seen"]):
+        if time.monotonic() > patience:
+            raise HwaccelError("the first line was not seen", "here", "nobody could read it while the task ran", "flush it")
+        time.sleep(0.02)
     outcome = Outcome(changed=step == 1, values={"step": step, "sliced": context.deadline is not None, "texts": params["texts"]})
     outcome.diff = [{"before": str(step - 1), "after": str(step)}] if step < 3 else []
     if params["fail_at"] == step:
@@ -45,7 +56,7 @@ def operation(params, context):
 def main():
     run_module(
         {"steps": {"type": "int", "default": 3}, "fail_at": {"type": "int"}, "crash_at": {"type": "int"}, "texts": {"type": "list", "elements": "dict"},
-         "secret": {"type": "str", "no_log": True, "default": "none at all"}, "definition": {"type": "raw"}},
+         "secret": {"type": "str", "no_log": True, "default": "none at all"}, "seen": {"type": "str"}, "definition": {"type": "raw"}},
         operation, waits=True, cluster=False, supports_check_mode=True,
     )
 
@@ -72,11 +83,12 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return base
 
 
-def play(collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments: str, hosts: str = "alpha,", strategy: str = "linear") -> tuple[int, str]:
+def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strategy: str) -> dict[str, str]:
+    """Writes a play of these tasks, and returns the environment that it runs in."""
     header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"
     (folder / "play.yml").write_text(header + textwrap.indent(textwrap.dedent(tasks), "    "))
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
-    environ |= {
+    return environ | {
         "ANSIBLE_COLLECTIONS_PATH": str(collections),
         "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
         "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
@@ -86,9 +98,12 @@ def play(collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments
         "ANSIBLE_ASYNC_DIR": str(folder / "async"),
         "HOME": str(folder),
     }
-    program = pathlib.Path(sys.executable).with_name("ansible-playbook")
+
+
+def play(collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments: str, hosts: str = "alpha,", strategy: str = "linear") -> tuple[int, str]:
+    environ = written(collections, folder, tasks, strategy)
     done = subprocess.run(
-        [program, "-i", hosts, *arguments, "play.yml"],
+        [PROGRAM, "-i", hosts, *arguments, "play.yml"],
         cwd=folder,
         env=environ,
         stdout=subprocess.PIPE,
@@ -125,14 +140,66 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(collections:
 
 
 def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ansible-runner, and so AWX, shows what its events carry."""
+    """ansible-runner, and so AWX, shows what its events carry, as they come."""
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    playbook = [{"hosts": "alpha", "gather_facts": False, "connection": "local", "tasks": [{"hwaccel.gpu.count": {}}]}]
+    playbook = [{"hosts": "alpha", "gather_facts": False, "connection": "local", "tasks": [{"hwaccel.gpu.count": {"seen": str(tmp_path / "seen")}}]}]
     environ = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
-    run = ansible_runner.run(private_data_dir=str(tmp_path), playbook=playbook, inventory="alpha", envvars=environ, quiet=True)
+
+    def look(event: dict[str, t.Any]) -> bool:
+        if FIRST_LINE in event["stdout"]:
+            (tmp_path / "seen").touch()
+        return True
+
+    run = ansible_runner.run(
+        private_data_dir=str(tmp_path), playbook=playbook, inventory="alpha", envvars=environ, quiet=True, event_handler=look
+    )
     assert run.rc == 0, run.stdout.read()
     lines = [line for event in run.events for line in event["stdout"].splitlines() if line.startswith("alpha: ")]
     assert lines == [f"alpha: {step} of 3 with ********" for step in (1, 2, 3)]
+
+
+def started(folder: pathlib.Path, environ: dict[str, str], output: t.Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([PROGRAM, "-i", "alpha,", "play.yml"], cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT, text=True)
+
+
+def lines_of(run: subprocess.Popen[str], into: pathlib.Path) -> t.Iterator[str]:
+    """What has been written to a file, until the run that writes it has ended."""
+    ended, rest = False, ""
+    with into.open() as text:
+        while not ended:
+            ended = run.poll() is not None
+            *lines, rest = (rest + text.read()).split("\n")
+            yield from lines
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("into", "strategy"), [("a pipe", "linear"), ("a file", "free")])
+def test_a_line_can_be_read_while_its_task_goes_on(collections: pathlib.Path, tmp_path: pathlib.Path, into: str, strategy: str) -> None:
+    """The task's second slice waits for the reader of the first one's line."""
+    environ = written(collections, tmp_path, f"- hwaccel.gpu.count:\n    seen: {tmp_path / 'seen'}\n", strategy)
+    log = tmp_path / "output"
+    with log.open("w") as file, started(tmp_path, environ, subprocess.PIPE if into == "a pipe" else file) as run:
+        output = []
+        for line in run.stdout or lines_of(run, log):
+            output.append(line.rstrip("\n"))
+            if output[-1] == FIRST_LINE:
+                (tmp_path / "seen").touch()
+    assert run.returncode == 0, "\n".join(output)
+    assert FIRST_LINE in output
+
+
+def test_a_run_whose_reader_has_gone_goes_on_to_its_end(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As in `ansible-playbook … | head`: the lines after the first have nobody to read them."""
+    environ = written(collections, tmp_path, f"- hwaccel.gpu.count:\n    seen: {tmp_path / 'seen'}\n", "linear")
+    with started(tmp_path, environ, subprocess.PIPE) as run:
+        assert run.stdout
+        shown = any(line.rstrip("\n") == FIRST_LINE for line in run.stdout)
+        run.stdout.close()
+        (tmp_path / "seen").touch()
+        try:
+            assert shown and run.wait(60) == 0
+        finally:
+            run.kill()
 
 
 def test_two_hosts_and_strategy_free(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
