@@ -22,6 +22,9 @@ description:
     moves it by itself. This takes the right to list Deployments in all namespaces.
   - Failed nodes are quarantined with the taint C(hwaccel.gpu/quarantine:NoSchedule), a label of the same name and the annotation
     C(hwaccel.gpu/quarantine-reason). A later run lifts this when the node passes the same gate, or a later one. Taints and cordons of others are never touched.
+  - Where a DaemonSet of the chain that does not tolerate this taint is meant for the node, such as the GPU Operator's, the effect is C(PreferNoSchedule). Under
+    C(NoSchedule) that DaemonSet could make no pod there, and the node could not heal. A mark of the other effect is changed at the beginning of a run,
+    before the gate waits. This takes the right to list DaemonSets in all namespaces. Without it the mark is C(PreferNoSchedule).
   - A breaker comes first. Where more nodes failed than O(max_failed) allows, the cause is probably not theirs. Then no node is quarantined, and the task fails.
   - What the module itself cannot find out, because the API server does not answer, makes a node C(unknown), never C(failed). Such a task fails, and
     marks no node.
@@ -295,7 +298,8 @@ pools:
       elements: str
       sample: ["580.178.04"]
 quarantined:
-  description: Nodes that this run quarantined, or in check mode would. Those that were so before are not named again.
+  description:
+    - Nodes that this run quarantined, or in check mode would. Those that were so before are not named again, unless the effect of their taint changed.
   returned: when the gate has ended
   type: list
   elements: str

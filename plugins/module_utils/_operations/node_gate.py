@@ -71,6 +71,8 @@ class Gate:
     excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
     #: When a node of a pool was last seen to wait, time.time() by pool.
     waited: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: Nodes whose mark was too hard for those that mend them.
+    softened: list[str] = dataclasses.field(default_factory=list)
     line: str = ""
     line_at: float = 0.0
     broken: ApiError | None = None
@@ -206,7 +208,7 @@ class Gate:
         return [line]
 
     def pack(self) -> dict[str, t.Any]:
-        kept = ("started", "stuck", "failed", "rollout", "excused", "waited", "line", "line_at")
+        kept = ("started", "stuck", "failed", "rollout", "excused", "waited", "softened", "line", "line_at")
         return {"fleet": self.fleet.pack(), **{name: getattr(self, name) for name in kept}}
 
     def _is_target(self, name: str) -> bool:
@@ -258,10 +260,13 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
     gate = _begin(settings, client, resume or {})
     gate.judge()
     if check_mode:
+        gate.softened = changes.soften(gate, check_mode=True)
         return _report(gate, check_mode=True)
     lines = gate.progress()
     try:
         gate.meet()
+        if not resume:
+            gate.softened = changes.soften(gate, check_mode=False)
         while gate.left > 0 and (gate.waiting() or gate.unfinished()):
             now = time.monotonic()
             if deadline is not None and deadline - now < 0.1:
@@ -292,7 +297,7 @@ def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate
     fleet.unpack(resume["fleet"])
     stuck = {name: (seen, since) for name, (seen, since) in resume["stuck"].items()}
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
-    told = {name: resume[name] for name in ("failed", "excused", "waited", "line", "line_at")}
+    told = {name: resume[name] for name in ("failed", "excused", "waited", "softened", "line", "line_at")}
     return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
 
 
@@ -323,6 +328,7 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
     result = Outcome()
     quarantined, released = changes.mark(gate, plan, check_mode=check_mode)
+    quarantined = sorted({*quarantined, *gate.softened}.difference(released))
     switched = changes.switch(gate, check_mode=check_mode)
     result.changed = bool(quarantined or released or switched)
     client = None if gate.broken is not None or check_mode else gate.client

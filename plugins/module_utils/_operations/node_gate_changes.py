@@ -11,22 +11,35 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import switches
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.menders import Menders
 
 if t.TYPE_CHECKING:
     from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
 
+def soften(gate: Gate, *, check_mode: bool) -> list[str]:
+    """Names of nodes whose mark of an earlier run keeps off the pods that have to mend them. From now on those may come, while the gate waits."""
+    nodes = gate.fleet.nodes
+    waiting = sorted(name for name, verdict in gate.verdicts.items() if verdict.state != chain.PASSED) if gate.settings.marks else []
+    hard = [name for name in waiting if marks.effect_of(nodes[name]) == marks.HARD]
+    if not hard:
+        return []
+    node, menders = gate.client.resource("v1", "Node"), Menders(gate.client)
+    return [name for name in hard if marks.soften(gate.client, node, name, menders.effect, check_mode=check_mode)]
+
+
 def mark(gate: Gate, plan: marks.Plan, *, check_mode: bool) -> tuple[list[str], list[str]]:
     """Names of nodes whose marks changed, or would change."""
-    settings, nodes = gate.settings, gate.fleet.nodes
+    settings = gate.settings
     if not settings.marks or gate.broken is not None:
         return [], []
-    if check_mode:
-        return [name for name in plan.quarantine if marks.gate_of(nodes[name]) != settings.gate], list(plan.release)
-    node = gate.client.resource("v1", "Node")
+    node, menders = gate.client.resource("v1", "Node"), Menders(gate.client)
     reasons = {name: f"{settings.gate}: {gate.verdicts[name].link}: {gate.verdicts[name].reason}" for name in plan.quarantine}
-    marked = [name for name in plan.quarantine if marks.quarantine(gate.client, node, name, settings.gate, reasons[name])]
-    return marked, [name for name in plan.release if marks.release(gate.client, node, name)]
+    marked = [
+        name for name in plan.quarantine
+        if marks.quarantine(gate.client, node, name, settings.gate, reasons[name], menders.effect, check_mode=check_mode)
+    ]
+    return marked, [name for name in plan.release if check_mode or marks.release(gate.client, node, name)]
 
 
 def switch(gate: Gate, *, check_mode: bool) -> list[str]:

@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
 
 if t.TYPE_CHECKING:
@@ -35,13 +36,15 @@ _LOOKING: tuple[Question, ...] = (("list", _DAEMON_SET, ""),)
 #: In all namespaces.
 _LOOKING_AT_CONTROLLERS: tuple[Question, ...] = (("list", _DEPLOYMENT, ""),)
 _WAITING: tuple[Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
+#: In all namespaces, for how hard a mark may be. Without it a run goes on, and marks softly.
+_WEIGHING: tuple[Question, ...] = (("list", _DAEMON_SET, ""),)
 #: Without these a run goes on, and its faults say less.
 _TELLING: tuple[Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
 
 
 @dataclasses.dataclass(frozen=True)
 class Lacking:
-    """needed: without them the run fails. telling: without them it cannot say why a node failed."""
+    """needed: without them the run fails. telling: without them it says less of why a node failed, or marks it less."""
 
     needed: tuple[Right, ...] = ()
     telling: tuple[Right, ...] = ()
@@ -66,7 +69,12 @@ def of_run(gate: Gate, *, marks_due: bool) -> Lacking:
     needed = rights.refused(gate.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
     everywhere = rights.refused(gate.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
     telling = rights.refused(gate.client, _TELLING if waits else (), settings.namespace)
+    telling += rights.refused(gate.client, _WEIGHING if settings.marks and (waits or _marked_hard(gate)) else (), "")
     return Lacking((*needed, *everywhere), tuple(telling))
+
+
+def _marked_hard(gate: Gate) -> bool:
+    return any(quarantine.effect_of(gate.fleet.nodes[name]) == quarantine.HARD for name in gate.verdicts)
 
 
 def of_marking(client: Client) -> Lacking:

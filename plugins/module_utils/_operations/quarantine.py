@@ -4,7 +4,7 @@
 """Failed nodes kept from new pods, and given back when they pass again.
 
 A taint, a label and an annotation on the Node, all under our own names. Whatever others wrote there stays as it is, a foreign taint or
-cordon included. Private to the collection: it can change in any release.
+cordon included. How hard the taint is `menders` decides. Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Forbidden, HwaccelError, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-EFFECT = "NoSchedule"
+#: Keeps every new pod off that does not tolerate it; makes the scheduler take other nodes first.
+HARD, SOFT = "NoSchedule", "PreferNoSchedule"
+_EFFECTS = (HARD, SOFT)
 FIELD_MANAGER = "hwaccel-gpu-node-gate"
 #: Another writer of the same Node comes between reading and writing at most so often in a row before we give up.
 _ATTEMPTS = 12
@@ -68,7 +70,12 @@ def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts
 
 def gate_of(node: NodeFacts) -> str:
     """The gate that quarantined the node, "" where none did."""
-    return next((value for key, value, effect in node.taints if key == names.QUARANTINE and effect == EFFECT), "")
+    return next((value for key, value, effect in node.taints if key == names.QUARANTINE and effect in _EFFECTS), "")
+
+
+def effect_of(node: NodeFacts) -> str:
+    """Effect of the taint that a gate has imposed, "" where there is none."""
+    return next((effect for key, _value, effect in node.taints if key == names.QUARANTINE and effect in _EFFECTS), "")
 
 
 def lifts(gate: str, node: NodeFacts) -> bool:
@@ -79,19 +86,39 @@ def lifts(gate: str, node: NodeFacts) -> bool:
     return imposed not in chain.GATES or chain.GATES.index(imposed) <= chain.GATES.index(gate)
 
 
-def quarantine(client: Client, resource: Resource, name: str, gate: str, reason: str) -> bool:
-    """True where the node was not marked so before. The reason of an earlier run is left, so that a repetition writes nothing."""
+def quarantine(
+    client: Client, resource: Resource, name: str, gate: str, reason: str, effect: c.Callable[[dict[str, t.Any]], str], *, check_mode: bool = False,
+) -> bool:
+    """True where the node was not marked so before. The reason of an earlier run is left, so that a repetition writes nothing.
+
+    effect: which one the taint of this node has, HARD or SOFT.
+    """
 
     def marked(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
-        taints = _taints(node)
-        ours = [taint for taint in taints if _is_ours(taint)]
-        labelled = (node["metadata"].get("labels") or {}).get(names.QUARANTINE)
-        if ours and ours[0].get("value") == gate and labelled == gate:
+        taint = {"key": names.QUARANTINE, "value": gate, "effect": effect(node)}
+        metadata, taints = node["metadata"], _taints(node)
+        ours = [{key: one.get(key) for key in taint} for one in taints if _is_ours(one)]
+        labelled = (metadata.get("labels") or {}).get(names.QUARANTINE) == gate
+        if ours == [taint] and labelled:
             return None
-        kept = [taint for taint in taints if not _is_ours(taint)]
-        return _patch(node, [*kept, {"key": names.QUARANTINE, "value": gate, "effect": EFFECT}], gate, reason[:_LONGEST_REASON])
+        known = (metadata.get("annotations") or {}).get(names.QUARANTINE_REASON)
+        told = known if known and labelled and any(one["value"] == gate for one in ours) else reason[:_LONGEST_REASON]
+        return _patch(node, [*_foreign(taints), taint], gate, told)
 
-    return rewrite(client, resource, name, marked)
+    return rewrite(client, resource, name, marked, check_mode=check_mode)
+
+
+def soften(client: Client, resource: Resource, name: str, effect: c.Callable[[dict[str, t.Any]], str], *, check_mode: bool = False) -> bool:
+    """True where a taint of ours was too hard for the node. Gate and reason stay."""
+
+    def softened(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        taints = _taints(node)
+        if not any(_is_ours(taint) and taint["effect"] == HARD for taint in taints) or effect(node) != SOFT:
+            return None
+        changed = [taint | {"effect": SOFT} if _is_ours(taint) else taint for taint in taints]
+        return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": {"taints": changed}}
+
+    return rewrite(client, resource, name, softened, check_mode=check_mode)
 
 
 def release(client: Client, resource: Resource, name: str) -> bool:
@@ -99,7 +126,7 @@ def release(client: Client, resource: Resource, name: str) -> bool:
 
     def cleared(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
         metadata, taints = node["metadata"], _taints(node)
-        kept = [taint for taint in taints if not _is_ours(taint)]
+        kept = _foreign(taints)
         marks = names.QUARANTINE in (metadata.get("labels") or {}) or names.QUARANTINE_REASON in (metadata.get("annotations") or {})
         if len(kept) == len(taints) and not marks:
             return None
@@ -131,19 +158,25 @@ def marked_by(node: dict[str, t.Any]) -> str | None:
 
 def rewrite(
     client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None], manager: str = FIELD_MANAGER,
+    *, check_mode: bool = False,
 ) -> bool:
-    """Read, change, write on condition that nobody wrote in between; else again from what is there now.
+    """Read, change, write on condition that nobody wrote in between; else again from what is there now. In check mode only whether it would be written.
 
     Taints are one list in a patch: without the condition, another controller's new taint would be lost.
     """
     for attempt in range(_ATTEMPTS):
         try:
             patch = change(client.get(resource, name))
-            if patch is None:
-                return False
+            if patch is None or check_mode:
+                return patch is not None
             client.patch(resource, name, "", patch, field_manager=manager)
         except NotFound:
             return False
+        except Forbidden:
+            if not check_mode:
+                raise
+            # Told with all that is lacking.
+            return True
         except Conflict:
             time.sleep(min(0.02 * 2**attempt, 0.5))
         else:
@@ -166,5 +199,14 @@ def _taints(node: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     return list((node.get("spec") or {}).get("taints") or [])
 
 
+def _foreign(taints: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    return [taint for taint in taints if not _is_ours(taint)]
+
+
+def without_mark(node: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The Node as it would be without our taint."""
+    return {**node, "spec": {**(node.get("spec") or {}), "taints": _foreign(_taints(node))}}
+
+
 def _is_ours(taint: dict[str, t.Any]) -> bool:
-    return taint.get("key") == names.QUARANTINE and taint.get("effect") == EFFECT
+    return taint.get("key") == names.QUARANTINE and taint.get("effect") in _EFFECTS

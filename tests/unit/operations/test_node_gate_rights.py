@@ -22,6 +22,8 @@ LOOKING = [("list", "daemonsets", SPACE)]
 WAITING = [("watch", "nodes", ""), ("watch", "pods", SPACE)]
 MARKING = [("get", "nodes", ""), ("patch", "nodes", "")]
 TELLING = [("get", "pods/log", SPACE), ("list", "events", SPACE)]
+#: Whether another's DaemonSets have to mend a node that may be marked.
+WEIGHING = [("list", "daemonsets", "")]
 
 
 def node(**labels: str) -> Obj:
@@ -32,12 +34,12 @@ def node(**labels: str) -> Obj:
 
 @pytest.mark.parametrize(("gate", "quarantine", "nodes", "pods", "asked"), [
     ("driver", True, [node()], healthy("training-0"), LOOKING),
-    ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
+    ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING + WEIGHING),
     ("driver", False, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
     ("features", True, [node()], [], [*LOOKING, ("list", "deployments", "")]),
-    ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING),
+    ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
     ("devices", False, [training(0)], [], LOOKING + WAITING + TELLING),
-    ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING),
+    ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
     ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LOOKING + MARKING),
 ], ids=["passed", "waits", "waits for what may be labelled", "features", "devices", "marks nothing", "no node is known yet", "to be freed"])
 def test_check_mode_asks_for_what_the_run_would_use(

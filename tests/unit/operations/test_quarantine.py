@@ -11,11 +11,12 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
+from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
 
 
 def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Clock) -> None:
@@ -174,3 +175,91 @@ def test_limits(given: t.Any, nodes: int, limit: int) -> None:
 def test_limits_that_cannot_be_read(given: t.Any) -> None:
     with pytest.raises(HwaccelError, match="max_failed"):
         node_gate.marks.limit_of(given, 4)
+
+
+#: What the GPU Operator's DaemonSets tolerate, and what ours do.
+THEIRS: list[dict[str, t.Any]] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+OURS: list[dict[str, t.Any]] = [{"operator": "Exists", "effect": "NoSchedule"}]
+
+
+def _driver_set(tolerations: list[dict[str, t.Any]], **selector: str) -> Obj:
+    made = s.driver("")
+    made["spec"] |= {"tolerations": tolerations, "nodeSelector": selector}
+    return daemon_set("nvidia-driver-daemonset", made, 16) | {"metadata": {"name": "nvidia-driver-daemonset", "namespace": "gpu-operator", "generation": 1}}
+
+
+def _taint(cluster: FakeCluster, name: str) -> list[tuple[str, str]]:
+    taints = cluster.objects["Node"][name]["spec"].get("taints") or []
+    return [(taint["value"], taint["effect"]) for taint in taints if taint["key"] == names.QUARANTINE]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "selector", "effect"),
+    [
+        (THEIRS, {}, "PreferNoSchedule"), (OURS, {}, "NoSchedule"), ([{"operator": "Exists"}], {}, "NoSchedule"),
+        ([*THEIRS, {"key": names.QUARANTINE, "operator": "Exists"}], {}, "NoSchedule"),
+        (THEIRS, {"pool": "training"}, "PreferNoSchedule"), (THEIRS, {"pool": "another"}, "NoSchedule"), (None, None, "NoSchedule"),
+    ],
+    ids=["another's", "ours", "a cloud's that tolerates all", "another's that knows us", "another's of this pool", "another's of another pool", "none"],
+)
+def test_a_mark_never_keeps_off_those_that_mend_the_node(clock: Clock, tolerations: t.Any, selector: t.Any, effect: str) -> None:
+    cluster = fleet(16, {3}, clock)
+    if tolerations is not None:
+        cluster.put(_driver_set(tolerations, **selector))
+    predicted = run(settings(), cluster, check_mode=True)
+    assert (run(settings(), cluster).values["quarantined"], predicted.values["quarantined"]) == (["training-3"], [])
+    assert _taint(cluster, "training-3") == [("driver", effect)]
+    written = len(cluster.writes)
+    assert not run(settings(), cluster).changed and len(cluster.writes) == written
+    assert run(settings(), cluster, check_mode=True).values["quarantined"] == []
+
+
+def test_who_may_not_see_whose_daemon_sets_there_are_marks_softly(clock: Clock) -> None:
+    cluster = fleet(16, {3}, clock)
+    pages = cluster.pages
+
+    def refused(resource: t.Any, *args: t.Any, **more: t.Any) -> t.Any:
+        if resource.kind == "DaemonSet":
+            raise Forbidden("listing daemonsets", "", "no", "")
+        return pages(resource, *args, **more)
+
+    cluster.pages = refused  # type: ignore[method-assign]
+    run(settings(), cluster)
+    assert _taint(cluster, "training-3") == [("driver", "PreferNoSchedule")]
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(clock: Clock, mended: bool) -> None:
+    """Under it the operator could make no pod: with NoSchedule on the node it would stay without one for ever."""
+    nodes = [training(number, allocatable=8, taints=[_marks("driver")] if number == 0 else None) for number in range(8)]
+    nodes[0]["metadata"]["labels"][names.QUARANTINE] = "driver"
+    nodes[0]["metadata"]["annotations"][names.QUARANTINE_REASON] = "driver: it crashed"
+
+    def controller(cluster: FakeCluster) -> None:
+        if mended and ("driver", "NoSchedule") not in _taint(cluster, "training-0"):
+            for pod in healthy("training-0"):
+                cluster.put(pod)
+
+    cluster = FakeCluster(nodes, [pod for number in range(1, 8) for pod in healthy(f"training-{number}")], [controller], on_idle=clock.advance)
+    cluster.put(_driver_set(THEIRS))
+    assert run(settings(), cluster, check_mode=True).values["quarantined"] == ["training-0"]
+    assert cluster.writes == []
+    result = run(settings(), cluster)
+    assert result.changed
+    if mended:
+        assert (result.values["failed_nodes"], result.values["quarantined"], result.values["released"]) == ([], [], ["training-0"])
+        assert _taint(cluster, "training-0") == [] and names.QUARANTINE not in cluster.objects["Node"]["training-0"]["metadata"]["labels"]
+    else:
+        assert (result.values["failed_nodes"], result.values["quarantined"]) == (["training-0"], ["training-0"])
+        assert _taint(cluster, "training-0") == [("driver", "PreferNoSchedule")]
+        assert cluster.objects["Node"]["training-0"]["metadata"]["annotations"][names.QUARANTINE_REASON] == "driver: it crashed"
+        assert node_gate.marks.lift(cluster, "driver") == ["training-0"] and _taint(cluster, "training-0") == []
+
+
+def test_a_mark_is_hard_again_once_only_ours_are_there(clock: Clock) -> None:
+    cluster = fleet(16, {3}, clock)
+    cluster.put(_driver_set(THEIRS))
+    run(settings(), cluster)
+    cluster.remove("DaemonSet", "nvidia-driver-daemonset")
+    assert run(settings(), cluster).values["quarantined"] == ["training-3"]
+    assert _taint(cluster, "training-3") == [("driver", "NoSchedule")]

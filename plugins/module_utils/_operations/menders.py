@@ -1,0 +1,59 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How hard a mark may be: the DaemonSets that have to mend a node must be able to make a pod there.
+
+Ours tolerate every NoSchedule taint. Those of the GPU Operator, of upstream's charts and of most clouds do not tolerate ours: under it their driver
+pod, once deleted or evicted, is never made again, and the node can never pass. The DaemonSet controller looks at NoSchedule and NoExecute alone (Kubernetes
+1.36.4, pkg/controller/daemon/daemon_controller.go 1404, predicates), and of the scheduler PreferNoSchedule is only a preference
+(pkg/scheduler/framework/plugins/tainttoleration). Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import functools
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+
+DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+#: A toleration that names a value is of no gate that we know.
+_MARK = {"key": names.QUARANTINE, "value": "", "effect": quarantine.HARD}
+
+Obj = dict[str, t.Any]
+
+
+class Menders:
+    """DaemonSets of the chain that a hard mark would stop, in all namespaces; read when first asked for."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def effect(self, node: Obj) -> str:
+        """Of the taint for this Node. Where nobody may look at DaemonSets the soft one, which locks no node out."""
+        stopped = self._stopped
+        open_node = quarantine.without_mark(node)
+        return quarantine.SOFT if stopped is None or any(placement.fits(open_node, template) for template in stopped) else quarantine.HARD
+
+    @functools.cached_property
+    def _stopped(self) -> list[Obj] | None:
+        try:
+            return [template for page in self._client.pages(DAEMON_SET) for template in _templates(page.items) if _is_stopped(template)]
+        except Forbidden:
+            return None
+
+
+def _templates(daemon_sets: c.Iterable[Obj]) -> c.Iterator[Obj]:
+    return (item["spec"]["template"] for item in daemon_sets)
+
+
+def _is_stopped(template: Obj) -> bool:
+    spec = template.get("spec") or {}
+    return parts.role_of(template) != parts.OTHER and not placement.tolerates(spec.get("tolerations") or (), _MARK)
