@@ -15,6 +15,7 @@ version_added: 0.1.0
 short_description: How a run ended on each of several clusters, as lines of a table
 description:
   - Writes one line for each cluster with its nodes, GPUs expected and seen, how it ended, and the first words of why where it did not end well.
+  - Nodes that have failed are counted also where a later stage has stopped the run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
@@ -58,7 +59,7 @@ def _row(name: str, summary: dict[str, t.Any]) -> tuple[str, ...]:
 
 def _end(stopped: t.Sequence[str], failed: t.Sequence[str], faults: t.Sequence[str]) -> tuple[str, str]:
     if stopped:
-        return "stopped", _brief(stopped[0])
+        return f"stopped, {len(failed)} failed" if failed else "stopped", _brief(stopped[0])
     if failed:
         return f"{len(failed)} failed", _brief(faults[0] if faults else "")
     return "well", ""

@@ -30,3 +30,9 @@ def test_one_that_stopped_says_why_in_one_line() -> None:
     assert lines[2].split()[:6] == ["dark", "-", "-", "-", "stopped", "the"]
     assert lines[2].endswith("x…")
     assert len(lines[2]) < 220
+
+
+def test_nodes_that_failed_are_counted_where_a_later_stage_has_stopped_the_run() -> None:
+    """What stopped it is told first: it is the same for all nodes."""
+    lines = clusters_table({"north": summary(stopped=["pods is forbidden"], failed_nodes=["gpu-3"], faults=["gpu-3 failed"])})
+    assert " stopped, 1 failed  pods is forbidden" in lines[2]

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last play of site tells of nodes that failed at an early stage also where a later one has stopped the run. It asks no cluster anything."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.live.support import site
+
+STOPPED = "apply of the set device-plugin: pods is forbidden. Next: grant the right"
+
+
+def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() -> None:
+    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 0, "passed": 7, "failed": 1, "simulated": 0, "settled": 0, "kernels": [], "drivers": []}
+    fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "it crashed", "log_tail": "", "next_step": "read its log"}
+    gate = {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}
+    variables: dict[str, t.Any] = {"driver_gate": gate, "hwaccel_stopped": [STOPPED]}
+    run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
+    assert run.rc != 0
+    (told,) = run.failures
+    for part in (STOPPED, "1 node has failed: training-3", "it crashed", "next: read its log"):
+        assert part in told, told
+    summary = run.summary["north"]
+    assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)
+    assert "driver 7/8" in run.stdout, "the table of the fleet"
+    assert "stopped, 1 failed" in run.stdout, "the table of all clusters"
+    assert (run.summary["south"]["stopped"], run.failures_of("south")) == ([], [])
