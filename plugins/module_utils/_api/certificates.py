@@ -18,13 +18,16 @@ _FIRST = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", 
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
-def expired(pem: str, now: datetime.datetime | None = None) -> str:
-    """notAfter of the first certificate where that is past, in ISO 8601 and UTC; "" where it is not, or cannot be read."""
+def expired(pem: str, now: float | None) -> str:
+    """notAfter of the first certificate where that is past, in ISO 8601 and UTC; "" where it is not, or cannot be read.
+
+    now: in seconds since 1970 by the server's clock, None where that is not known.
+    """
     try:
         end = _not_after(pem)
     except (ValueError, IndexError):
         return ""
-    return end.isoformat() if end <= (now or datetime.datetime.now(datetime.UTC)) else ""
+    return end.isoformat() if now is not None and end.timestamp() <= now else ""
 
 
 def _not_after(pem: str) -> datetime.datetime:

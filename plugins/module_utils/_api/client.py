@@ -56,6 +56,9 @@ class Client:
     def where(self) -> str:
         return self._transport.where
 
+    def server_time(self) -> float | None:
+        return self._transport.server_time()
+
     def resource(self, api_version: str, kind: str) -> Resource:
         group, separator, version = api_version.partition("/")
         return self._discovery.resource(group if separator else "", version if separator else group, kind)

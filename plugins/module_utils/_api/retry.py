@@ -10,7 +10,6 @@ import dataclasses
 import email.utils
 import enum
 import random
-import time
 
 
 class Repeat(enum.Enum):
@@ -82,15 +81,21 @@ def of_status(status: int) -> Failure | None:
     return None
 
 
-def retry_after(header: str | None, now: float | None = None) -> float | None:
-    """Seconds of a Retry-After header, which is a number or a date."""
+def retry_after(header: str | None, date: str | None) -> float | None:
+    """Seconds of a Retry-After header, which is a number or a date. date: the answer's Date, by whose clock the other one is written."""
     if not header:
         return None
     try:
         return max(0.0, float(header))
     except ValueError:
         pass
+    until, now = moment(header), moment(date)
+    return None if until is None or now is None else max(0.0, until - now)
+
+
+def moment(header: str | None) -> float | None:
+    """Seconds since 1970 of a date as HTTP writes it (RFC 9110, 5.6.7), None where it is none."""
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - (time.time() if now is None else now))
+        return email.utils.parsedate_to_datetime(header or "").timestamp()
     except (ValueError, TypeError):
         return None

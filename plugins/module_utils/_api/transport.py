@@ -86,6 +86,8 @@ class Transport:
         self.requests = 0
         self._sleep = sleep
         self._lock = threading.Lock()
+        #: Date of the last answer, and time.monotonic() when it came.
+        self._told = ("", 0.0)
         self.urllib3 = _deps.urllib3()
         parts = urllib.parse.urlsplit(credentials.host)
         self._prefix = parts.path.rstrip("/")
@@ -108,7 +110,7 @@ class Transport:
                 continue
             if failure is None and reply is not None:
                 return dataclasses.replace(reply, blind=blind)
-            asked = retry.retry_after(reply.headers.get("Retry-After")) if reply is not None else None
+            asked = retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date")) if reply is not None else None
             delay = self._policies[self._met].delay(attempt, asked, time.monotonic() - started, answered=reply is not None)
             if failure is None or not retry.may_repeat(request.repeat, failure) or delay is None:
                 if reply is not None:
@@ -116,6 +118,12 @@ class Transport:
                 raise error or errors.not_an_api_server(request.what, self.where, "")
             blind = blind or failure is Failure.UNKNOWN
             self._sleep(delay)
+
+    def server_time(self) -> float | None:
+        """Seconds since 1970 by the server's clock, to the second; None before its first answer, or where that has no Date."""
+        date, heard = self._told
+        told = retry.moment(date)
+        return None if told is None else told + time.monotonic() - heard
 
     def call(self, request: Request) -> Reply:
         """As send, but only a success is returned."""
@@ -126,7 +134,8 @@ class Transport:
 
     def error(self, request: Request, reply: Reply) -> errors.e.ApiError:
         body = reply.body if isinstance(reply.body, dict) and reply.body.get("kind") == "Status" else {}
-        expired = certificates.expired(self.credentials.client_cert) if reply.status == 401 else ""
+        # The server has judged it by its own clock.
+        expired = certificates.expired(self.credentials.client_cert, self.server_time()) if reply.status == 401 else ""
         return errors.from_status(reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired)
 
     def stream(self, request: Request, read_timeout: float, policy: Policy) -> t.Any:
@@ -145,7 +154,7 @@ class Transport:
                 refreshed = True
                 continue
             failure = failure or (self._status_failure(reply) if reply is not None else Failure.UNKNOWN)
-            asked = retry.retry_after(reply.headers.get("Retry-After")) if reply is not None else None
+            asked = retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date")) if reply is not None else None
             delay = policy.delay(attempt, asked, time.monotonic() - started)
             if failure in (None, Failure.FINAL) or delay is None:
                 raise self.error(request, reply) if reply is not None else error or errors.not_an_api_server(request.what, self.where, "")
@@ -178,6 +187,7 @@ class Transport:
             # Its text can quote a header, and so a token.
             failed = errors.e.Unreachable(request.what, self.where, f"the request cannot be made: {type(cause).__name__}", "check host and credentials")
             return None, Failure.FINAL, failed
+        self._told = (response.headers.get("Date") or "", time.monotonic())
         return response, None, None
 
     def _whole(self, request: Request, response: t.Any) -> tuple[Reply | None, Failure | None, errors.e.ApiError | None]:

@@ -58,6 +58,9 @@ class Client(t.Protocol):
     def server_version(self) -> dict[str, t.Any]:
         """What the server says of itself: gitVersion, platform and so on."""
 
+    def server_time(self) -> float | None:
+        """Seconds since 1970 by the server's clock, None where it has not told it: timestamps of objects are compared with nothing else."""
+
     def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
         """The object; raises NotFound."""
 

@@ -245,10 +245,18 @@ class Gate:
         seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
         known, since = self.stuck.get(name, ("", now))
         if known != seen:
-            since = _epoch(verdict.since, now)
+            since = self._began(verdict.since, now)
         self.stuck[name] = (seen, since)
         if now - since >= verdict.grace:
             self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
+
+    def _began(self, when: str, now: float) -> float:
+        """When that was, on this machine's clock, by how long ago it is on the server's; `now` where the server tells no time."""
+        server = self.client.server_time()
+        try:
+            return now if server is None else now - max(0.0, server - datetime.datetime.fromisoformat(when).timestamp())
+        except ValueError:
+            return now
 
 
 def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Outcome:
@@ -299,14 +307,6 @@ def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate
     rollout = (list(resume["rollout"][0]), float(resume["rollout"][1]))
     told = {name: resume[name] for name in ("failed", "excused", "waited", "softened", "line", "line_at")}
     return Gate(settings, client, fleet, resume["started"], stuck=stuck, rollout=rollout, **told)
-
-
-def _epoch(when: str, now: float) -> float:
-    """Seconds since 1970 of a server's time, never later than `now`; `now` where there is none."""
-    try:
-        return min(now, datetime.datetime.fromisoformat(when).timestamp())
-    except ValueError:
-        return now
 
 
 def _judged(gate: Gate, nodes_wait: bool) -> bool:

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import email.utils
 import socket
 import time
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import transport
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import retry, transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
@@ -47,6 +48,24 @@ def test_retry_after_is_waited_for(fake: Fake, client: Client, sleeps: list[floa
     fake.answers = [Answer(429, {"kind": "Status"}, {"Retry-After": "7"}), Answer(body=config_map())]
     client.get(MAPS, "a", "n")
     assert sleeps == [7.0]
+
+
+@pytest.mark.parametrize("minutes", [-10, 0, 10], ids=["clock behind", "clocks agree", "clock ahead"])
+def test_a_retry_after_with_a_date_is_read_by_the_servers_clock(minutes: int) -> None:
+    now = time.time() + 60 * minutes
+    date, until = (email.utils.formatdate(moment, usegmt=True) for moment in (now, now + 20))
+    assert retry.retry_after(until, date) == 20
+    assert retry.retry_after(date, until) == 0
+    assert retry.retry_after(until, None) is None
+
+
+def test_the_servers_time_is_that_of_its_last_answer(fake: Fake, client: Client) -> None:
+    assert client.server_time() is None
+    fake.answers = [Answer(body=config_map())]
+    client.get(MAPS, "a", "n")
+    told = client.server_time()
+    assert told is not None
+    assert abs(told - time.time()) < 60
 
 
 def test_a_retry_after_that_is_too_far_off_is_reported(fake: Fake, client: Client, sleeps: list[float]) -> None:

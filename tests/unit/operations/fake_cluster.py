@@ -35,6 +35,8 @@ class FakeCluster:
         self.denied: set[tuple[str, str]] = set()
         self.before_patch: c.Callable[[str], None] = lambda name: None
         self.page_size = 500
+        #: The server's clock, None where it tells no time.
+        self.now: c.Callable[[], float] | None = None
         self._version = 100
         self._history: list[tuple[int, str, Event]] = []
         for obj in (*nodes, *pods):
@@ -55,6 +57,9 @@ class FakeCluster:
         obj = self.objects[kind].pop(name)
         obj["metadata"]["resourceVersion"] = str(self._version)
         self._history.append((self._version, kind, Event("DELETED", obj)))
+
+    def server_time(self) -> float | None:
+        return self.now() if self.now is not None else None
 
     def resource(self, api_version: str, kind: str) -> Resource:
         return RESOURCES[kind]

@@ -17,13 +17,14 @@ POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"
 
 
 class Clock:
-    """Wall clock of the gate, moved by tests."""
+    """The server's time, moved by tests, and the wall clock of the gate, which may be ahead of it."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
+        self.now = 100000.0
+        self.ahead = 0.0
 
     def time(self) -> float:
-        return self.now
+        return self.now + self.ahead
 
     def monotonic(self) -> float:
         return self.now
@@ -57,7 +58,7 @@ def fleet(size: int, bad: c.Collection[int] = (), clock: Clock | None = None, sc
 
     made = FakeCluster(nodes, pods, [crash_again] if script is None else script)
     if clock is not None:
-        made.on_idle = clock.advance
+        made.on_idle, made.now = clock.advance, lambda: clock.now
     return made
 
 

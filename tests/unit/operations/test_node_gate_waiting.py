@@ -25,10 +25,11 @@ def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
             now["metadata"] = pod["metadata"] | {"labels": {}}
             cluster.put(now)
 
+    began = clock.now
     cluster = FakeCluster([training(0), training(1)], [*healthy("training-0"), *loading], [lambda cluster: clock.advance(6), drivers_load], clock.advance)
     result = run(settings(), cluster)
     assert result.values["nodes"]["passed"] == 2
-    assert result.values["pools"][0]["settled"] == clock.now > 1000
+    assert result.values["pools"][0]["settled"] == clock.now > began
     assert result.progress[0].startswith("driver: 1 of 2 passed, 1 waiting: training-1 (driver: compiling or loading); at most ")
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
@@ -48,9 +49,11 @@ def test_timeout_grows_with_the_fleet(clock: Clock) -> None:
     assert gate.timeout == 1800 + 20 * 0.3
 
 
+@pytest.mark.parametrize("ahead", [-600, 0, 600])
 @pytest.mark.parametrize(("away", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
-def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock: Clock, away: int, waited: float) -> None:
-    """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run."""
+def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock: Clock, away: int, waited: float, ahead: float) -> None:
+    """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run. ahead: this machine's clock is."""
+    clock.ahead = ahead
     cluster = fleet(16, clock=clock)
     lost = cluster.get(cluster.resource("v1", "Node"), "training-5")
     since = datetime.datetime.fromtimestamp(clock.now - away, tz=datetime.UTC).isoformat()
@@ -60,6 +63,17 @@ def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock:
     result = run(settings(), cluster)
     assert result.values["failed_nodes"] == ["training-5"]
     assert waited <= clock.now - began <= waited + 30
+
+
+def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_seen_it(clock: Clock) -> None:
+    cluster = fleet(16, clock=clock)
+    cluster.now = None
+    lost = training(5, ready=False)
+    lost["status"]["conditions"][1]["lastTransitionTime"] = "1970-01-01T00:00:00Z"
+    cluster.put(lost)
+    began = clock.now
+    assert run(settings(), cluster).values["failed_nodes"] == ["training-5"]
+    assert chain.REBOOT <= clock.now - began <= chain.REBOOT + 30
 
 
 def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -> None:
