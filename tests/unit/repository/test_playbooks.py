@@ -26,12 +26,13 @@ WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHER
 
 
 def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str) -> tuple[int, str]:
+    """name: of a playbook of the collection, or the path of another."""
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
     # As a shell sets it.
     environ |= {"PWD": str(folder)}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", f"hwaccel.gpu.{name}", *arguments]
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
     done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     return done.returncode, " ".join(done.stdout.split())
 

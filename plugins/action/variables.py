@@ -1,0 +1,50 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Refuses variables that are set and in which something is undefined: default() would take each for one that is not set."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible.plugins.action import ActionBase
+from ansible.template import Templar
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+
+# Read in the process that forks workers, which then have it: each would read the files for itself.
+_variables.public()
+
+
+class ActionModule(ActionBase):
+    """The action of variables. It reaches no host."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        _checked, args = self.validate_argument_spec(argument_spec={"hosts": {"type": "list", "elements": "str", "default": []}})
+        variables = task_vars or {}
+        mine = str(variables.get("inventory_hostname", "localhost"))
+        faults = _variables.faults(mine, variables, self._templar.template)
+        hostvars = variables.get("hostvars", {})
+        for host in dict.fromkeys([*self._clusters(variables), *args["hosts"]]):
+            if host != mine and host in hostvars:
+                faults += self._of_another(host, hostvars.raw_get(host))
+        if faults:
+            return result | {"changed": False, "failed": True, "msg": faults}
+        return result | {"changed": False}
+
+    def _clusters(self, variables: c.Mapping[str, t.Any]) -> list[str]:
+        """The cluster of a machine, whose variables its roles read: the one that it names, or the only one."""
+        named = variables.get("hwaccel_cluster")
+        if named and not _variables.faults("", {"hwaccel_cluster": named}, self._templar.template):
+            named = self._templar.template(named)
+        clusters = variables.get("groups", {}).get("gpu_clusters", [])
+        return [str(named)] if named else list(clusters) if len(clusters) == 1 else []
+
+    def _of_another(self, host: str, variables: c.Mapping[str, t.Any]) -> list[str]:
+        # With the variables of that host alone, as who asks hostvars for them.
+        return _variables.faults(host, variables, Templar(loader=self._loader, variables=variables).template)

@@ -1,0 +1,107 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables that a user has set and in which something is undefined. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import functools
+import pathlib
+import re
+import typing as t
+
+import yaml
+from ansible.errors import AnsibleError, AnsibleUndefinedVariable
+
+_TOP = pathlib.Path(__file__).resolve().parents[2]
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: How ansible-core words it: "'name' is undefined", and of parts (2.16) "'dict object' has no attribute 'part'" or "list object has no element 4",
+#: (2.19) "object of type 'dict' has no attribute 'part'"; of hosts "hostvars['name']", which 2.16 follows by "is undefined".
+_NAME = re.compile(r"'([A-Za-z_]\w*)' is undefined")
+_PART = re.compile(r"has no (?:attribute|element) '?([^'.\s]+)'?")
+_HOST = re.compile(r"hostvars\['([^']+)'\]")
+_INTERNAL = re.compile(r"<class|object of type|\b\w+ object\b|Error\b|template string|Traceback")
+_LONGEST = 200
+
+
+@functools.cache
+def public() -> frozenset[str]:
+    """Names of all variables that users set: those of the argument specs of all roles, and those of the playbooks."""
+    named = set(_read(_TOP / "playbooks" / "vars" / "public.yml")["hwaccel_public_variables"])
+    for path in _TOP.glob("roles/*/meta/argument_specs.yml"):
+        named.update(name for entry in _read(path)["argument_specs"].values() for name in entry.get("options") or {})
+    return frozenset(named)
+
+
+def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
+    """What is wrong with the public variables that are set, in order of their names.
+
+    variables: of the host, as they are written. template: evaluates one value with these variables; raises AnsibleUndefinedVariable.
+    """
+    found = []
+    for name in sorted(public() & variables.keys()):
+        for path, value in _texts(name, variables[name]):
+            if told := _fault(value, template):
+                found.append(f"{path} of {host}: {told}. Next: {_step(told, name, host)}")
+    return found
+
+
+def _texts(path: str, value: t.Any) -> c.Iterator[tuple[str, str]]:
+    """All texts in a value that may hold a template, with where they are."""
+    if isinstance(value, str):
+        if "{" in value:
+            yield path, value
+    elif isinstance(value, c.Mapping):
+        for key, item in value.items():
+            yield from _texts(f"{path}.{key}", item)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _texts(f"{path}[{index}]", item)
+
+
+def _fault(value: str, template: c.Callable[[t.Any], t.Any]) -> str:
+    """Empty where the value can be evaluated."""
+    try:
+        result = template(value)
+        # Core 2.16 hands on what is undefined in variables of another host as the text of its template.
+        for _path, left in _texts("", result):
+            if left != value:
+                template(left)
+    except AnsibleUndefinedVariable as error:
+        return _undefined(str(error))
+    except Exception as error:
+        # Filters and lookups of others raise what they like, and from core 2.19 on default() hides all of it.
+        # A variable that is the placeholder of `omit` is one that is not set.
+        return "" if type(error).__name__ == "AnsibleValueOmittedError" else _failed(error)
+    return ""
+
+
+def _undefined(message: str) -> str:
+    if found := _NAME.search(message):
+        return f"{found[1]} is undefined"
+    if found := _HOST.search(message):
+        return f"the inventory has no host {found[1]}"
+    if found := _PART.search(message):
+        return f"{found[1]} is undefined in what it names"
+    # The words of undef(hint=…), which core 2.16 says twice.
+    first, _dot, rest = message.partition(". ")
+    hint = first if rest.startswith(first) else message
+    return "something in it is undefined" + ("" if _INTERNAL.search(hint) else f" ({hint[:_LONGEST]})")
+
+
+def _failed(error: Exception) -> str:
+    message = " ".join(str(getattr(error, "message", "") or error).split())
+    plain = isinstance(error, AnsibleError) and not _INTERNAL.search(message)
+    return "it cannot be evaluated" + (f" ({message[:_LONGEST].rstrip('.')})" if plain else "")
+
+
+def _step(told: str, name: str, host: str) -> str:
+    missing = told.removesuffix(" is undefined")
+    if missing != told:
+        return f"define {missing} for {host}, or take it out of {name}"
+    return f"correct the expression, or take {name} out of the variables of {host}"
+
+
+def _read(path: pathlib.Path) -> t.Any:
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)

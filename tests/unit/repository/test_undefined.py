@@ -1,0 +1,201 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Something undefined in a variable that is set: each playbook refuses it by host and variable before it asks a cluster or a machine.
+
+Variables come from the argument specs, and playbooks from the folder: new ones are in by themselves.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import http.server
+import importlib.metadata
+import pathlib
+import threading
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+
+#: Imported by others alone.
+PARTS = {"clusters", "summary"}
+PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
+#: The group whose hosts a playbook works on, where that is another than gpu_clusters.
+MACHINES = {"node_runtime": "workers", "load_balancer": "load_balancers", "dns_pxe": "boot_servers", "machine_boot": "workers"}
+ROLES = sorted((path.name for path in (TOP / "roles").iterdir()), key=len, reverse=True)
+#: One playbook says of the oldest and the newest core that it is the same there; variables one by one take a host for each.
+ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
+TEMPLATE = "{{ nowhere_defined }}"
+
+
+class Counter:
+    """Where the requests of a run would arrive: an API server that has nothing, and an ssh that gets nowhere."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        counted = self.requests = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                counted.append(self.path)
+                self.send_error(404)
+
+            do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
+
+            def log_message(self, *_given: t.Any) -> None:
+                """Nothing is to be said of it."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self._connected = folder / "connected"
+        self.ssh = folder / "ssh"
+        self.ssh.write_text(f"#!/bin/sh\necho called >> {self._connected}\nexit 255\n", encoding="utf-8")
+        self.ssh.chmod(0o755)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def connections(self) -> int:
+        return len(self._connected.read_text(encoding="utf-8").split()) if self._connected.exists() else 0
+
+
+@pytest.fixture
+def counter(tmp_path: pathlib.Path) -> c.Iterator[Counter]:
+    made = Counter(tmp_path)
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def by_role() -> dict[str, list[str]]:
+    """Names of hosts, with the variables that are undefined there: those of one role, or of the playbooks."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(_variables.public()):
+        found.setdefault(f"of-{next((role for role in ROLES if name.startswith(f'{role}_')), 'playbooks').replace('_', '-')}", []).append(name)
+    return found
+
+
+def inventory(counter: Counter, hosts: dict[str, list[str]], group: str) -> dict[str, t.Any]:
+    """Clusters have credentials of their own: those of the environment are taken for a single one only."""
+    reached = {"hwaccel_connection": {"host": counter.url, "api_key": "none"}, "ansible_ssh_executable": str(counter.ssh)}
+    if group == "gpu_clusters":
+        reached["ansible_connection"] = "local"
+    others = {} if group == "gpu_clusters" else {"gpu_clusters": {"hosts": {"sound": reached | {"ansible_connection": "local"}}}}
+    return {group: {"hosts": {host: reached | dict.fromkeys(names, TEMPLATE) for host, names in hosts.items()}}, **others}
+
+
+def own_play(folder: pathlib.Path, tasks: list[dict[str, t.Any]], strategy: str = "linear") -> str:
+    """The path of a playbook as a user writes one."""
+    path = folder / "play.yml"
+    path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "strategy": strategy, "tasks": tasks}]), encoding="utf-8")
+    return str(path)
+
+
+def check(counter: Counter, output: str, hosts: dict[str, list[str]]) -> None:
+    untold = [(host, name) for host, names in hosts.items() for name in names if f"{name} of {host}: nowhere_defined is undefined. Next: define" not in output]
+    assert untold == [], output[-4000:]
+    assert (counter.requests, counter.connections) == ([], 0)
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS if ONE_CORE else ["site"])
+def test_every_playbook_refuses_it_before_the_first_request(tmp_path: pathlib.Path, counter: Counter, playbook: str) -> None:
+    hosts = by_role()
+    assert sum(map(len, hosts.values())) > 300
+    if playbook == "demo":
+        # It brings its cluster itself: localhost has what is given.
+        hosts = {"localhost": [name for names in hosts.values() for name in names]}
+        given = {"all": {"hosts": {"localhost": dict.fromkeys(hosts["localhost"], TEMPLATE)}}}
+    else:
+        given = inventory(counter, hosts, MACHINES.get(playbook, "gpu_clusters"))
+    arguments = []
+    if playbook == "node_runtime":
+        # All in one batch.
+        hosts["of-playbooks"].remove("hwaccel_machines_at_a_time")
+        arguments = ["-e", "hwaccel_machines_at_a_time=100%"]
+    code, output = run(tmp_path, playbook, given, "--forks", "2", *arguments)
+    assert code == 2, output
+    check(counter, output, hosts)
+
+
+@pytest.mark.skipif(not ONE_CORE, reason="hundreds of hosts, on one core only: the other cores run all variables on fewer hosts above")
+def test_each_variable_alone_is_enough_for_the_playbook_that_destroys(tmp_path: pathlib.Path, counter: Counter) -> None:
+    hosts = {f"host-{number}": [name] for number, name in enumerate(sorted(_variables.public()))}
+    code, output = run(tmp_path, "teardown", inventory(counter, hosts, "gpu_clusters"), "--forks", "2")
+    assert code == 2, output
+    check(counter, output, hosts)
+    assert output.count("fatal: [host-") == len(hosts)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("hwaccel_connection", ()), ("hwaccel_cluster_uid", ("--check",))])
+def test_the_cluster_of_the_environment_is_not_taken_instead(tmp_path: pathlib.Path, counter: Counter, name: str, arguments: tuple[str, ...]) -> None:
+    """As it was found: with one cluster the environment says which, and an undefined uid said that any will do."""
+    environment = {"K8S_AUTH_HOST": counter.url, "K8S_AUTH_API_KEY": "none"}
+    code, output = run(tmp_path, "teardown", {"gpu_clusters": {"hosts": {"alpha": {name: "{{ staging }}"}}}}, *arguments, **environment)
+    assert code == 2, output
+    assert f"{name} of alpha: staging is undefined. Next: define staging for alpha, or take it out of {name}" in output
+    assert counter.requests == []
+
+
+def test_what_is_empty_counts_as_unset(tmp_path: pathlib.Path) -> None:
+    empty: list[object] = ["", None, {}, []]
+    hosts = {f"host-{number}": dict.fromkeys(sorted(_variables.public()), value) for number, value in enumerate(empty)}
+    code, output = run(tmp_path, own_play(tmp_path, [{"hwaccel.gpu.variables": None}]), {"all": {"hosts": hosts}})
+    assert code == 0, output
+
+
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, counter: Counter, strategy: str) -> None:
+    taken = {"linear": [("driver", "main"), ("driver", "render")], "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")]}[strategy]
+    tasks = [
+        {
+            "block": [{"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": entry}, "tags": ["some"]}],
+            "rescue": [{"ansible.builtin.debug": {"msg": "refused"}, "tags": ["some"]}],
+        }
+        for role, entry in taken
+    ]
+    alone = {"hwaccel_pools": [{"name": "{{ pool }}", "selector": "{{ labels.of_it }}"}], "driver_version": TEMPLATE, "labels": {}}
+    given = inventory(counter, {"alpha": []}, "workers") | {"gpu_clusters": {"hosts": {"prod": {"hwaccel_cluster_uid": TEMPLATE}}}}
+    given["workers"]["hosts"]["alpha"] |= alone
+    code, output = run(tmp_path, own_play(tmp_path, tasks, strategy), given, "--limit", "alpha", "--tags", "some")
+    assert code == 0, output
+    for told in (
+        "hwaccel_pools[0].name of alpha: pool is undefined. Next: define pool for alpha, or take it out of hwaccel_pools",
+        "hwaccel_pools[0].selector of alpha: of_it is undefined in what it names. Next: correct the expression, or take hwaccel_pools out of the variables",
+        "driver_version of alpha: nowhere_defined is undefined",
+        "hwaccel_cluster_uid of prod: nowhere_defined is undefined",
+    ):
+        assert output.count(told) >= len(taken), told
+    assert output.count('"msg": "refused"') == len(taken)
+    assert (counter.requests, counter.connections) == ([], 0)
+
+
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"variables"}))
+def test_every_role_begins_with_it(role: str) -> None:
+    assert "hwaccel.gpu.variables" in yaml.safe_load((TOP / "roles" / role / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
+
+
+#: Where something can be undefined, and what is said of it; "" where nothing is wrong.
+EXPRESSIONS = {
+    "{{ known }}": "", "plain { text }": "", "{{ missing | default('x') }}": "", "{{ omit }}": "", "{{ known ~ missing }}": "missing is undefined",
+    "https://{{ missing }}:6443": "missing is undefined", "{{ indirect }}": "missing is undefined", "{{ nested }}": "missing is undefined",
+    "{{ nested.inner.part }}": "missing is undefined", "{{ known_map.part }}": "part is undefined in what it names",
+    "{{ known_list[4] }}": "4 is undefined in what it names", "{{ hostvars['nobody'].x }}": "the inventory has no host nobody",
+    "{{ hostvars['beta'].theirs }}": "missing is undefined",
+    "{{ undef(hint='ask the platform team') }}": "something in it is undefined (ask the platform team)",
+    "{{ 1 / 0 }}": "it cannot be evaluated", "{{ unclosed": "it cannot be evaluated", "{{ known | no_such_filter }}": "it cannot be evaluated",
+    "{{ missing | upper }}": "missing is undefined", "{{ lookup('ansible.builtin.file', '/nowhere/at/all') }}": "it cannot be evaluated",
+}  # fmt: skip
+
+
+def test_what_is_undefined_is_named_wherever_it_stands(tmp_path: pathlib.Path) -> None:
+    known = {"known": "here", "known_map": {}, "known_list": [], "indirect": "{{ missing }}", "nested": {"inner": {"part": "{{ missing }}"}}}
+    hosts = {f"host-{number}": {**known, "driver_version": text} for number, text in enumerate(EXPRESSIONS)}
+    hosts["beta"] = {"theirs": "{{ missing }}"}
+    _code, output = run(tmp_path, own_play(tmp_path, [{"hwaccel.gpu.variables": None}]), {"all": {"hosts": hosts}})
+    for number, (text, told) in enumerate(EXPRESSIONS.items()):
+        expected = f"driver_version of host-{number}: {told}" if told else f"ok: [host-{number}]"
+        assert expected in output, (text, told, output)
+    for technical in ("<class", "object of type", "dict object", "Traceback"):
+        assert technical not in output
