@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.validation import plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.validation import pod
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
 
 DOCUMENTATION = r"""
@@ -50,6 +50,9 @@ options:
       script:
         description: Another script for the command.
         type: str
+      service_account:
+        description: Name of the ServiceAccount that the pod runs under. Without it, that of its namespace.
+        type: str
 """
 
 EXAMPLES = r"""
@@ -67,7 +70,7 @@ _value:
 
 def gpu_validation_pod(manifests: list[str], settings: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return planned("gpu_validation_pod", plan, manifests, settings)
+    return planned("gpu_validation_pod", pod, manifests, settings)
 
 
 class FilterModule:

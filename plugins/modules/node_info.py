@@ -25,6 +25,12 @@ options:
     type: list
     elements: dict
     default: []
+  gather_subset:
+    description:
+      - V(all), or V(platform) for RV(platform) alone. That reads no object and needs no right beyond those of every authenticated user.
+    type: str
+    default: all
+    choices: [all, platform]
   label_selector:
     description: Only nodes that match this label selector are read, as for C(kubectl -l).
     type: str
@@ -78,7 +84,7 @@ EXAMPLES = r"""
 RETURN = r"""
 cluster_uid:
   description: Uid of the namespace C(kube-system), by which a cluster can be told from all others.
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: str
   sample: 2a62dddd-a928-4c56-bbe1-dfc0e441394a
 platform:
@@ -98,7 +104,7 @@ platform:
       sample: v1.36.4
 pools:
   description: Pools, the declared ones first in their order.
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
   contains:
@@ -124,7 +130,7 @@ pools:
       returned: success
 classes:
   description: Distinct combinations of what drivers depend on.
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
   contains:
@@ -202,7 +208,7 @@ existing:
   description:
     - GPU components that are not from this collection, each with C(kind), C(namespace), C(name) and C(image).
     - They are recognised by their images, and the GPU Operator by its C(ClusterPolicy).
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: dict
   contains:
     nfd:
@@ -244,7 +250,7 @@ driver_daemon_sets:
   description:
     - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.
     - Those that only say that there is no driver for a kernel are left out. Pods are read only where there is one.
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
   contains:
@@ -291,7 +297,7 @@ driver_daemon_sets:
       returned: success
 namespaces:
   description: Those of O(namespaces) that are there and can be read.
-  returned: success
+  returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
   contains:
@@ -334,6 +340,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 
 ARGUMENT_SPEC = {
+    "gather_subset": {"type": "str", "default": "all", "choices": ["all", "platform"]},
     "pools": {"type": "list", "elements": "dict", "default": []},
     "label_selector": {"type": "str", "default": ""},
     "rows": {"type": "bool", "default": False},
@@ -343,6 +350,8 @@ ARGUMENT_SPEC = {
 
 
 def node_info(params: dict, context: Context) -> Outcome:
+    if params["gather_subset"] == "platform":
+        return Outcome(values={"platform": fleet.platform(context.client())})
     query = params["query"]
     jmespath = _deps.jmespath() if query else None
     values = fleet.summary(

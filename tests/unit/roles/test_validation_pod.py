@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezv
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, bandwidth, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+from ansible_collections.hwaccel.gpu.tests.unit.roles.test_manifests import rights_of
 
 ROLE = "gpu_validation"
 MODES = "ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total"
@@ -31,6 +32,13 @@ def test_it_passes_the_restricted_profile_and_talks_to_no_api() -> None:
     assert not spec.get("volumes") and not spec.get("hostPID") and not spec.get("hostNetwork")
     (container,) = spec["containers"]
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def test_its_rights_are_those_of_the_table() -> None:
+    (row,) = stack.load(stack.TOP / "roles" / ROLE / "vars" / "rights.yml")[f"__{ROLE}_rights"]
+    made = pod()
+    (container,) = made["spec"]["containers"]
+    assert rights_of("gpu-validation", made["spec"], container) == {key: value for key, value in row.items() if key != "why"}
 
 
 def test_its_image_comes_from_where_images_come_from() -> None:

@@ -11,7 +11,7 @@ import posixpath
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, set_env, text
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, pod_template, set_env, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
@@ -44,6 +44,8 @@ RUNTIMES: dict[str, tuple[str, str, str, str]] = {
     "containerd": ("/etc/containerd", "config.toml", "/etc/containerd/conf.d", "99-nvidia.toml"),
     "cri-o": ("/etc/crio", "config.toml", "/etc/crio/crio.conf.d", "99-nvidia.conf"),
 }
+#: SecurityContextConstraints of every OpenShift since 4.11, beside restricted-v2, under which whoever is authenticated may run pods.
+PRIVILEGED, NONROOT = "privileged", "nonroot-v2"
 _CONTAINERD_ONLY = ("CONTAINERD_RUNTIME_CLASS", "CONTAINERD_CONFIG", "CONTAINERD_SOCKET", "RUNTIME_SOCKET")
 
 #: How containerd is restarted where it is a unit of the host. By itself the toolkit asks its socket for the process to signal, often before the kernel
@@ -95,15 +97,17 @@ def extra_objects(platform: Platform, manifests: c.Iterable[Manifest]) -> list[M
         return []
     wanted: dict[tuple[str, str], bool] = {}
     for manifest in manifests:
-        if manifest["kind"] in ("DaemonSet", "Deployment"):
-            spec = manifest["spec"]["template"]["spec"]
+        template = pod_template(manifest)
+        if template is not None:
+            spec = template["spec"]
             key = (manifest["metadata"]["namespace"], spec["serviceAccountName"])
             host = any("hostPath" in volume for volume in spec.get("volumes", ()))
             wanted[key] = wanted.get(key, False) or host
-    return [made for (namespace, account), host in sorted(wanted.items()) for made in _scc_rights(namespace, account, "privileged" if host else "nonroot-v2")]
+    return [made for (namespace, account), host in sorted(wanted.items()) for made in scc_rights(namespace, account, PRIVILEGED if host else NONROOT)]
 
 
-def _scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
+def scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
+    """Role and RoleBinding by which pods of a ServiceAccount may be admitted under a SecurityContextConstraints."""
     metadata = {"name": f"{account}-scc", "namespace": namespace}
     rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"], "resourceNames": [scc], "verbs": ["use"]}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": dict(metadata), "rules": [rule]}
