@@ -23,6 +23,9 @@ description:
     has deployed the pods of the chain, they are found by the DaemonSets of all namespaces. This takes the right to list these, their pods and their logs.
   - A node that is quarantined and offers its GPUs has failed as well.
   - No node is quarantined by this module.
+  - A proof that was written or taken away is a change. A pod that came and went is none.
+  - A node with a taint C(NoSchedule) or C(NoExecute) that the pod does not tolerate has failed, and runs no pod. Taints that Kubernetes gives by itself
+    (C(node.kubernetes.io/)) do not count.
   - With O(state=absent) the proofs are taken off all nodes.
   - In check mode it is told which nodes would run a pod. Each of these is shown to the server in a dry run.
     A node that lacks its GPUs is then unproven, not failed, as what would bring them has changed nothing.

@@ -197,6 +197,10 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
             return _unproven(node, seen, pods) or Verdict(PASSED, SCHEDULABLE)
     else:
         extra = {}
+    driver_pod = pods.get(parts.DRIVER)
+    if not resources.total(seen) and driver_pod is not None and (found := trouble.of_pod(driver_pod)):
+        # Without a driver no plugin registers anything, and its own complaint would hide the cause.
+        return _troubled(DRIVER, found, driver_pod)
     if plugin is None:
         return _without_plugin(node, pods, seen, wanted)
     if found := trouble.of_pod(plugin):
@@ -237,18 +241,37 @@ def _not_ready(node: NodeFacts) -> Verdict:
 
 
 def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
-    if wanted.existing and resources.total(resources.observed(node)):
-        # Other deployers have no validator; their plugin registers what the driver has told it.
-        return Verdict(PASSED, PLUGIN)
+    if wanted.existing:
+        return _of_others(node, pods)
     held = pods.get(parts.DRIVER)
     if held is not None and (found := trouble.of_pod(held)):
         return _troubled(DRIVER, found, held)
     return Verdict(WAITING, DRIVER, "no validator pod is on the node", _missing_next(node, "operator-validator"), GRACE)
 
 
-def _missing_next(node: NodeFacts, component: str) -> str:
-    switch = f"{names.VENDOR}gpu.deploy.{component}"
-    return f"the node's label {switch}=false keeps it away: remove that label" if switch in node.switched_off.split() else _MISSING_NEXT
+def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
+    """Other deployers may have no validator: their plugin registers what the driver has told it, and until it does their pods say what holds the node up."""
+    driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
+    if driver_pod is not None and (held := _driver_holds(driver_pod)) is not None:
+        return held
+    if resources.total(resources.observed(node)):
+        return Verdict(PASSED, PLUGIN)
+    if (held := _without_runtime(pods)) is not None:
+        return held
+    if plugin is None:
+        reason = "no GPU is schedulable, and neither a validator nor a device plugin is on the node"
+        return Verdict(WAITING, PLUGIN, reason, _missing_next(node, "operator-validator", "device-plugin"), GRACE)
+    if found := trouble.of_pod(plugin):
+        return _troubled(PLUGIN, found, plugin)
+    if not plugin.ready:
+        return _plugin_waits(plugin, pods)
+    return Verdict(WAITING, PLUGIN, f"no GPU is schedulable{_again(plugin)}", "see the plugin's log", GRACE, plugin, _plugin_container(plugin))
+
+
+def _missing_next(node: NodeFacts, *components: str) -> str:
+    """components: whose switch may keep the missing pod away."""
+    switches = [switch for component in components if (switch := f"{names.VENDOR}gpu.deploy.{component}") in node.switched_off.split()]
+    return f"the node's label {switches[0]}=false keeps it away: remove that label" if switches else _MISSING_NEXT
 
 
 def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -271,7 +294,9 @@ def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods
 
 def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
     """What the step at `link` waits for, unless that is well."""
-    if not wanted.host_driver and (held := _driver_holds(pods.get(parts.DRIVER))) is not None:
+    driver_pod = pods.get(parts.DRIVER)
+    # Other deployers bring the driver in a pod, or leave it to the host.
+    if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (held := _driver_holds(driver_pod)) is not None:
         return held
     if link == DRIVER:
         return None

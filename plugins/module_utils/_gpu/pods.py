@@ -98,6 +98,8 @@ class PodFacts:
     #: Image of the first container: the version that runs.
     image: str = ""
     owner: str = ""
+    #: Made by this collection, as its label says.
+    ours: bool = False
     #: The driver that our label says it is: a precompiled image's tag names the branch only.
     driver_version: str = ""
 
@@ -128,6 +130,7 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
         inits=_statuses(spec.get("initContainers"), status.get("initContainerStatuses")),
         containers=_statuses(spec.get("containers"), status.get("containerStatuses")),
         image=_same(containers[0].get("image")) if containers else "", owner=_same(_controller(pod).get("name")),
+        ours=_map(metadata.get("labels")).get(names.MANAGED_BY_LABEL) == names.MANAGER,
         driver_version=_same(_map(metadata.get("labels")).get(names.DRIVER_VERSION_WANTED_LABEL)),
     )
 

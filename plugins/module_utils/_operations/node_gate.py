@@ -217,7 +217,9 @@ class Gate:
         node, pool = self.fleet.nodes[name], self.fleet.pool(name)
         if self.provider(name) == "none" and self.settings.gate != "features":
             return False
-        has_pod = ROLE_OF_GATE[self.settings.gate] in self.fleet.pods_of(name)
+        pod = self.fleet.pods_of(name).get(ROLE_OF_GATE[self.settings.gate])
+        # Upstream's device plugin has no node selector: where there is no GPU it crashes for ever, and that is normal.
+        has_pod = pod is not None and (pod.ours or self.settings.gate != "devices")
         # A node that has the gate's pod is judged even while NFD's labels are away. Which nodes are to have an exporter, only its pods tell.
         return has_pod if self.settings.gate == exporters.GATE else is_candidate(node, pool) or (node.managed and has_pod)
 

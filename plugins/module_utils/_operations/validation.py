@@ -28,6 +28,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_chain import Chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import UNPROVEN, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 
 #: A proof is written on condition of what was read just before.
 _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))
@@ -35,6 +36,9 @@ _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", flee
 _THREADS = 8
 #: The kubelet's word where the scheduler took a GPU for free and no device plugin gives one (kubernetes, pkg/kubelet/cm/admission/errors.go).
 _NO_DEVICE = "UnexpectedAdmissionError"
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+#: Of taints that Kubernetes gives nodes by itself, and takes away again.
+_CONDITION = "node.kubernetes.io/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,10 +59,12 @@ class Settings:
         """Whether its GPU is integrated and asked by a pod of its own."""
         return bool(self.integrated_definition) and device_query.needed(node)
 
+    def definition_of(self, node: NodeFacts) -> c.Mapping[str, t.Any]:
+        return (self.integrated_definition if self.asks_cuda(node) else None) or self.definition
+
     def image(self, node: NodeFacts) -> str:
         """What the pod of this node runs, for a proof to name."""
-        definition = (self.integrated_definition if self.asks_cuda(node) else None) or self.definition
-        containers = (definition.get("spec") or {}).get("containers") or [{}]
+        containers = (self.definition_of(node).get("spec") or {}).get("containers") or [{}]
         return str(containers[0].get("image") or "")
 
     @property
@@ -88,6 +94,8 @@ class Validation:
         self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "", settings.renamed)
         self._packed: str = resume.get("fleet", "")
         self._assigner = Assigner(settings.pools)
+        #: Whether this slice has written or taken a proof. Its pods come and go, and a node that fails as before is what it was.
+        self.changed = False
 
     def choose(self, *, check_mode: bool) -> None:
         """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap.
@@ -102,6 +110,8 @@ class Validation:
             self.findings[name] = Finding(broken, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
         for name in targets:
             node = self._fleet.nodes[name]
+            if name not in self.findings and (kept_off := self._kept_off(node)) is not None:
+                self.findings[name] = kept_off
             if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
                 offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
                 self.wanted[name] = next(offered, resources.WHOLE)
@@ -141,6 +151,16 @@ class Validation:
             if name not in settings.exclude and is_candidate(node, pool_of(name)) and pool_of(name).driver.provider != "none"
         )
 
+    def _kept_off(self, node: NodeFacts) -> Finding | None:
+        """Of a node whose taints no pod for it would tolerate: to run one would only be to wait for what is known. What Kubernetes taints by itself may go."""
+        tolerations = (self.settings.definition_of(node).get("spec") or {}).get("tolerations") or ()
+        hard = [taint for taint in node.taints if taint[2] in _KEEPS_OFF and not taint[0].startswith(_CONDITION)]
+        told = [_taint(*taint) for taint in hard if not placement.tolerates(tolerations, dict(zip(("key", "value", "effect"), taint, strict=True)))]
+        if not told or node.quarantined or node.unschedulable:
+            return None
+        next_step = "let the pod tolerate it (gpu_validation_tolerations), or take the taint away"
+        return Finding(FAILED, chain.SCHEDULABLE, f"the node has taint {', '.join(told)}, which the pod does not tolerate", next_step)
+
     def _ended(self, rows: runs.Rows) -> runs.Rows:
         """Judges several nodes at once; what their pods have said is no longer needed afterwards."""
         found = parallel.map_or_raise(self._judge, rows, _THREADS)
@@ -161,7 +181,8 @@ class Validation:
             subject = proofs.subject(facts, pool, self.settings.image(facts))
             return _annotated(node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
 
-        marks.rewrite(self.client, fleet.NODE, row["name"], judged)
+        if marks.rewrite(self.client, fleet.NODE, row["name"], judged):
+            self.changed = True
         return found
 
 
@@ -175,10 +196,10 @@ def run(
         one.choose(check_mode=check_mode)
     outcome = one.go_on(check_mode=check_mode)
     if outcome.pending is not None:
-        return Outcome(changed=True, pending=one.pack(outcome.pending), progress=outcome.progress)
+        return Outcome(changed=one.changed, pending=one.pack(outcome.pending), progress=outcome.progress)
     if check_mode:
         return _check(outcome, one.report(), list(one.wanted), client)
-    return _outcome(outcome, one.report(), list(one.wanted))
+    return _outcome(dataclasses.replace(outcome, changed=one.changed), one.report(), list(one.wanted))
 
 
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
@@ -203,6 +224,10 @@ def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
     if node.unschedulable:
         return Finding(PASSED if valid else UNPROVEN, chain.SCHEDULABLE, f"it is cordoned; {_last(kept)}", "uncordon it, and validate again", proof=kept)
     return Finding(PASSED, chain.SCHEDULABLE, _last(kept), proof=kept) if valid and not settings.always else None
+
+
+def _taint(key: str, value: str, effect: str) -> str:
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 
 def _last(proof: Proof) -> str:

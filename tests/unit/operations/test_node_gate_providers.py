@@ -53,3 +53,44 @@ def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Clock, by: t.Callabl
     assert clock.now - began >= 900
     assert "the validator pod starts" in result.values["faults"][0]["reason"]
     assert run(by("host"), cluster, check_mode=True).values["switched"] == []
+
+
+def told(result: t.Any) -> tuple[str, str, str]:
+    (row,) = result.values["faults"]
+    return row["link"], row["reason"], row["container"]
+
+
+@pytest.mark.parametrize(("validated", "allocatable"), [(True, 0), (False, 0), (False, 8)], ids=["operator", "no validator", "GPUs are still offered"])
+def test_the_driver_pod_of_others_tells_the_reason(clock: Clock, by: t.Callable[..., Settings], validated: bool, allocatable: int) -> None:
+    """Their validator's log says no more than that it tries again."""
+    waits = [s.validator("training-0", s.running(ready=False)), s.toolkit("training-0", s.waiting())] if validated else []
+    crashing = s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6))
+    cluster = FakeCluster([training(0, allocatable=allocatable)], [crashing, *waits], on_idle=clock.advance)
+    link, reason, container = told(run(by("existing", max_failed=1), cluster))
+    assert (link, container) == ("driver", "nvidia-driver-ctr") and "crashed 7 times" in reason
+
+
+def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Clock, by: t.Callable[..., Settings]) -> None:
+    ready = s.driver("training-0")
+    for pods, link, reason in (
+        ([ready, s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6))], "plugin", "container nvidia-device-plugin of pod"),
+        ([ready, s.plugin("training-0")], "plugin", "no GPU is schedulable"),
+        ([ready], "plugin", "neither a validator nor a device plugin is on the node"),
+    ):
+        found = told(run(by("existing", max_failed=1), FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)))
+        assert found[0] == link and reason in found[1], found
+
+
+@pytest.mark.parametrize(("made_by", "judged"), [("Helm", 0), ("hwaccel.gpu", 1)])
+def test_a_plugin_of_others_that_crashes_where_no_gpu_is_fails_no_node(clock: Clock, made_by: str, judged: int) -> None:
+    """Upstream's DaemonSet has no node selector."""
+    crashing = s.plugin("cpu-0", s.crash_loop("nvidia-device-plugin", 9))
+    crashing["metadata"]["labels"]["app.kubernetes.io/managed-by"] = made_by
+    cluster = FakeCluster([s.node("cpu-0", gpus=0)], [crashing], on_idle=clock.advance)
+    assert sum(run(settings("devices", pools=(), max_failed=9), cluster).values["nodes"].values()) == judged
+
+
+def test_at_the_last_gate_a_broken_driver_is_told_before_the_plugin_that_lacks_it(clock: Clock) -> None:
+    pods = [s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6)), s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6))]
+    cluster = FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)
+    assert told(run(settings("devices", max_failed=1), cluster))[0] == "driver"

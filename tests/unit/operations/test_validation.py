@@ -285,3 +285,41 @@ def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
     assert go(cluster).values["validated"] == ["a"]
     facts = reduce_node(cluster.objects["Node"]["a"])
     assert proofs.parse(facts.proof).subject == proofs.subject(facts, POOLS[0], "sample:1")
+
+
+#: What our agents tolerate, and what the pod tolerated before.
+AS_AGENTS, GPU_ONLY = [{"operator": "Exists", "effect": "NoSchedule"}], [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "taint", "told"),
+    [
+        (AS_AGENTS, {"key": "gpu", "value": "true", "effect": "NoSchedule"}, ""),
+        (GPU_ONLY, {"key": "gpu", "value": "true", "effect": "NoSchedule"}, "gpu=true:NoSchedule"),
+        (AS_AGENTS, {"key": "gpu", "effect": "NoExecute"}, "gpu:NoExecute"),
+        (GPU_ONLY, {"key": "gpu", "effect": "PreferNoSchedule"}, ""),
+        (GPU_ONLY, {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}, ""),
+    ],
+)
+def test_a_taint_that_no_pod_tolerates_is_told_without_one(tolerations: list[Obj], taint: Obj, told: str) -> None:
+    cluster = Cluster(node("a", taints=[taint]), node("b"))
+    definition = POD | {"spec": {**POD["spec"], "tolerations": tolerations}}
+    assert go(cluster, definition=definition).values["failed_nodes"] == (["a"] if told else [])
+    ran, written = len(cluster.ran), len(cluster.writes)
+    again = go(cluster, definition=definition)
+    assert not again.changed and (len(cluster.ran), len(cluster.writes)) == (ran, written)
+    assert not told or (fault(again)["reason"] == f"the node has taint {told}, which the pod does not tolerate" and "a" not in again.values["validated"])
+
+
+def test_a_node_that_cannot_prove_itself_fails_the_same_way_and_changes_nothing() -> None:
+    """Its pod comes and goes; what stays is what was there."""
+    cluster = Cluster(node("a"))
+    cluster.failing.add("a")
+    first, second = go(cluster), go(cluster)
+    assert (first.changed, second.changed, cluster.writes) == (False, False, [])
+    assert fault(first) | {"pod": ""} == fault(second) | {"pod": ""}
+    cluster.failing.clear()
+    assert go(cluster).changed and cluster.proof("a")
+    cluster.failing.add("a")
+    assert go(cluster, always=True).changed and not go(cluster, always=True).changed, "its proof goes once"
+    assert not any(outcome.changed for outcome in slices(cluster))

@@ -16,6 +16,7 @@ import hashlib
 import json
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import updates
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
@@ -24,7 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.waves import wa
 Manifest = dict[str, t.Any]
 
 #: On every object and pod that this collection makes.
-OWNER_LABELS = {"app.kubernetes.io/managed-by": "hwaccel.gpu", "app.kubernetes.io/part-of": "hwaccel-gpu"}
+OWNER_LABELS = {names.MANAGED_BY_LABEL: names.MANAGER, "app.kubernetes.io/part-of": "hwaccel-gpu"}
 #: On pod templates: a change of configuration is a change of the template.
 CONFIG_HASH = "hwaccel.gpu/config-hash"
 
