@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.tests.live.support import predictions
+from ansible_collections.hwaccel.gpu.tests.live.support import predictions, stolen
+from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.site import ALL, cluster, playbook
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences, snapshot
@@ -144,6 +145,44 @@ def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[
     assert (checked.rc, checked.changed()) == (0, 0), checked.stdout
     assert (again.rc, again.changed()) == (0, 0), again.stdout
     assert [str(request) for request in audit.our_writes()] == []
+
+
+#: By account, the policy that holds it to its own node.
+POLICIES = {"nfd-worker": "hwaccel-gpu-nfd-worker-own-node", "gpu-feature-discovery": "hwaccel-gpu-feature-discovery-own-node"}
+
+
+def test_a_stolen_token_writes_nothing_about_another_node(first: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
+    """Tokens as the kubelet gets them for the pods of training-0, which may do everything to NodeFeatures as long as it takes."""
+    thief = stolen.Thief(first["sandbox"].kubeconfig, AGENTS, tmp_path)
+    back = thief.widen()
+    try:
+        for account, policy in POLICIES.items():
+            mine, other = thief.feature(account, "training-0"), thief.feature(account, "training-1")
+            with_token, without = thief.on("training-0", account), thief.of_no_node(account)
+            await_right(with_token, "deletecollection", stolen.FEATURES, AGENTS)
+
+            def judged(ways: dict[str, c.Callable[[], t.Any]], policy: str = policy) -> dict[str, str]:
+                return {way: stolen.outcome(policy, write) for way, write in ways.items()}
+
+            every = dict.fromkeys(stolen.writes(with_token, other, "training-1"), stolen.DENIED)
+            assert judged(stolen.writes(with_token, other, "training-1")) == every
+            assert judged(stolen.writes(without, mine, "training-0")) == every
+            # About its own node by the name that its program takes: another object would not be its own.
+            own = judged(stolen.writes(with_token, mine, "training-0"))
+            assert own == dict.fromkeys(every, stolen.ALLOWED) | {way: stolen.DENIED for way in every if way.startswith("create")}
+            # Neither does its own object become another node's.
+            body = {"metadata": {"labels": {stolen.NODE_NAME: "training-1"}}}
+            name = mine["metadata"]["name"]
+            assert stolen.outcome(policy, lambda: with_token.patch(stolen.FEATURES, name, AGENTS, body, dry_run=True)) == stolen.DENIED  # noqa: B023
+    finally:
+        back()
+    driver = thief.on("training-0", "nvidia-driver")
+    switch = {"metadata": {"labels": {"nvidia.com/gpu.deploy.device-plugin": "false"}}}
+    told = {
+        node: stolen.outcome("hwaccel-gpu-driver-node-labels", lambda: driver.patch(stolen.NODE, node, "", switch, dry_run=True))  # noqa: B023
+        for node in ("training-0", "training-1", "general-0")
+    }
+    assert told == {"training-0": stolen.ALLOWED, "training-1": stolen.DENIED, "general-0": stolen.DENIED}
 
 
 def test_users_who_take_every_gpu_are_nothing_to_change(first: dict[str, t.Any]) -> None:

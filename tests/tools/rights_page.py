@@ -22,7 +22,15 @@ ask of the API server. Nothing else is granted. Tests compare these tables with 
 leaving nodes and another driver to `teardown`, and fails on a right that nobody has used and on a request that was refused.
 
 Node agents run in `hwaccel_namespace`, at the Pod Security level `privileged`: whoever may create pods there owns the nodes, so let nobody else. Controllers
-run in another namespace, at the level `restricted`. On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that the column SCC names.
+run in another namespace, at the level `restricted`.
+
+What a node agent may write, NodeFeatures and the switches of NVIDIA's driver manager, it may write about its own node alone: admission policies compare
+each write with the node that the token names, so a token that is stolen on one node changes nothing about another. That takes Kubernetes 1.32 or newer;
+on 1.30 and 1.31 it holds where the feature ServiceAccountTokenPodNodeInfo is on, as it is by default, and on 1.29, which has no such policies, nothing
+enforces it. `preflight` says so. nfd-master writes labels of all nodes, and takes them from NodeFeatures: it runs on one node, a control plane's where the
+cluster has some.
+
+On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that the column SCC names.
 """
 
 

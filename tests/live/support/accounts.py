@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import pathlib
 import typing as t
 
@@ -27,9 +28,22 @@ def bearer(client: Client, namespace: str, name: str, seconds: int = 600) -> str
     """A new ServiceAccount's token, by the API server's TokenRequest."""
     accounts = client.resource("v1", "ServiceAccount")
     client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}, accounts)
-    body = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": %d}}' % seconds
-    request = Request("POST", accounts.path(namespace, name, "token"), "asking for a token", body=body, content_type="application/json")
+    return token(client, namespace, name, {"expirationSeconds": seconds})
+
+
+def token(client: Client, namespace: str, name: str, spec: dict[str, t.Any]) -> str:
+    """A token of a ServiceAccount that is there, by the API server's TokenRequest (authentication.k8s.io/v1)."""
+    path = client.resource("v1", "ServiceAccount").path(namespace, name, "token")
+    body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}).encode()
+    request = Request("POST", path, "asking for a token", body=body, content_type="application/json")
     return str(client._transport.call(request).body["status"]["token"])
+
+
+def token_of_pod(client: Client, pod: dict[str, t.Any]) -> str:
+    """What a kubelet projects into the pod, and whoever steals its node has: bound to the pod, and by that to its node."""
+    metadata = pod["metadata"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    return token(client, metadata["namespace"], pod["spec"]["serviceAccountName"], {"expirationSeconds": 3607, "boundObjectRef": bound})
 
 
 def await_right(client: Client, verb: str, resource: Resource, namespace: str = "", *, subresource: str = "", allowed: bool = True) -> None:

@@ -44,6 +44,19 @@ def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
     assert len(order) >= 3
 
 
+@pytest.mark.parametrize(("role", "agent"), [("feature_discovery", "NFD's worker"), ("device_plugin", "GPU feature discovery")])
+@pytest.mark.parametrize(("version", "strict", "lenient"), [("v1.29.4", 0, 0), ("v1.30.1", 0, 2), ("v1.31.9", 0, 2), ("v1.32.0", 2, 0), ("v1.36.4", 2, 0)])
+def test_agents_are_held_to_their_own_node_as_far_as_a_version_allows(role: str, agent: str, version: str, strict: int, lenient: int) -> None:
+    plan = run(role, stack.fleet(stack.node_class(), platform={"distribution": "kubernetes", "version": version}), pools=[TRAINING])
+    rules = [rule["expression"] for one in plan["objects"] if one["kind"] == "ValidatingAdmissionPolicy" for rule in one["spec"]["validations"]]
+    open_to_all = [rule for rule in rules if rule.startswith('variables.node == ""')]
+    assert (len(rules) - len(open_to_all), len(open_to_all)) == (strict, lenient)
+    assert len([note for note in plan["notes"] if agent in note]) == (0 if strict else 1)
+    kinds = [one["kind"] for one in plan["objects"]]
+    if rules:
+        assert kinds.index("ValidatingAdmissionPolicyBinding") < kinds.index("DaemonSet")
+
+
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_registry_and_pull_secrets_reach_every_pod(role: str) -> None:
     plan = run(role, stack.fleet(stack.node_class()), image_registry="mirror.example.com:5000/gpu/", image_pull_secrets=["pull"])

@@ -116,6 +116,37 @@ def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
     assert guards[0]["spec"]["failurePolicy"] == "Fail"
 
 
+WRITES = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE", "deletecollection": "DELETE"}
+
+
+def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
+    """By an admission policy for its account, whose rules ask for the token's node, with a binding that denies."""
+    found = [one for role in stack.ROLES for one in stack.everything(role)]
+    agents = {f"{one['metadata']['namespace']}:{one['spec']['template']['spec']['serviceAccountName']}" for one in found if one["kind"] == "DaemonSet"}
+    rules = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")}
+    may = {
+        (f"{subject['namespace']}:{subject['name']}", group, resource, WRITES[verb])
+        for one in found if one["kind"] in ("RoleBinding", "ClusterRoleBinding") for subject in one["subjects"]
+        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])] for group in rule["apiGroups"] for resource in rule["resources"]
+        for verb in rule["verbs"] if verb in WRITES
+    }
+    denying = {one["spec"]["policyName"] for one in found if one["kind"].endswith("PolicyBinding") and one["spec"]["validationActions"] == ["Deny"]}
+    held = set()
+    for one in found:
+        if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] in denying:
+            spec = one["spec"]
+            assert spec["failurePolicy"] == "Fail"
+            assert any("variables.node != \"\"" in rule["expression"] for rule in spec["validations"])
+            (condition,) = spec["matchConditions"]
+            account = re.fullmatch(r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"])
+            assert account, "a policy that may judge others as well keeps them from writing where it fails"
+            for rule in spec["matchConstraints"]["resourceRules"]:
+                held |= {(account[1], group, resource, do) for group in rule["apiGroups"] for resource in rule["resources"] for do in rule["operations"]}
+    written = {one for one in may if one[0] in agents}
+    assert {account for account, *_what in written} == {"hwaccel-gpu:nfd-worker", "hwaccel-gpu:gpu-feature-discovery", "hwaccel-gpu:nvidia-driver"}
+    assert written - held == set()
+
+
 def test_driver_container_has_what_a_real_driver_needs() -> None:
     daemon_set = next(one for one in stack.manifests("driver") if one["metadata"]["name"] == "nvidia-driver" and one["kind"] == "DaemonSet")
     assert daemon_set["spec"]["updateStrategy"] == {"type": "OnDelete"}

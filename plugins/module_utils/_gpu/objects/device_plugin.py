@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, named, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -52,7 +52,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
 def _objects(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan) -> list[Manifest]:
     configs = {DEFAULT_CONFIG: {"version": "v1"}, **(settings.get("configs") or {})}
     used = _used(fleet, configs, made)
-    kept = [one for one in manifests if one["kind"] != "DaemonSet"]
+    kept = node_guard.fitted((one for one in manifests if one["kind"] != "DaemonSet"), fleet.version, "GPU feature discovery", made)
     kept += [_config_map(manifests, name, configs[name]) for name in used]
     for name, terms in used.items():
         for daemon_set in (PLUGIN, DISCOVERY):

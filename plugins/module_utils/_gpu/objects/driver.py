@@ -135,7 +135,7 @@ def _objects(
         if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
         and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
     ]
-    kept = node_guard.fitted(kept, fleet.version, made)
+    kept = node_guard.fitted(kept, fleet.version, "the driver manager", made)
     if ours:
         made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
         kept += _drivers(manifests, settings, fleet, providers, made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -24,7 +24,8 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)
     if provider == "hwaccel":
-        kept = [*manifests, *platforms.extra_objects(platforms.of(fleet.distribution), manifests)]
+        kept = node_guard.fitted(manifests, fleet.version, "NFD's worker", made)
+        kept += platforms.extra_objects(platforms.of(fleet.distribution), manifests)
         kept += namespaces.needed(kept, "feature-discovery", settings, facts, made)
         stamp(kept)
         made.objects = finish(kept, Sources.of(settings), "feature-discovery")
