@@ -10,6 +10,8 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
+
 display = Display()
 
 
@@ -22,7 +24,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _checked, args = self.validate_argument_spec(argument_spec={"lines": {"type": "list", "elements": "str", "required": True}})
-        lines = args["lines"]
+        lines = [printable(line) for line in args["lines"]]
         if lines and not self._task.no_log:
             # What is shown once is of no host in particular.
             whose = [] if self._task.run_once else [f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:"]

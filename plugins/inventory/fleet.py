@@ -134,6 +134,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import con
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.version import VERSION
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import digest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable, printable_data
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.inventory import Ask, inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._untemplated import untemplated
@@ -183,7 +184,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             except KeyError:
                 self.display.vvv(f"nothing in the cache, or it is too old: {key}")
         ask = Ask(**{**asked, "pools": declared_pools(asked["pools"]), "labels": tuple(asked["labels"])})
-        found = inventory(client, ask, safe_name=self._sanitize_group_name, warn=self.display.warning)
+        found = printable_data(inventory(client, ask, safe_name=self._sanitize_group_name, warn=lambda text: self.display.warning(printable(text))))
         if self.get_option("cache"):
             self._cache[key] = found
         return found

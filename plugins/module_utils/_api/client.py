@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Reply, Request, Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Event, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, Gone, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 PAGE_SIZE = 500
@@ -24,6 +25,11 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 _APPLY = "application/apply-patch+yaml"
 #: A list that expires again and again is not worth a third start from the beginning.
 _LIST_STARTS = 3
+#: Bytes of a line of a log: containerd cuts a line into entries of 16 KiB (max_container_log_line_size, its default), conmon into smaller ones, so that
+#: a limit of as many for each entry that is asked for takes nothing away. What is over the limit is cut off at the end, the part that tells most.
+_LOG_LINE = 16 * 1024
+#: Bytes of a log at all: 2000 lines of a kilobyte. Many are read in one run, and a program can write without an end.
+_LONGEST_LOG = 2 * 1024 * 1024
 _REVIEW = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 _POD = Resource("", "v1", "Pod", "pods", True)
 
@@ -200,10 +206,11 @@ class Client:
         return watch.events(self._transport, request, resource_version, deadline)
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        query = [("container", container), ("tailLines", str(tail_lines)), *([("previous", "true")] if previous else [])]
+        size = min(tail_lines * _LOG_LINE, _LONGEST_LOG)
+        query = [("container", container), ("tailLines", str(tail_lines)), ("limitBytes", str(size)), *([("previous", "true")] if previous else [])]
         what = f"reading the {'previous ' if previous else ''}log of container {container} of Pod {namespace}/{pod}"
         path = _POD.path(namespace, pod, "log")
-        return self._transport.call(Request("GET", path, what, tuple(query), accept="*/*", repeat=Repeat.ALWAYS)).text
+        return printable(self._transport.call(Request("GET", path, what, tuple(query), accept="*/*", repeat=Repeat.ALWAYS)).text)
 
     def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
         attributes = {

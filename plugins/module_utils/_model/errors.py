@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import dataclasses
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
+
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
     """One thing that is wrong, told so that its reader can act.
 
     what: what failed ("applying DaemonSet hwaccel-gpu/driver"); where: the file, server or field;
-    why: the cause as far as it is known; next_step: what the reader does now.
+    why: the cause as far as it is known; next_step: what the reader does now. Each is made printable: much of it is text of others.
     """
 
     what: str
     where: str = ""
     why: str = ""
     next_step: str = ""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, printable(getattr(self, field.name)))
 
     def __str__(self) -> str:
         told = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)

@@ -20,6 +20,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable, printable_data
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC, WAITING_SPEC
 
 #: A parameter longer than this is named in `invocation` and in the system log, not shown: manifests would double every result,
@@ -76,7 +77,7 @@ def run_module(argument_spec: dict[str, t.Any], operation: Operation, *, cluster
         return
     if crash and getattr(module, "_verbosity", 0) >= 3:
         # Not as `exception`: newer cores show that one only where tracebacks are switched on.
-        result["traceback"] = crash.splitlines()
+        result["traceback"] = printable(crash).splitlines()
     # A gate returns faults of its own, by node; its message tells the others.
     result.setdefault("faults", [fault.as_dict() for fault in failure.faults])
     module.fail_json(msg=str(failure), **result)
@@ -138,14 +139,14 @@ def _context(module: AnsibleModule, started: float) -> Context:
         diff=bool(getattr(module, "_diff", False)),
         deadline=None if length is None else started + length,
         resume=resume,
-        warn=module.warn,
+        warn=lambda text: module.warn(printable(text)),
         client=client,
     )
 
 
 def _result(module: AnsibleModule, outcome: Outcome) -> dict[str, t.Any]:
     for warning in outcome.warnings:
-        module.warn(warning)
+        module.warn(printable(warning))
     result: dict[str, t.Any] = dict(outcome.values)
     result["changed"] = outcome.changed
     if outcome.diff is not None and getattr(module, "_diff", False):
@@ -159,9 +160,13 @@ def _result(module: AnsibleModule, outcome: Outcome) -> dict[str, t.Any]:
 
 
 def _plain_outcome(outcome: Outcome) -> Outcome:
-    """Through JSON and back: what AnsibleModule cannot write (a set, a date) would end in its traceback."""
+    """Through JSON and back: what AnsibleModule cannot write (a set, a date) would end in its traceback.
+
+    And printable, but for what the next slice resumes from, which nobody sees and which is to come back as it was.
+    """
     for field in ("values", "diff", "pending", "progress"):
-        setattr(outcome, field, json.loads(json.dumps(getattr(outcome, field), default=_plain)))
+        plain = json.loads(json.dumps(getattr(outcome, field), default=_plain))
+        setattr(outcome, field, plain if field == "pending" else printable_data(plain))
     return outcome
 
 

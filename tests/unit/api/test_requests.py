@@ -322,7 +322,7 @@ def test_check_mode_lets_no_write_out(fake: Fake) -> None:
 def test_logs_are_text_and_their_errors_are_read(fake: Fake, client: Client) -> None:
     fake.answers = [Answer(body="täil\n".encode() + b"\xff\n", content_type="text/plain")]
     assert client.logs("n", "p", "c", previous=True) == "täil\n\ufffd\n"
-    assert fake.seen[0].query == {"container": "c", "tailLines": "20", "previous": "true"}
+    assert fake.seen[0].query == {"container": "c", "tailLines": "20", "limitBytes": "327680", "previous": "true"}
     fake.answers = [status(400, 'container "c" in pod "p" is waiting to start: ContainerCreating', "BadRequest")]
     with pytest.raises(e.Invalid, match="waiting to start"):
         client.logs("n", "p", "c")

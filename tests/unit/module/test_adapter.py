@@ -67,6 +67,23 @@ def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> No
     assert result["warned"] == ["careful"]
 
 
+def test_results_hold_nothing_that_a_terminal_obeys(run: t.Callable[..., Result]) -> None:
+    bad, good = "a\x1b[2J\x9b1mb\u202e\r\x07c", "ab\nc"
+
+    def operation(_params: Result, context: Context) -> Outcome:
+        context.warn(bad)
+        failure = HwaccelError(bad, bad)
+        diff = [{"before": bad, "after": bad}]
+        return Outcome(True, {"log": bad, "nodes": [{bad: {"reason": bad}}]}, [bad], diff, failure=failure, pending={"as": bad}, progress=[bad])
+
+    result = run({"_ansible_diff": True}, operation)
+    assert (result["log"], result["nodes"], result["progress"]) == (good, [{good: {"reason": good}}], [good])
+    assert (result["diff"], result["warned"]) == ([{"before": good, "after": good}], [good, good])
+    assert (result["msg"], result["faults"][0]["what"]) == (f"{good} ({good})", good)
+    # What the next slice resumes from is nothing that people see.
+    assert run({}, lambda params, context: Outcome(pending={"as": bad}))["pending"] == {"as": bad}
+
+
 def test_a_diff_that_nobody_asked_for_is_not_returned(run: t.Callable[..., Result]) -> None:
     assert "diff" not in run({}, lambda params, context: Outcome(diff=[{"before": "a", "after": "b"}]))
 

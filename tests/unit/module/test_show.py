@@ -18,18 +18,20 @@ import ansible_collections.hwaccel.gpu as collection
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 LINES = ["pool      nodes", "training  8", "", "KUBECONFIG=/tmp/kubeconfig"]
+#: As an annotation or a message of a cluster may have it, and as it is to be shown.
+OBEYED, SHOWN = "node \x1b]0;title\x07\x1b[1A\x1b[2Kready\u202e", "node ready"
 TASK = {"hwaccel.gpu.show": {"lines": "{{ lines }}"}, "register": "shown"}
 
 
 def play(**more: object) -> list[dict[str, object]]:
     checked = {"ansible.builtin.assert": {"that": ["shown is not changed"], "quiet": True}}
-    return [{"hosts": "alpha", "gather_facts": False, "vars": {"lines": LINES}, "tasks": [TASK | more, checked]}]
+    return [{"hosts": "alpha", "gather_facts": False, "vars": {"lines": [*LINES, OBEYED]}, "tasks": [TASK | more, checked]}]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check", "--diff")])
 def test_lines_can_be_copied_from_the_output(tmp_path: pathlib.Path, arguments: tuple[str, ...]) -> None:
     output = printed(tmp_path, play(), *arguments)
-    assert "\n".join(["alpha:", *LINES, "ok: [alpha]"]) in output
+    assert "\n".join(["alpha:", *LINES, SHOWN, "ok: [alpha]"]) in output
 
 
 def test_what_is_not_to_be_logged_is_not_shown(tmp_path: pathlib.Path) -> None:
@@ -57,4 +59,4 @@ def test_a_runner_has_them_in_its_events(tmp_path: pathlib.Path, monkeypatch: py
     run = ansible_runner.run(private_data_dir=str(tmp_path), playbook=play(), inventory="alpha", envvars=environment(tmp_path), quiet=True)
     assert run.rc == 0, run.stdout.read()
     shown = [event["stdout"] for event in run.events if "KUBECONFIG" in event["stdout"]]
-    assert [text.splitlines() for text in shown] == [["alpha:", *LINES]]
+    assert [text.splitlines() for text in shown] == [["alpha:", *LINES, SHOWN]]
