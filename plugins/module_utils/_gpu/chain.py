@@ -161,7 +161,7 @@ def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         step = validator.init(name)
         if step is not None and not step.succeeded:
             return _unfinished(link, step, validator, pods, wanted)
-    if validator.ready:
+    if _has_proven(validator):
         return _without_runtime(pods) or Verdict(PASSED, CUDA)
     if found := trouble.of_pod(validator):
         return _troubled(CUDA, found, validator)
@@ -173,6 +173,14 @@ def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         reason = "the steps are done, but the readiness probe does not confirm driver and devices now"
         return Verdict(WAITING, DRIVER, reason, "see the driver pod of this node", GRACE, validator, main)
     return Verdict(WAITING, CUDA, "the validator starts", "", pod=validator)
+
+
+def _has_proven(validator: PodFacts) -> bool:
+    """Driver, toolkit and cuda are proven. The GPU Operator's validator then waits for the device plugin in a further step, which is not ready before."""
+    if validator.ready:
+        return True
+    steps = [step for step in validator.inits if step.name not in dict(_STEPS)]
+    return bool(steps) and not all(step.succeeded for step in steps) and all(step.succeeded for step in validator.inits if step not in steps)
 
 
 def _without_runtime(pods: Pods) -> Verdict | None:
@@ -220,7 +228,7 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
     """GPUs are given out, and what belongs to them is not in order: the proof, or the labels that say which GPUs they are."""
     validator, discovery = pods.get(parts.VALIDATOR), pods.get(parts.DISCOVERY)
-    if validator is not None and not validator.ready:
+    if validator is not None and not _has_proven(validator):
         reason = f"{resources.describe(seen)} schedulable without a proof: this node's validator has not passed"
         next_step = "see that the device plugin waits for the proof in an init container, and the validator's log"
         return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))

@@ -361,3 +361,15 @@ def test_hints_from_logs(line: str, words: str) -> None:
     found = hints.next_step(line)
     assert words in found
     assert bool(found) is bool(words)
+
+
+def test_what_the_operators_validator_does_after_the_proof_holds_no_gate_up() -> None:
+    """Its fourth step waits for the device plugin, which the gate after this one judges."""
+    waits = s.validator(N, main=s.waiting())
+    waits["spec"]["initContainers"].append({"name": "plugin-validation", "image": "x"})
+    waits["status"]["initContainerStatuses"].append({"name": "plugin-validation", **s.running(ready=False)})
+    assert verdict("driver", s.node(N), s.driver(N), s.toolkit(N), waits).state == "passed"
+    assert verdict("devices", s.node(N, allocatable=8), s.plugin(N), waits).state == "passed"
+    unproven = s.validator(N, cuda=s.running(ready=False))
+    unproven["spec"]["initContainers"].append({"name": "plugin-validation", "image": "x"})
+    assert verdict("devices", s.node(N, allocatable=8), s.plugin(N), unproven).state == "waiting"
