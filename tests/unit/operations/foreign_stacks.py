@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """GPU stacks of others as their deployers make them, and what keeps them: DaemonSet controller, kubelet, device plugin. Nothing here tolerates a taint of ours.
 
-Sources of names, owners, images, init containers, tolerations and strategies: objects that the binary of NVIDIA/gpu-operator v26.7.0 made (chart with bundled
-NFD); NVIDIA/k8s-device-plugin v0.20.0, its static manifest and chart (deployments/helm/nvidia-device-plugin/values.yaml 00f2a02); GKE's
-GoogleCloudPlatform/container-engine-accelerators (cmd/nvidia_gpu/device-plugin.yaml 189e7b1, nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml 068b15a);
-on OpenShift the operator's driver pods have the Driver Toolkit's container beside the driver's, and NFD comes from Red Hat's operator.
+Sources of names, owners, images, init containers, tolerations and strategies: objects that the binary of NVIDIA/gpu-operator v26.7.0 made (chart with
+bundled NFD); NVIDIA/k8s-device-plugin v0.20.0, its static manifest and chart (deployments/helm/nvidia-device-plugin/values.yaml 00f2a02); GKE's
+GoogleCloudPlatform/container-engine-accelerators (cmd/nvidia_gpu/device-plugin.yaml 189e7b1,
+nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml 068b15a); on OpenShift the operator's driver pods have the Driver Toolkit's container beside
+the driver's, and NFD comes from Red Hat's operator.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ _OURS = {"namespace": s.NAMESPACE, "tolerations": (ALL_NO_SCHEDULE,)}
 _OUR_NFD = Agent("nfd", name="nfd-worker", image=NFD_IMAGE, container="nfd-worker", command="nfd-worker", manager="hwaccel.gpu/feature-discovery", **_OURS)
 #: With a driver of the host and no validator of somebody else it is ours that proves.
 _OUR_VALIDATOR = Agent(
-    "validator", name="nvidia-validator", image=OPERATOR_IMAGE, container="nvidia-validator", inits=("driver-validation", "toolkit-validation", "cuda-validation"),
+    "validator", name="nvidia-validator", image=OPERATOR_IMAGE, container="nvidia-validator",
+    inits=("driver-validation", "toolkit-validation", "cuda-validation"),
     selector=((s.PCI, "true"),), runtime=True, manager="hwaccel.gpu/driver", **_OURS,
 )
 
@@ -121,7 +123,7 @@ def _operator(space: str, nfd: Agent, driver_name: str, beside: tuple[str, ...],
               "toolkit-validation", runtime=True),
         nfd,
     )
-    labels = tuple(pair for switch in _SWITCHES for pair in _switch(switch)) + ((names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED if host else "true"),)
+    labels = (*(pair for switch in _SWITCHES for pair in _switch(switch)), (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED if host else "true"))
     return Stack(space, agents if host else (driver, *agents), labels, policy=True)
 
 
@@ -141,8 +143,8 @@ def _upstream(*, host: bool) -> Stack:
 
 
 def _driver_alone(space: str) -> Agent:
-    selector = ((s.PCI, "true"),)
-    return Agent("driver", space, "nvidia-driver-daemonset", "nvcr.io/nvidia/driver:595.91.07-ubuntu22.04", "nvidia-driver-ctr", selector=selector, strategy="OnDelete")
+    image = "nvcr.io/nvidia/driver:595.91.07-ubuntu22.04"
+    return Agent("driver", space, "nvidia-driver-daemonset", image, "nvidia-driver-ctr", selector=((s.PCI, "true"),), strategy="OnDelete")
 
 
 def _gke(*, host: bool) -> Stack:
