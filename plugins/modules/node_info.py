@@ -44,6 +44,9 @@ options:
     type: list
     elements: str
     default: []
+  cluster_uid:
+    description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
+    type: str
   query:
     description:
       - JMESPath expression. Its value for everything that the module returns, RV(nodes) included, is returned as RV(result).
@@ -83,7 +86,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster_uid:
-  description: Uid of the namespace C(kube-system), by which a cluster can be told from all others.
+  description: Uid of the namespace C(kube-system), by which a cluster can be told from all others. Empty where it cannot be read.
   returned: when O(gather_subset) is V(all)
   type: str
   sample: 2a62dddd-a928-4c56-bbe1-dfc0e441394a
@@ -345,11 +348,13 @@ ARGUMENT_SPEC = {
     "label_selector": {"type": "str", "default": ""},
     "rows": {"type": "bool", "default": False},
     "namespaces": {"type": "list", "elements": "str", "default": []},
+    "cluster_uid": {"type": "str"},
     "query": {"type": "str"},
 }
 
 
 def node_info(params: dict, context: Context) -> Outcome:
+    fleet.refuse_another(context.client(), params["cluster_uid"] or "")
     if params["gather_subset"] == "platform":
         return Outcome(values={"platform": fleet.platform(context.client())})
     query = params["query"]

@@ -17,6 +17,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.tests.live.support import accounts, awx
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
@@ -126,9 +127,20 @@ def test_a_limit_leaves_one_of_two_clusters(place: Place, first: First) -> None:
 
 
 def test_teardown_asks_which_cluster_is_meant(place: Place, first: First) -> None:
+    """The job's credential has chosen the cluster, so the answer has to name it."""
     audit = AuditLog(place.sandbox.audit_log)
-    other = awx.answers("teardown", hwaccel_cluster_uid="00000000-0000-0000-0000-000000000000")
-    job = awx.launch(place.folder, "teardown", {"frankfurt": LOCAL}, other, place.credential)
-    assert job.rc != 0
-    assert "This is another cluster than the inventory means" in job.stdout
+    uid = fleet.cluster_uid(connect({"kubeconfig": place.sandbox.kubeconfig}))
+    told = {
+        "00000000-0000-0000-0000-000000000000": "hwaccel_confirm names another cluster, so nothing was removed",
+        "": "which cluster this is was decided by K8S_AUTH_HOST of the environment",
+    }
+    for given, refused in told.items():
+        job = awx.launch(place.folder, "teardown", {"frankfurt": LOCAL}, awx.answers("teardown", hwaccel_confirm=given), place.credential)
+        assert job.rc != 0
+        assert refused in job.stdout
+        assert f"-e hwaccel_confirm={uid}" in job.stdout
     assert [str(request) for request in audit.our_writes()] == []
+    job = awx.launch(place.folder, "teardown", {"frankfurt": LOCAL}, awx.answers("teardown", hwaccel_confirm=uid), place.credential)
+    assert job.rc == 0, job.stdout[-6000:]
+    assert f"frankfurt is the cluster with uid {uid}" in job.stdout
+    assert [str(request) for request in audit.our_writes()] != []

@@ -62,6 +62,11 @@ class Client:
     def where(self) -> str:
         return self._transport.where
 
+    @property
+    def source(self) -> str:
+        """Where the credentials are from, without any of them."""
+        return self._transport.credentials.source
+
     def server_time(self) -> float | None:
         return self._transport.server_time()
 

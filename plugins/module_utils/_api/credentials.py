@@ -48,6 +48,32 @@ def resolve(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None 
     return _overlaid(credentials, values)
 
 
+def decided_by(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None = None) -> str:
+    """What of this machine decides which cluster is reached; empty where the options alone do.
+
+    A context picks a cluster out of a kubeconfig that may be another one on each machine. A kubeconfig with several contexts of which none is
+    named goes by its current-context, which kubectl writes.
+    """
+    environ = os.environ if environ is None else environ
+    values = _merged(options, environ)
+    context = values.get("context", "")
+    if _set(options.get("host")):
+        return ""
+    if _set(options.get("kubeconfig")):
+        several = not context and len(kubeconfigs.contexts(options["kubeconfig"])) > 1
+        own = _set(options.get("context")) or not context
+        return "the current context of that kubeconfig" if several else "" if own else "K8S_AUTH_CONTEXT of the environment"
+    if values.get("host"):
+        return "K8S_AUTH_HOST of the environment"
+    if values.get("kubeconfig"):
+        return "K8S_AUTH_KUBECONFIG of the environment"
+    if environ.get("KUBECONFIG"):
+        return "KUBECONFIG of the environment"
+    if context or os.path.exists(os.path.expanduser(kubeconfigs.DEFAULT_PATH)):
+        return "the default kubeconfig"
+    return "the pod that this runs in"
+
+
 def _set(value: t.Any) -> bool:
     return value is not None and value != "" and value != [] and value != {}
 

@@ -38,6 +38,12 @@ def load(kubeconfig: t.Any, context: str = "") -> Credentials:
     return _plain(cluster, user, source)
 
 
+def contexts(kubeconfig: t.Any) -> list[str]:
+    """Names of the contexts that it has; kubeconfig: as for `load`."""
+    config, _source = _read(kubeconfig)
+    return [str(entry.get("name")) for entry in config.get("contexts") or []]
+
+
 def _plain(cluster: dict[str, t.Any], user: dict[str, t.Any], source: str) -> Credentials:
     if not cluster.get("server"):
         raise HwaccelError("the kubeconfig's cluster has no server", source, "", "add clusters[].cluster.server")

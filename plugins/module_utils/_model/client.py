@@ -43,6 +43,14 @@ class Event:
 class Client(t.Protocol):
     """Requests by resource. namespace is "" for cluster-scoped resources and for all namespaces."""
 
+    @property
+    def where(self) -> str:
+        """The API server's address, without credentials."""
+
+    @property
+    def source(self) -> str:
+        """Where the credentials are from, without any of them."""
+
     def resource(self, api_version: str, kind: str) -> Resource:
         """Discovery, cached per process. Raises UnknownKind."""
 

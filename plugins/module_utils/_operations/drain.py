@@ -24,7 +24,6 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
@@ -181,8 +180,7 @@ def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress
 
 def _node(client: Client, settings: Settings) -> Obj | None:
     """None where the cluster has no such node, and that is borne. Raises ManyFaults where it is another cluster."""
-    if settings.cluster_uid and (faults := platforms.other_cluster(fleet.cluster_uid(client), settings.cluster_uid)):
-        raise ManyFaults(faults)
+    fleet.refuse_another(client, settings.cluster_uid or "")
     try:
         return client.get(_NODE, settings.name)
     except NotFound:

@@ -12,9 +12,10 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import ClassSum, NodeFacts, reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults, NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers, fleet_existing, fleet_namespaces
 
@@ -91,8 +92,17 @@ def nodes(
 
 
 def cluster_uid(client: Client) -> str:
-    """The uid of kube-system: what a cluster is known by for as long as it lives."""
-    return str(client.get(NAMESPACE, "kube-system", metadata_only=True)["metadata"]["uid"])
+    """The uid of kube-system: what a cluster is known by for as long as it lives. Empty where it cannot be read."""
+    try:
+        return str(client.get(NAMESPACE, "kube-system", metadata_only=True)["metadata"]["uid"])
+    except (Forbidden, NotFound):
+        return ""
+
+
+def refuse_another(client: Client, wanted: str) -> None:
+    """Raises ManyFaults where it is not the cluster with this uid; wanted: "" for any, which asks nothing."""
+    if wanted and (faults := platforms.other_cluster(cluster_uid(client), wanted)):
+        raise ManyFaults(faults)
 
 
 def platform(client: Client) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as kubeconfigs
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.credentials import resolve
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.credentials import decided_by, resolve
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
@@ -261,3 +261,31 @@ def test_what_no_header_can_carry_is_refused_without_being_quoted(home: pathlib.
     with pytest.raises(HwaccelError, match="cannot be sent") as caught:
         resolve({"host": "h"} | options, {})
     assert "planted" not in str(caught.value)
+
+
+#: Options, environment, whether there is a default kubeconfig, and what of the machine decides which cluster it is.
+DECIDED: dict[str, tuple[dict[str, object], dict[str, str], bool, str]] = {
+    "server": ({"host": "https://h"}, {"K8S_AUTH_API_KEY": "key", "KUBECONFIG": "/other"}, True, ""),
+    "own kubeconfig": ({"kubeconfig": "ONE"}, {"K8S_AUTH_HOST": "https://h"}, True, ""),
+    "own kubeconfig and context": ({"kubeconfig": "TWO", "context": "two"}, {"K8S_AUTH_CONTEXT": "one"}, True, ""),
+    "several contexts": ({"kubeconfig": "TWO"}, {}, False, "the current context of that kubeconfig"),
+    "context of the environment": ({"kubeconfig": "TWO"}, {"K8S_AUTH_CONTEXT": "one"}, False, "K8S_AUTH_CONTEXT of the environment"),
+    "server of the environment": ({}, {"K8S_AUTH_HOST": "https://h"}, True, "K8S_AUTH_HOST of the environment"),
+    "only a token of its own": ({"api_key": "key"}, {"K8S_AUTH_HOST": "https://h"}, True, "K8S_AUTH_HOST of the environment"),
+    "kubeconfig of the environment": ({}, {"K8S_AUTH_KUBECONFIG": "ONE", "KUBECONFIG": "TWO"}, True, "K8S_AUTH_KUBECONFIG of the environment"),
+    "kubeconfig of kubectl": ({}, {"KUBECONFIG": "ONE"}, True, "KUBECONFIG of the environment"),
+    "context of kubectl's kubeconfig": ({"context": "one"}, {"KUBECONFIG": "TWO"}, True, "KUBECONFIG of the environment"),
+    "default kubeconfig": ({}, {}, True, "the default kubeconfig"),
+    "context of the default kubeconfig": ({"context": "one"}, {}, True, "the default kubeconfig"),
+    "what is empty is unset": ({"host": "", "kubeconfig": ""}, {"K8S_AUTH_HOST": ""}, True, "the default kubeconfig"),
+    "pod": ({}, {}, False, "the pod that this runs in"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "environ", "default", "expected"), DECIDED.values(), ids=DECIDED)
+def test_who_decides_which_cluster_it_is(home: pathlib.Path, options: dict[str, object], environ: dict[str, str], default: bool, expected: str) -> None:
+    paths = {"TWO": write(home / "two", config()), "ONE": write(home / "one", config(contexts=config()["contexts"][:1]))}
+    if default:
+        write(home / ".kube" / "config", config())
+    options, environ = ({name: paths.get(str(value), value) for name, value in given.items()} for given in (options, environ))
+    assert decided_by(options, environ) == expected

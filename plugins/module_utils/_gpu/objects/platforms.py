@@ -148,13 +148,17 @@ def _age_faults(fleet: Fleet) -> list[Fault]:
 
 
 def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    return other_cluster(fleet.cluster_uid, text(settings.get("cluster_uid")))
+    return other_cluster(fleet.cluster_uid, text(settings.get("cluster_uid"))) if fleet.seen else []
 
 
 def other_cluster(seen: str, wanted: str) -> list[Fault]:
-    """Uids of kube-system. wanted: "" where the inventory names none."""
-    if not wanted or not seen or wanted == seen:
+    """Uids of kube-system. seen: "" where it cannot be read, which proves nothing. wanted: "" where the inventory names none."""
+    if not wanted or wanted == seen:
         return []
+    if not seen:
+        why = f"the uid of kube-system cannot be read, and hwaccel_cluster_uid says {wanted}"
+        next_step = "allow to get the namespace kube-system, or take hwaccel_cluster_uid out"
+        return [Fault("nothing proves that this is the cluster that the inventory means", "", why, next_step)]
     why = f"the uid of kube-system is {seen}, hwaccel_cluster_uid says {wanted}"
     return [Fault("this is another cluster than the inventory means", "", why, "correct the connection, or hwaccel_cluster_uid")]
 

@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_confirm
+version_added: 0.1.0
+short_description: Refuse to destroy on a cluster that was only guessed
+description:
+  - Finds out which cluster the connection options lead to, and who has chosen it. First task of all that removes something.
+  - Where the options name a server, or a kubeconfig whose context is beyond doubt, they have chosen it, and no confirmation is needed.
+  - Where the environment, the default kubeconfig, the service account of a pod, or the current context of a kubeconfig with several has chosen it,
+    O(confirm) has to name it. Options that name at least a context need no confirmation where O(cluster_uid) is that of the cluster.
+  - In check mode, which writes nothing, a missing O(confirm) is a warning. A wrong one, and a wrong O(cluster_uid), are refused there too.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  name:
+    description: Name of the cluster in the inventory.
+    type: str
+    required: true
+  cluster_uid:
+    description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
+    type: str
+  confirm:
+    description: The uid of the namespace C(kube-system) of the cluster, or O(name) where the uid cannot be read. Anything else is refused.
+    type: str
+  command:
+    description: The command that is proposed where a confirmation is missing, to which C(-e hwaccel_confirm=) is added.
+    type: str
+extends_documentation_fragment:
+  - hwaccel.gpu.cluster
+  - hwaccel.gpu.attributes.info_module
+  - hwaccel.gpu.attributes.cluster_group
+seealso:
+  - module: hwaccel.gpu.node_info
+"""
+
+EXAMPLES = r"""
+- name: Refuse a cluster that was only guessed
+  hwaccel.gpu.cluster_confirm:
+    name: "{{ inventory_hostname }}"
+    cluster_uid: "{{ hwaccel_cluster_uid | default(omit, true) }}"
+    confirm: "{{ hwaccel_confirm | default(omit, true) }}"
+"""
+
+RETURN = r"""
+cluster_uid:
+  description: Uid of the namespace C(kube-system), empty where it cannot be read.
+  returned: success
+  type: str
+platform:
+  description: What kind of Kubernetes this is, C(distribution) and C(version).
+  returned: success
+  type: dict
+nodes:
+  description: Number of nodes, V(null) where they may not be listed.
+  returned: success
+  type: int
+server:
+  description: Address of the API server.
+  returned: success
+  type: str
+decided_by:
+  description: What of the machine has chosen the cluster, empty where the options have.
+  returned: success
+  type: str
+text:
+  description: All of it as one sentence.
+  returned: success
+  type: str
+"""
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import confirmation
+
+ARGUMENT_SPEC = {
+    "name": {"type": "str", "required": True},
+    "cluster_uid": {"type": "str"},
+    "confirm": {"type": "str"},
+    "command": {"type": "str"},
+}
+
+
+def cluster_confirm(params: dict, context: Context) -> Outcome:
+    client = context.client()
+    settings = confirmation.Settings(
+        **{name: params.get(name) or "" for name in ARGUMENT_SPEC}, decided_by=credentials.decided_by(params),
+        own=any(params.get(name) for name in ("kubeconfig", "context", "host")), where=client.where, source=client.source,
+    )
+    return Outcome(values=confirmation.confirmed(client, settings, check_mode=context.check_mode, warn=context.warn))
+
+
+def main() -> None:
+    run_module(ARGUMENT_SPEC, cluster_confirm, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Teardown of a cluster that only the environment names, on an API server that writes down what it is asked."""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.api import fake
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+
+UID = "2a62dddd-a928-4c56-bbe1-dfc0e441394a"
+ROLES = ("monitoring", "gpu_validation", "device_plugin", "driver", "feature_discovery")
+
+
+def answer(seen: fake.Seen) -> fake.Answer:
+    if seen.path == "/version":
+        return fake.Answer(body={"gitVersion": "v1.36.4"})
+    if seen.path == "/api/v1/namespaces/kube-system":
+        return fake.Answer(body={"metadata": {"name": "kube-system", "uid": UID}})
+    if seen.path == "/api/v1/nodes":
+        return fake.Answer(body={"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "gpu-0"}}]})
+    if seen.path == "/apis":
+        return fake.Answer(body={"kind": "APIGroupList", "groups": []})
+    return fake.status(404, "not here", "NotFound")
+
+
+@pytest.fixture
+def server() -> t.Iterator[fake.Fake]:
+    made = fake.Fake()
+    made.answers = answer
+    yield made
+    made.close()
+
+
+def teardown(folder: pathlib.Path, server: fake.Fake, *arguments: str, name: str = "teardown") -> tuple[int, str]:
+    return run(folder, name, {"gpu_clusters": {"hosts": {"prod": {}}}}, *arguments, K8S_AUTH_HOST=server.host, K8S_AUTH_API_KEY="secret-token")
+
+
+def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, server: fake.Fake) -> None:
+    code, output = teardown(tmp_path, server)
+    assert code == 2, output
+    assert "which cluster this is was decided by K8S_AUTH_HOST of the environment, and not by the inventory, so nothing was removed (prod)" in output
+    assert f"the cluster with uid {UID}, kubernetes v1.36.4, 1 node, API server {server.host}, reached with the options given" in output
+    assert f"run ansible-playbook -i {tmp_path}/inventory.yml hwaccel.gpu.teardown -e hwaccel_confirm={UID}" in output
+    assert "secret-token" not in output
+    assert {seen.method for seen in server.seen} == {"GET"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)])
+def test_a_wrong_confirmation_is_refused(tmp_path: pathlib.Path, server: fake.Fake, arguments: tuple[str, ...]) -> None:
+    code, output = teardown(tmp_path, server, "-e", "hwaccel_confirm=2a62dddd", *arguments)
+    assert code == 2, output
+    assert f"hwaccel_confirm names another cluster, so nothing was removed (prod): it says 2a62dddd, and this is the cluster with uid {UID}" in output
+    assert {seen.method for seen in server.seen} == {"GET"}
+
+
+def test_the_roles_alone_ask_by_the_same_name(tmp_path: pathlib.Path, server: fake.Fake) -> None:
+    tasks = [
+        {
+            "block": [{"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": "teardown"}}],
+            "rescue": [{"ansible.builtin.debug": {"msg": f"{role} refused"}}],
+        }
+        for role in ROLES
+    ]
+    variables = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    play = {"hosts": "all", "gather_facts": False, "connection": "local", "vars": variables, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    _code, output = teardown(tmp_path, server, name=str(tmp_path / "play.yml"))
+    assert output.count(f"run again with -e hwaccel_confirm={UID}") >= len(ROLES)
+    assert [role for role in ROLES if f"{role} refused" not in output] == []
+    assert {seen.method for seen in server.seen} == {"GET"}
+
+
+def test_every_role_on_clusters_that_removes_something_asks_first() -> None:
+    """Machines are named by their hosts. Whoever adds a role on clusters adds it here by its teardown alone."""
+    texts = {path.parents[1].name: path.read_text(encoding="utf-8") for path in TOP.glob("roles/*/tasks/teardown.yml")}
+    asking = {role for role, text in texts.items() if "hwaccel.gpu.cluster_confirm" in text.split("- name: ")[1]}
+    assert asking == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"} == set(ROLES)
