@@ -195,6 +195,23 @@ def test_a_changed_fleet_adds_changes_and_removes_nodes(changing: Sandbox) -> No
     assert cpu["name"] == "cpu"
 
 
+def test_nodes_that_leave_while_no_agent_runs_are_removed_by_the_next(changing: Sandbox) -> None:
+    """As with another version of the agent, which is another process, and another fleet in the same run."""
+    made = changing
+    gpu, _cpu = SMALL_FLEET["pools"]
+    made.set_fleet(SMALL_FLEET)
+    client = connect({"kubeconfig": made.kubeconfig})
+    pod = client.resource("v1", "Pod")
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "left", "namespace": "default"}}
+    client.create(body | {"spec": {"nodeName": "cpu-0", "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]}}, pod)
+    killed = made.kill("fleet-agent")
+    until(lambda: not process.identity(killed), "the end of the agent")
+    run = made.set_fleet({**SMALL_FLEET, "pools": [gpu]})
+    assert "restarted fleet-agent: it had died" in run.actions
+    assert set(nodes_of(client)) == {"gpu-0", "gpu-1"}
+    until(lambda: not client.list(pod, namespace="default").items, "the end of the pod on it")
+
+
 def test_a_node_reboots_into_another_kernel(changing: Sandbox) -> None:
     made = changing
     made.set_fleet(SMALL_FLEET)

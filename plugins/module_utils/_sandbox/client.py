@@ -18,7 +18,7 @@ import typing as t
 import urllib.parse
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import KWOK_RULES
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import KWOK_RULES, SIMULATED
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state: absent and then started begins anew"
@@ -26,12 +26,16 @@ _NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSeen:
-    """What tells whether a node is as the fleet has it. ready: also that it takes pods, which the control plane lets it a moment after it has said so."""
+    """What tells whether a node is as the fleet has it.
+
+    ready: also that it takes pods, which the control plane lets it a moment after it has said so. simulated: made by a fleet agent.
+    """
 
     ready: bool
     kernel: str
     os_image: str
     boot_id: str
+    simulated: bool = True
 
 
 #: Of the node lifecycle controller (k8s.io/api/core/v1, well_known_taints.go).
@@ -104,7 +108,10 @@ class ControlPlane:
                 status = node.get("status", {})
                 ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []) and not _tainted(node)
                 info = status.get("nodeInfo", {})
-                nodes[node["metadata"]["name"]] = NodeSeen(ready, info.get("kernelVersion", ""), info.get("osImage", ""), info.get("bootID", ""))
+                system = (info.get("kernelVersion", ""), info.get("osImage", ""), info.get("bootID", ""))
+                key, _equals, value = SIMULATED.partition("=")
+                simulated = (node["metadata"].get("annotations") or {}).get(key) == value
+                nodes[node["metadata"]["name"]] = NodeSeen(ready, *system, simulated)
             token = page["metadata"].get("continue", "")
             if not token:
                 return nodes

@@ -63,7 +63,6 @@ def write_fleet(layout: Layout, run: Run, ask: FleetAsk) -> dict[str, t.Any]:
     write_if_changed(layout.fleet, json.dumps(after, indent=1) + "\n")
     for line in fleet_changes(before, after):
         run.did(line)
-    run.leaving = sorted(set(run.leaving) | (set(before.get("nodes", {})) - set(after["nodes"])))
     return after
 
 

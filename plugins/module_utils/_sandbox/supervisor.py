@@ -50,8 +50,6 @@ class Run:
     since: dict[str, float] = dataclasses.field(default_factory=dict)
     #: Boot identities, as they were, of the nodes that this run reboots.
     boot_ids: dict[str, str] = dataclasses.field(default_factory=dict)
-    #: Nodes that the fleet no longer has and that must be gone.
-    leaving: list[str] = dataclasses.field(default_factory=list)
 
     def did(self, action: str) -> None:
         self.changed = True
@@ -127,9 +125,10 @@ class Supervisor:
         told = ""
         while True:
             started = time.monotonic()
-            seen = server.nodes() if server.node_count() >= len(expected) else {}
+            seen = server.nodes() if (count := server.node_count()) >= len(expected) else {}
             ready = {name for name, node in expected.items() if name in seen and self._as_wanted(seen[name], node, name)}
-            leaving = [name for name in self.run.leaving if name in seen]
+            # Also those that left it in an earlier run, or while no agent ran.
+            leaving = sorted(name for name, node in seen.items() if node.simulated and name not in expected)
             if len(ready) == len(expected) and not leaving:
                 return
             self._all_alive()
@@ -137,8 +136,7 @@ class Supervisor:
                 missing = sorted(set(expected) - ready)
                 what = f"{len(missing)} of {len(expected)} nodes are not Ready and {len(leaving)} not gone after {limit:.0f} s"
                 raise self._failure(AGENT, what, ", ".join([*missing[:5], *leaving[:5]]))
-            count = len(ready) if seen else server.node_count()
-            line = f"nodes {count} of {len(expected)}" + (f", {len(leaving)} leaving" if leaving else "")
+            line = f"nodes {len(ready) if seen else count} of {len(expected)}" + (f", {len(leaving)} leaving" if leaving else "")
             yield line if line != told else ""
             told = line
             # A listing of a large fleet costs seconds of the server: look seldom enough.

@@ -20,7 +20,7 @@ from fleet_agent.clock import Clock
 from fleet_agent.control import ControlFile
 from fleet_agent.faults import Faults
 from fleet_agent.fleet import Fleet, FleetFile, NodeSpec
-from fleet_agent.kubelet import Kubelet
+from fleet_agent.kubelet import SIMULATED, Kubelet
 from fleet_agent.loop import Call, Loop, Process
 from fleet_agent.volumes import Store
 
@@ -122,18 +122,27 @@ class Agent:
             self.loop.spawn(kubelet.set_taints())
 
     def _remove(self, kubelet: Kubelet) -> Process:
-        """The machine is taken away; whoever runs the machines deletes its Node and what was on it."""
+        """The machine is taken away."""
         kubelet.up = False
-        paths = [f"/api/v1/nodes/{kubelet.name}"]
         for pod in kubelet.pods.values():
             pod.stopping = True
             pod.power_cut()
-            paths.append(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
-        for path in paths:
+        yield from self._delete_node(kubelet.name, [f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" for pod in kubelet.pods.values()])
+
+    def _remove_left(self, name: str) -> Process:
+        """The machine was taken away while no agent ran."""
+        query = {"fieldSelector": f"spec.nodeName={name}"}
+        found = yield Call(functools.partial(self.api.request, "GET", "/api/v1/pods", query=query))
+        pods = [pod["metadata"] for pod in found["items"]]
+        yield from self._delete_node(name, [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in pods])
+
+    def _delete_node(self, name: str, pods: list[str]) -> Process:
+        """Whoever runs the machines deletes the Node of one that is gone, and what was on it."""
+        for path in (f"/api/v1/nodes/{name}", *pods):
             try:
                 yield Call(functools.partial(self.api.request, "DELETE", path, {"gracePeriodSeconds": 0}, AGENT))
             except (ApiError, Unreachable) as error:
-                kubelet.complain(f"removing {path}: {error}")
+                print(f"removing {path}: {error}", file=sys.stderr, flush=True)
 
     def node_ready(self, kubelet: Kubelet) -> None:
         for item in [i for i in self._waiting.values() if i["spec"]["nodeName"] == kubelet.name]:
@@ -192,6 +201,9 @@ class Agent:
         kubelet = self.nodes.get(item["metadata"]["name"])
         if kubelet and kind != "DELETED":
             kubelet.take_node(item)
+        # Only one that an agent has made: a real machine may have joined.
+        elif kind == "ADDED" and self.fleet_file.seen and (item["metadata"].get("annotations") or {}).items() >= SIMULATED.items():
+            self.loop.spawn(self._remove_left(item["metadata"]["name"]))
 
     def _pod(self, kind: str, item: dict[str, Any]) -> None:
         uid = item["metadata"].get("uid")

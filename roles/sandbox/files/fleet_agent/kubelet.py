@@ -19,6 +19,9 @@ from fleet_agent.loop import Call, Killed, Process, Sleep
 from fleet_agent.pods import Pod
 from fleet_agent.readiness import Readiness
 
+#: Annotation of the nodes that an agent has made, by which kwok knows them as well.
+SIMULATED = {"kwok.x-k8s.io/node": "fake"}
+
 
 class Kubelet:
     """Written as system:node:<name>; NodeRestriction judges it."""
@@ -70,7 +73,7 @@ class Kubelet:
         spec = self.host.spec
         taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in spec.taints]
         node = {"apiVersion": "v1", "kind": "Node", "status": self._status(), "spec": {"taints": taints} if taints else {},
-                "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": {"kwok.x-k8s.io/node": "fake"}}}
+                "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": dict(SIMULATED)}}
         answer = yield from self._insist("POST", "/api/v1/nodes", node)
         if answer is None:
             answer = yield from self.patch_status(self._status())
