@@ -1,5 +1,6 @@
 # hwaccel.gpu: everything that a user or a contributor starts. The recipes only name what tests/tools does.
-# Variables: FLEET=path of a fleet file (demo), PYTHON=another Python (3.11 or newer), ARGS=more arguments for pytest (test-unit, test-live).
+# Variables: FLEET=path of a fleet file, POOLS=declared for its pools as an inventory declares them (demo), PYTHON=another Python (3.11 or newer),
+# ARGS=more arguments for ansible-playbook (demo) or pytest (test-unit, test-live).
 SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
@@ -7,7 +8,7 @@ IN := $(PY) tests/tools/environments.py run
 .PHONY: demo demo-down test test-unit test-live test-node test-boot lint bench soak tree docs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
-	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))")
+	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
 
 demo-down: tree ## Take down what demo set up, every trace of it but the cache
 	@$(IN) demo -- python tests/tools/demo.py down

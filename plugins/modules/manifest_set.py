@@ -69,6 +69,7 @@ options:
     description:
       - How many members may be pruned in one run, as a number or as a share of the recorded members.
         A share allows at least one. All members of a set are never pruned.
+      - DaemonSets that no node has a pod of, or should have, do not count. The nodes that they were for have gone from the cluster.
     type: str
     default: 20%
   adopt:

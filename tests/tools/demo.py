@@ -3,24 +3,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `make demo` and `make demo-down` start, beside their environment: the collection's own playbooks.
 
-demo.py up [--fleet FILE]      ansible-playbook hwaccel.gpu.demo
+demo.py up                     ansible-playbook hwaccel.gpu.demo
 demo.py down                   takes the sandbox away again
-demo.py twice [--fleet FILE]   for the tests: up (the table is right), up again (nothing may change or be written), down (nothing may be left)
+demo.py twice                  for the tests: up (the table is right), up again (nothing may change or be written), down (nothing may be left)
+   --fleet FILE                ... with this fleet instead of the default one
+   --pools declared            ... and its pools with GPUs as whoever runs that cluster would declare them; otherwise they are found
    --installed                 ... of the collection's tarball, installed by itself, from another working directory, and validate on its cluster
+   --options TEXT              ... with further options of ansible-playbook
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
+import typing as t
 from collections.abc import Iterator
 
 import demo_output
@@ -41,6 +47,19 @@ REMOVE = [
 ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """path: of the user's fleet file, empty for the default fleet. declared: its pools are given to the run, as an inventory would."""
+
+    path: str = ""
+    declared: bool = False
+
+    def pools(self) -> list[dict[str, t.Any]]:
+        path = pathlib.Path(self.path) if self.path else environments.TREE / "roles" / "sandbox" / "files" / "fleet.yml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return list(content["pools"])
+
+
 def state_folder() -> pathlib.Path:
     base = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
     return pathlib.Path(base) / "hwaccel-gpu"
@@ -56,10 +75,51 @@ def playbook(*arguments: str) -> tuple[int, str]:
     return process.returncode, "".join(lines)
 
 
-def up(fleet: str | None) -> tuple[int, str]:
+def declared_pools(pools: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """`hwaccel_pools` for those pools of a fleet file that have GPUs: by their labels, or by their nodes where labels do not tell them from others."""
+    found = []
+    for pool in pools:
+        if not pool.get("gpu"):
+            continue
+        labels = (pool.get("labels") or {}).items()
+        apart = bool(labels) and not any(labels <= (other.get("labels") or {}).items() for other in pools if other is not pool)
+        nodes = [f"{pool['name']}-{number}" for number in range(pool.get("count", 1))]
+        found.append(
+            {
+                "name": pool["name"],
+                **({"selector": ",".join(f"{key}={value}" for key, value in labels)} if apart else {"nodes": nodes}),
+                "gpu": {key: value for key, value in pool["gpu"].items() if key in ("product", "count", "memory_mib")},
+                **({"driver": {"provider": "host"}} if pool.get("host_driver") else {}),
+            }
+        )
+    return found
+
+
+def variables(fleet: Fleet) -> dict[str, t.Any]:
+    """Variables of the demo's playbook."""
+    if not fleet.path:
+        return {}
+    return {"demo_fleet": fleet.path} | ({"demo_fleet_pools": declared_pools(fleet.pools())} if fleet.declared else {})
+
+
+def consent(text: str, fleet: Fleet) -> str:
+    """How the run that a message asks for is started here; empty where none is asked for."""
+    asked = re.search(r"run once with (\w+): (\d+) or more", text)
+    if not asked:
+        return ""
+    again = [f"FLEET={fleet.path}"] if fleet.path else []
+    again += ["POOLS=declared"] if fleet.declared else []
+    return " ".join(["Next, where this is meant: make demo", *again, f"ARGS='-e {asked[1]}={asked[2]}'"])
+
+
+def up(fleet: Fleet, *options: str) -> tuple[int, str]:
     if not (environments.cache_folder() / "components").is_dir():
         print("First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.", flush=True)
-    return playbook("hwaccel.gpu.demo", *(["-e", json.dumps({"demo_fleet": fleet})] if fleet else []))
+    wanted = variables(fleet)
+    status, text = playbook("hwaccel.gpu.demo", *(["-e", json.dumps(wanted)] if wanted else []), *options)
+    if status and (told := consent(text, fleet)):
+        print(told)
+    return status, text
 
 
 def down() -> int:
@@ -88,14 +148,10 @@ def from_tarball() -> Iterator[None]:
             yield
 
 
-def fleet_file(fleet: str | None) -> pathlib.Path:
-    return pathlib.Path(fleet) if fleet else environments.TREE / "roles" / "sandbox" / "files" / "fleet.yml"
-
-
-def output_faults(text: str, fleet: str | None) -> list[str]:
-    pools = yaml.safe_load(fleet_file(fleet).read_text(encoding="utf-8"))["pools"]
-    declared = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))["demo_pools"]
-    return demo_output.faults(text, pools, set() if fleet else {pool["name"] for pool in declared})
+def output_faults(text: str, fleet: Fleet) -> list[str]:
+    default = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))["demo_pools"]
+    declared = variables(fleet).get("demo_fleet_pools", []) if fleet.path else default
+    return demo_output.faults(text, fleet.pools(), {pool["name"] for pool in declared})
 
 
 def writes(mark: int) -> list[str]:
@@ -109,7 +165,7 @@ def writes(mark: int) -> list[str]:
     return [str(request) for request in log.our_writes()]
 
 
-def validation_faults(text: str, fleet: str | None) -> list[str]:
+def validation_faults(text: str, fleet: Fleet) -> list[str]:
     """What is wrong with hwaccel.gpu.validate on the cluster whose files the demo's output names."""
     (kubeconfig,) = re.findall("^KUBECONFIG=(.+)$", text, re.MULTILINE)
     with tempfile.TemporaryDirectory() as scratch:
@@ -117,13 +173,12 @@ def validation_faults(text: str, fleet: str | None) -> list[str]:
         one = {"ansible_connection": "local", "hwaccel_connection": {"kubeconfig": kubeconfig}}
         inventory.write_text(json.dumps({"gpu_clusters": {"hosts": {"one": one}}}), encoding="utf-8")
         status, told = playbook("-i", str(inventory), "hwaccel.gpu.validate")
-    pools = yaml.safe_load(fleet_file(fleet).read_text(encoding="utf-8"))["pools"]
-    nodes = sum(pool["count"] for pool in pools if pool.get("gpu"))
+    nodes = sum(pool["count"] for pool in fleet.pools() if pool.get("gpu"))
     right = status == 0 and f"validation: {nodes} of {nodes} passed" in told
     return [] if right else [f"validate ended with {status}, and does not tell that {nodes} nodes have passed"]
 
 
-def twice(fleet: str | None, *, validated: bool) -> int:
+def twice(fleet: Fleet, *, validated: bool) -> int:
     try:
         status, text = up(fleet)
         if status:
@@ -152,13 +207,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The demo")
     parser.add_argument("action", choices=["up", "down", "twice"])
     parser.add_argument("--fleet", help="a fleet file instead of the default fleet")
+    parser.add_argument("--pools", choices=["found", "declared"], default="found", help="of another fleet: found, or declared as its file has them")
+    parser.add_argument("--options", default="", help="further options of ansible-playbook, only with up")
     parser.add_argument("--installed", action="store_true", help="of the collection's tarball, only with twice")
     arguments = parser.parse_args()
-    fleet = arguments.fleet and str(pathlib.Path(arguments.fleet).resolve())
+    fleet = Fleet(str(pathlib.Path(arguments.fleet).resolve()) if arguments.fleet else "", arguments.pools == "declared")
     if arguments.action == "down":
         return down()
     if arguments.action == "up":
-        return up(fleet)[0]
+        return up(fleet, *shlex.split(arguments.options))[0]
     with from_tarball() if arguments.installed else contextlib.nullcontext():
         return twice(fleet, validated=arguments.installed)
 

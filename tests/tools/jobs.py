@@ -126,6 +126,7 @@ BOOT = (
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
+TWO_RUNTIMES = ("python", "tests/tools/demo.py", "twice", "--fleet", "tests/tools/two_runtimes.yml", "--pools", "declared")
 
 LIVE = tuple(
     Job(name, "core-2.19", pytest(*paths, "-m", "not slow", *SLOWEST), ("control plane",), limit=3600, sandbox=True)
@@ -135,7 +136,7 @@ ROUNDS = (
     Job("molecule", "dev", MOLECULE, ("control plane",), limit=1200, sandbox=True, environment=SCENARIOS),
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     Job("site core-2.16", "core-2.16", SITE, ("control plane",), sandbox=True),
-    Job("site core-newest", "core-newest", (*SITE, "--installed"), ("control plane",), sandbox=True),
+    Job("site core-newest", "core-newest", (*TWO_RUNTIMES, "--installed"), ("control plane",), sandbox=True),
 )
 
 #: Control plane and node from nothing, a pod on it, and everything gone, ten times in a row.

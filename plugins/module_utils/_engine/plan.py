@@ -103,9 +103,8 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
     planned = tuple(decided.get(member.key) or _settled_step(scene, member) for member in members)
     pruned = map_or_raise(lambda pair: pruning.prune_step(scene, *pair), leftovers, options.threads)
     prunes = tuple(step for step in pruned if step is not None)
-    doomed = sum(step.action == steps.DELETED and step.write for step in prunes)
     faults = [fault for step in (*planned, *prunes) for fault in step.faults]
-    too_many = pruning.limit_fault(len(record.members), doomed, options.max_prune, len(record.members) - doomed, options.called("max_prune"))
+    too_many = _too_many(scene, [step for step in prunes if step.action == steps.DELETED and step.write])
     if too_many:
         faults.append(too_many)
     lacking = rights.missing(scene.client, (*planned, *prunes), options.threads)
@@ -115,6 +114,14 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
     if options.strict:
         faults += [_foreign_fault(item) for item in foreign]
     return Plan(scene, planned, prunes, (*rights.faults(lacking), *faults), tuple(foreign), tuple(lacking))
+
+
+def _too_many(scene: Scene, doomed: c.Sequence[Step]) -> Fault | None:
+    """DaemonSets are read only where they are more than the limit allows."""
+    recorded, options = len(scene.record.members), scene.options
+    limits = (recorded, len(doomed), options.max_prune, recorded - len(doomed), options.called("max_prune"))
+    fault = pruning.limit_fault(*limits)
+    return fault and pruning.limit_fault(*limits, idle=pruning.idle(scene, doomed))
 
 
 def _settled_step(scene: Scene, member: Member) -> Step:

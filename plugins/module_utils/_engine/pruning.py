@@ -11,6 +11,7 @@ import math
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import causes, steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_or_raise
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF, Entry
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets, waves
@@ -26,6 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     UnknownKind,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.workloads import wanted_nowhere
 
 
 def served(client: Client, entries: c.Iterable[Entry]) -> list[tuple[Entry, Resource]]:
@@ -68,18 +70,37 @@ def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
     return try_delete(scene, _replace(step, action=steps.DELETED, write=True))
 
 
-def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune") -> Fault | None:
-    """A list that came out empty by mistake must not empty a cluster. called: what the reader sets max_prune by."""
+def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune", idle: int = 0) -> Fault | None:
+    """A list that came out empty by mistake must not empty a cluster.
+
+    called: what the reader sets max_prune by. idle: so many of pruned are missed by no node.
+    """
     if not pruned:
         return None
     if not remaining:
         step = "check the definition; to remove the whole set is state: absent"
         return Fault(f"all {recorded} members of the set would be deleted", called, "pruning never removes all of a set", step)
-    limit = prune_limit(recorded, max_prune)
-    if pruned > limit:
-        step = f"check the definition; where this is meant, run once with {called}: {pruned} or more"
-        return Fault(f"{pruned} of {recorded} members would be deleted", called, f"{max_prune} allows {limit}", step)
+    limit, counted = prune_limit(recorded, max_prune), pruned - idle
+    if counted > limit:
+        how = f"{called}: {counted} or more" + (f" (-e {called}={counted})" if called != "max_prune" else "")
+        step = f"check the definition; where this is meant, run once with {how}"
+        beside = f", besides {idle} DaemonSets without a node" if idle else ""
+        return Fault(f"{counted} of {recorded} members would be deleted{beside}", called, f"{max_prune} allows {limit}", step)
     return None
+
+
+def idle(scene: Scene, prunes: c.Sequence[Step]) -> int:
+    """How many of these are DaemonSets that no node has or should have a pod of: their nodes have gone, so nothing is taken from any."""
+    found = map_or_raise(lambda step: _is_idle(scene.client, step), [step for step in prunes if step.key.kind == "DaemonSet"], scene.options.threads)
+    return sum(found)
+
+
+def _is_idle(client: Client, step: Step) -> bool:
+    try:
+        return wanted_nowhere(client.get(step.resource, step.key.name, step.key.namespace))
+    except (NotFound, Forbidden):
+        # Whoever may not read it cannot tell.
+        return False
 
 
 def prune_limit(recorded: int, max_prune: str) -> int:

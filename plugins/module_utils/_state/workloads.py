@@ -86,6 +86,12 @@ def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
     return waiting(f"{min(available, ready)} of {wanted} pods")
 
 
+def wanted_nowhere(obj: Obj) -> bool:
+    """Whether no node has a pod of this DaemonSet, or should have one: its controller has counted that, for its newest version."""
+    counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberMisscheduled")
+    return observed(obj) and bool(obj.get("status")) and not any(number(obj, "status", count) for count in counts)
+
+
 def pod(obj: Obj) -> Verdict:
     status = obj.get("status") or {}
     phase = status.get("phase")

@@ -98,11 +98,42 @@ def test_messages_name_what_their_reader_can_set() -> None:
     variables = {"max_prune": "gpu_max_prune", "adopt": "gpu_adopt"}
     refused = str(call(cluster, [config_map("a")], option_variables=variables).failure)
     assert "(gpu_max_prune)" in refused
-    assert "run once with gpu_max_prune: 2 or more" in refused
-    assert "run once with max_prune: 2 or more" in str(call(cluster, [config_map("a")]).failure)
+    assert refused.endswith("run once with gpu_max_prune: 2 or more (-e gpu_max_prune=2)")
+    assert str(call(cluster, [config_map("a")]).failure).endswith("run once with max_prune: 2 or more")
     assert actions(call(cluster, [config_map("a")], max_prune="2")) == {"a": "unchanged", "b": "deleted", "c": "deleted"}
     cluster.create(config_map("d", theirs="1"), CONFIG_MAP, field_manager="kubectl")
     assert "run with gpu_adopt: true" in str(call(cluster, [config_map("a"), config_map("d")], option_variables=variables).failure)
+
+
+@pytest.mark.parametrize(
+    ("counts", "refused"),
+    [
+        ({}, ""),
+        ({"numberMisscheduled": 1}, "1 of 5 members would be deleted, besides 2 DaemonSets without a node (max_prune): 0 allows 0"),
+        ({"currentNumberScheduled": 1}, "besides 2 DaemonSets without a node"),
+        ({"desiredNumberScheduled": 1}, "besides 2 DaemonSets without a node"),
+        ({"observedGeneration": 0}, "besides 2 DaemonSets without a node"),
+        (None, "besides 2 DaemonSets without a node"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_daemon_sets_whose_nodes_have_gone_need_no_consent(counts: dict[str, int] | None, refused: str, check: bool) -> None:
+    """What is deleted is taken from no node; of one whose controller has not counted yet nobody can say so. counts: of the third."""
+    cluster = Cluster()
+    names = ("left", "elsewhere", "third")
+    sets = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "n"}, "spec": {"selector": {}}} for name in names]
+    call(cluster, [config_map("a"), config_map("b"), *sets])
+    none = {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, "numberMisscheduled": 0, "observedGeneration": 1}
+    for name, more in zip(names, ({}, {}, counts), strict=True):
+        cluster.objects["daemonsets", "n", name]["metadata"]["generation"] = 1
+        if more is not None:
+            cluster.objects["daemonsets", "n", name]["status"] = none | more
+    report = call(cluster, [config_map("a"), config_map("b")], max_prune="0", check=check)
+    assert refused in str(report.failure) if refused else report.failure is None
+    gone = not check and not refused
+    assert [name for name in names if ("daemonsets", "n", name) in cluster.objects] == ([] if gone else list(names))
+    others = call(cluster, [config_map("a"), *sets], max_prune="0", check=check)
+    assert "1 of " in str(others.failure), "what is no DaemonSet counts as before"
 
 
 def test_a_secret_moves_the_record_into_a_secret() -> None:

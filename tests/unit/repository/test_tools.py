@@ -14,6 +14,9 @@ from types import ModuleType
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import limit_fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
 
@@ -203,6 +206,41 @@ def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(load, d
     shown, mode = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
     assert shown.startswith("nodes, kernels and GPUs of the pools are")
     assert mode == f"{tmp_path}/kubeconfig has the mode 644, not 600"
+
+
+def test_pools_of_a_fleet_file_are_declared_by_what_tells_them_apart(load) -> None:
+    gpu = {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 46068, "ecc": True, "mig_capable": False}
+    pools = [
+        {"name": "a", "count": 2, "gpu": gpu, "labels": {"zone": "x", "pool": "a"}},
+        {"name": "b", "count": 2, "gpu": gpu, "labels": {"zone": "x"}, "host_driver": "550.54.15"},
+        {"name": "c", "gpu": {"product": "NVIDIA-L40S", "count": 4}},
+        {"name": "d", "count": 3, "labels": {"zone": "x"}},
+    ]
+    kept = {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 46068}
+    declared = load("demo").declared_pools(pools)
+    assert declared == [
+        {"name": "a", "selector": "zone=x,pool=a", "gpu": kept},
+        {"name": "b", "nodes": ["b-0", "b-1"], "gpu": kept, "driver": {"provider": "host"}},
+        {"name": "c", "nodes": ["c-0"], "gpu": {"product": "NVIDIA-L40S", "count": 4}},
+    ]
+    assert [pool.name for pool in parse_pools(declared)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("path", "declared", "command"),
+    [
+        ("", False, "make demo ARGS='-e driver_max_prune=5'"),
+        ("/f.yml", False, "make demo FLEET=/f.yml ARGS='-e driver_max_prune=5'"),
+        ("/f.yml", True, "make demo FLEET=/f.yml POOLS=declared ARGS='-e driver_max_prune=5'"),
+    ],
+)
+def test_the_demo_tells_how_to_consent_by_its_own_command(load, path: str, declared: bool, command: str) -> None:
+    """From the message that the engine itself makes."""
+    demo = load("demo")
+    fault = limit_fault(10, 5, "20%", 5, "driver_max_prune")
+    assert fault
+    assert demo.consent(str(fault), demo.Fleet(path, declared)) == f"Next, where this is meant: {command}"
+    assert demo.consent("failed for another reason", demo.Fleet(path, declared)) == ""
 
 
 def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
