@@ -41,6 +41,10 @@ options:
         description: Names of Namespaces that an earlier stage of the run brings.
         type: list
         elements: str
+      patches:
+        description: Patches that the objects get when they are applied. One that matches none of them is a fault.
+        type: list
+        elements: dict
       pools:
         description: Declared pools, as in C(hwaccel_pools).
         type: list

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
-import yaml
 from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import list_of_text
 
 DOCUMENTATION = r"""
 name: as_list
@@ -42,28 +42,15 @@ _value:
   elements: raw
 """
 
-_SEPARATORS = re.compile(r"[\s,]+")
-
 
 def as_list(value: t.Any) -> t.Any:
     """See DOCUMENTATION."""
     if not isinstance(value, str):
         return value
-    text = str(value).strip()
-    return _parsed(text) if text.startswith(("[", "- ")) else [name for name in _SEPARATORS.split(text) if name]
-
-
-def _parsed(text: str) -> list[t.Any]:
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise AnsibleFilterError(
-            f"a list that was given as text is neither JSON nor YAML: {getattr(error, 'problem', None) or error}{place}. "
-            f"It begins with {text[:40]!r}. Next: correct it, for example [\"one\", \"two\"]"
-        ) from None
-    return t.cast("list[t.Any]", found)
+        return list_of_text(value)
+    except ValueError as error:
+        raise AnsibleFilterError(f"a list that was given as text cannot be read: {error}. Next: correct it, for example [\"one\", \"two\"]") from None
 
 
 class FilterModule:

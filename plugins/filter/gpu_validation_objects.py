@@ -31,6 +31,10 @@ options:
     type: dict
     required: true
     suboptions:
+      patches:
+        description: Patches that the objects get when they are applied. One that matches none of them is a fault.
+        type: list
+        elements: dict
       provider:
         description: Who brings the objects, V(hwaccel) or V(existing).
         type: str

@@ -47,6 +47,11 @@ options:
   cluster_uid:
     description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
     type: str
+  named_nodes:
+    description: Names of nodes that somebody has written down. RV(unknown_nodes) says which of them the cluster does not have.
+    type: list
+    elements: str
+    default: []
   query:
     description:
       - JMESPath expression. Its value for everything that the module returns, RV(nodes) included, is returned as RV(result).
@@ -249,6 +254,20 @@ existing:
       type: list
       elements: dict
       returned: success
+unknown_nodes:
+  description: Nodes of O(named_nodes) that the cluster does not have.
+  returned: when O(gather_subset) is V(all)
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name that was given.
+      type: str
+      returned: success
+    near:
+      description: Name of a node that is spelt much like it. Empty where there is none.
+      type: str
+      returned: success
 driver_daemon_sets:
   description:
     - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.
@@ -349,6 +368,7 @@ ARGUMENT_SPEC = {
     "rows": {"type": "bool", "default": False},
     "namespaces": {"type": "list", "elements": "str", "default": []},
     "cluster_uid": {"type": "str"},
+    "named_nodes": {"type": "list", "elements": "str", "default": []},
     "query": {"type": "str"},
 }
 
@@ -361,7 +381,7 @@ def node_info(params: dict, context: Context) -> Outcome:
     jmespath = _deps.jmespath() if query else None
     values = fleet.summary(
         context.client(), params["pools"], label_selector=params["label_selector"], rows=params["rows"] or bool(query),
-        namespaces=params["namespaces"], warn=context.warn,
+        namespaces=params["namespaces"], named=params["named_nodes"], warn=context.warn,
     )
     if query:
         values["result"] = fleet.query(query, values, jmespath)

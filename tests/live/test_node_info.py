@@ -179,7 +179,7 @@ def test_a_query_in_a_playbook_and_no_write(sandbox: t.Any, tmp_path: pathlib.Pa
 
 HOSTILE: list[tuple[dict[str, t.Any], str]] = [
     ({"query": "nodes["}, "the query cannot be evaluated"),
-    ({"pools": [{"name": "a", "nodes": "x"}, {"selector": "=="}]}, "nodes is no list"),
+    ({"pools": [{"name": "a", "nodes": "x"}, {"selector": "=="}]}, "'x' is no list"),
     ({"label_selector": "a in ("}, "unable to parse requirement"),
     ({"kubeconfig": "/nowhere/config"}, "the kubeconfig does not exist"),
     ({"kubeconfig": {"clusters": 3}}, "clusters of the kubeconfig is malformed"),

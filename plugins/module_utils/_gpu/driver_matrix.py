@@ -65,6 +65,9 @@ PRECOMPILED: dict[tuple[str, str], tuple[str, ...]] = {
     ),
 }
 
+#: Source: docs.nvidia.com/datacenter/tesla, "Supported Drivers and CUDA Toolkit Versions": R470 is the oldest whose driver containers were published.
+OLDEST_BRANCH = 470
+
 _VERSION = re.compile(r"^\d+(\.\d+){0,2}$")
 _LABEL_VALUE = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
 _TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
@@ -98,6 +101,16 @@ def branch(version: str) -> str:
     return version.split(".", maxsplit=1)[0]
 
 
+def is_version(text: str) -> bool:
+    """Whether it is written as a version ("595.91.07") or a branch ("595"), there or not."""
+    return _VERSION.fullmatch(text) is not None
+
+
+def is_known_branch(version: str) -> bool:
+    """Not older than the oldest branch, nor newer than the newest, that any image of NVIDIA's is known of: what lies between is not listed here."""
+    return OLDEST_BRANCH <= int(branch(version)) <= max(int(branch(known)) for known in VERSIONS)
+
+
 def precompiled_exists(kernel: str, tag_of_os: str, architecture: str, version: str, extra: c.Container[str] = ()) -> bool:
     """extra: complete tags that the user knows to exist ("580-6.8.0-45-generic-ubuntu24.04")."""
     if f"{branch(version)}-{kernel}-{tag_of_os}" in extra:
@@ -116,7 +129,7 @@ def choose(
     """
     version = version or DEFAULT_VERSION
     where = f"kernel {kernel}, {os_id} {os_version}, {arch}, driver {version}"
-    if not _VERSION.fullmatch(version):
+    if not is_version(version):
         why = f"{version!r} is no driver version"
         raise NoDriverImage(f"no driver image for kernel {kernel}", where, why, "give one like 580.178.04, or a branch like 580")
     name = os_tag(os_id, os_version)

@@ -10,7 +10,9 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import kinds
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 
@@ -21,10 +23,10 @@ SOURCES = ("precompiled", "build")
 #: At most this many nodes are named in one fault; the rest are counted.
 _NAMED = 5
 
-_KEYS = {"name", "selector", "nodes", "gpu", "driver", "plugin_config", "interconnect"}
-_GPU_KEYS = {"product", "count", "memory_mib", "ecc", "mig"}
-_DRIVER_KEYS = {"provider", "version", "source"}
-_INTERCONNECT_KEYS = {"transport", "min_bandwidth", "resources", "environment", "annotations"}
+#: The driver's own limit: open-gpu-kernel-modules, src/common/sdk/nvidia/inc/nvlimits.h, NV_MAX_DEVICES.
+MOST_GPUS = 32
+#: MiB. Below, GiB were meant: the smallest GPU of the oldest architecture that a driver still knows has 1 GiB. Above, bytes or KiB were.
+_LEAST_MEMORY, _MOST_MEMORY = 1000, 4 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,21 +73,23 @@ class Pool:
     plugin_config: str = ""
     declared: bool = True
     interconnect: PoolInterconnect | None = None
+    #: Whether a selector that matches no node is right, as in a pool that grows and shrinks.
+    may_be_empty: bool = False
 
 
-def parse_pools(declared: t.Any) -> tuple[Pool, ...]:
-    """`hwaccel_pools` as pools. Raises ManyFaults with everything that is wrong in it."""
-    if not declared:
+def parse_pools(declared: t.Any, variable: str = "pools") -> tuple[Pool, ...]:
+    """`hwaccel_pools` as pools. variable: what it is called where it was written. Raises ManyFaults with everything that is wrong in it."""
+    if declared in (None, "", [], ()):
         return ()
     if not isinstance(declared, (list, tuple)):
-        kind = type(declared).__name__
-        raise ManyFaults([Fault("pools is no list", "pools", f"it is a {kind}", "give a list of pools, each with a name and a selector or nodes")])
+        what, next_step = f"{values.shown(declared)} is no list of pools", "give a list of pools, each with a name and a selector or nodes: - name: training"
+        raise ManyFaults([Fault(what, variable, "", next_step)])
     faults: list[Fault] = []
-    pools = [_pool(entry, f"pools[{position}]", faults) for position, entry in enumerate(declared)]
+    pools = [_pool(entry, f"{variable}[{position}]", faults) for position, entry in enumerate(declared)]
     seen: set[str] = set()
     for pool in pools:
         if pool is not None and pool.name in seen:
-            faults.append(Fault(f"pool {pool.name} is declared twice", "pools", "", "give each pool a name of its own"))
+            faults.append(Fault(f"pool {pool.name} is declared twice", variable, "", "give each pool a name of its own"))
         elif pool is not None:
             seen.add(pool.name)
     if faults:
@@ -138,118 +142,86 @@ def assumed(facts: NodeFacts, pool: Pool) -> bool:
 
 def _pool(entry: t.Any, where: str, faults: list[Fault]) -> Pool | None:
     if not isinstance(entry, dict):
-        faults.append(Fault("a pool is no dictionary", where, f"it is a {type(entry).__name__}", "give name, and selector or nodes"))
+        faults.append(Fault(f"{values.shown(entry)} is no pool", where, "", "give a dictionary with name, and selector or nodes"))
         return None
-    before = len(faults)
-    name = str(entry.get("name") or "")
-    where = f"{where} {name}".rstrip()
-    _unknown_keys(entry, _KEYS, where, faults)
-    if not name:
-        faults.append(Fault("a pool has no name", where, "", "give it one"))
-    selector, nodes = str(entry.get("selector") or ""), entry.get("nodes") or []
-    if not selector and not nodes and name not in (DEFAULT, CPU):
-        faults.append(Fault("a pool selects nothing", where, "neither selector nor nodes is given", "give one of them"))
-    if not isinstance(nodes, (list, tuple)):
-        faults.append(Fault("nodes is no list", where, "", "give a list of node names"))
-        nodes = []
-    try:
-        selectors.parse(selector)
-    except selectors.SelectorError as error:
-        faults.append(Fault("the selector cannot be read", where, str(error), "write it as for kubectl -l"))
-    gpu, driver = _gpu(entry.get("gpu"), where, faults), _driver(entry.get("driver"), where, faults)
-    interconnect = _interconnect(entry.get("interconnect"), where, faults)
-    if len(faults) > before:
-        return None
-    return Pool(name, selector, frozenset(str(node) for node in nodes), gpu, driver, str(entry.get("plugin_config") or ""), interconnect=interconnect)
+    name = "" if values.unset(entry.get("name")) or not values.scalar(entry["name"]) else str(entry["name"]).strip()
+    # A key that is there and empty counts as unset.
+    entry = {key: value for key, value in entry.items() if not values.unset(value) and value not in ({}, [])}
+    wrong = _CHECK(entry, where) + _conflicts(entry, where)
+    if "name" not in entry:
+        wrong.append(Fault("a pool has no name", where, "", "give it one"))
+    if not {"selector", "nodes"} & entry.keys() and name not in (DEFAULT, CPU):
+        wrong.append(Fault("a pool selects nothing", where, "neither selector nor nodes is given", "give one of them"))
+    wrong = [dataclasses.replace(fault, where=f"{fault.where}, pool {name}") if name else fault for fault in wrong]
+    faults += wrong
+    return None if wrong else _checked(name, entry)
 
 
-def _gpu(entry: t.Any, where: str, faults: list[Fault]) -> PoolGpu | None:
-    if not entry:
-        return None
-    if not isinstance(entry, dict):
-        faults.append(Fault("gpu is no dictionary", where, "", "give product, count, memory_mib, ecc and mig"))
-        return None
-    _unknown_keys(entry, _GPU_KEYS, f"{where} gpu", faults)
-    count, memory = (_whole(entry.get(key), f"{where} gpu.{key}", faults) for key in ("count", "memory_mib"))
-    ecc, mig = (_truth(entry.get(key), f"{where} gpu.{key}", faults) for key in ("ecc", "mig"))
-    return PoolGpu(str(entry.get("product") or ""), count, memory, ecc, mig)
+def _checked(name: str, entry: c.Mapping[str, t.Any]) -> Pool:
+    """A pool of an entry in which nothing is wrong. Answers of surveys are texts, an empty one counts as unset."""
+    driver = {key: str(value or "") for key, value in entry.get("driver", {}).items()}
+    gpu = {key: value for key, value in entry.get("gpu", {}).items() if not values.unset(value)}
+    known = PoolGpu(str(gpu.get("product", "")), int(gpu.get("count", 0)), int(gpu.get("memory_mib", 0)), _mode(gpu.get("ecc")), _mode(gpu.get("mig")))
+    return Pool(
+        name, str(entry.get("selector", "")), frozenset(str(node) for node in entry.get("nodes", ())), known if "gpu" in entry else None, PoolDriver(**driver),
+        str(entry.get("plugin_config", "")), interconnect=_interconnect(entry["interconnect"]) if "interconnect" in entry else None,
+        may_be_empty=_mode(entry.get("may_be_empty")) or False,
+    )
 
 
-def _driver(entry: t.Any, where: str, faults: list[Fault]) -> PoolDriver:
-    if not entry:
-        return PoolDriver()
-    if not isinstance(entry, dict):
-        faults.append(Fault("driver is no dictionary", where, "", "give provider, version, source"))
-        return PoolDriver()
-    _unknown_keys(entry, _DRIVER_KEYS, f"{where} driver", faults)
-    driver = PoolDriver(*(str(entry.get(key) or "") for key in ("provider", "version", "source")))
-    for key, value, allowed in (("provider", driver.provider, PROVIDERS), ("source", driver.source, SOURCES)):
-        if value and value not in allowed:
-            faults.append(Fault(f"driver.{key} {value!r} is unknown", where, "", f"choose one of {', '.join(allowed)}"))
-    return driver
+def _interconnect(entry: c.Mapping[str, t.Any]) -> PoolInterconnect:
+    given = {key: value for key, value in entry.items() if not values.unset(value)}
+    texts = ({str(name): str(value) for name, value in (given.get(key) or {}).items()} for key in ("environment", "annotations"))
+    resources = {str(name): int(value) for name, value in (given.get("resources") or {}).items()}
+    return PoolInterconnect(str(given.get("transport", "IB")), float(given.get("min_bandwidth", 0)), resources, *texts)
 
 
-def _interconnect(entry: t.Any, where: str, faults: list[Fault]) -> PoolInterconnect | None:
-    if not entry:
-        return None
-    if not isinstance(entry, dict):
-        faults.append(Fault("interconnect is no dictionary", where, "", f"give {', '.join(sorted(_INTERCONNECT_KEYS))}"))
-        return None
-    where = f"{where} interconnect"
-    _unknown_keys(entry, _INTERCONNECT_KEYS, where, faults)
-    resources = {name: _whole(value, f"{where}.resources.{name}", faults) for name, value in _texts(entry, "resources", where, faults).items()}
-    environment, annotations = (_texts(entry, key, where, faults) for key in ("environment", "annotations"))
-    bandwidth = _bandwidth(entry.get("min_bandwidth"), f"{where}.min_bandwidth", faults)
-    return PoolInterconnect(str(entry.get("transport") or "IB"), bandwidth, resources, environment, annotations)
+def _mode(value: t.Any) -> bool | None:
+    return None if values.unset(value) else str(value).casefold() == "true"
 
 
-def _texts(entry: dict[t.Any, t.Any], key: str, where: str, faults: list[Fault]) -> dict[str, str]:
-    found = entry.get(key) or {}
-    if not isinstance(found, dict):
-        faults.append(Fault(f"{key} is no dictionary", where, "", "give names with their values"))
-        return {}
-    return {str(name): str(value) for name, value in found.items()}
+def _true_or_false(value: t.Any, where: str) -> list[Fault]:
+    """Nothing else that Ansible takes for a truth: 1 may be meant as a number of instances."""
+    if str(value).casefold() in ("true", "false"):
+        return []
+    return [Fault(f"{values.shown(value)} is neither true nor false", where, "", "give true, or false")]
 
 
-def _bandwidth(value: t.Any, where: str, faults: list[Fault]) -> float:
-    """As `_whole` of survey answers."""
-    if value in (None, ""):
-        return 0.0
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf") or isinstance(value, bool):
-        faults.append(Fault(f"{value!r} is no bandwidth", where, "", "give GB/s, 0 where it is not to be judged"))
-        return 0.0
-    return number
+def _memory(value: t.Any, where: str) -> list[Fault]:
+    found = values.number_of(value)
+    if found is not None and 0 < found < _LEAST_MEMORY:
+        return [Fault(f"{values.shown(value)} MiB are the memory of no GPU", where, "it looks like GiB", f"give MiB, such as {round(found * 1024)}")]
+    return values.number(0, _MOST_MEMORY, whole=True)(value, where)
 
 
-def _whole(value: t.Any, where: str, faults: list[Fault]) -> int:
-    """Survey answers arrive as strings, an empty one counts as unset."""
-    if value in (None, ""):
-        return 0
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        number = -1
-    if number < 0 or isinstance(value, (bool, float)):
-        faults.append(Fault(f"{value!r} is no whole number", where, "", "give 0 or more"))
-        return 0
-    return number
+def _conflicts(entry: c.Mapping[str, t.Any], where: str) -> list[Fault]:
+    """What is right by itself and not together."""
+    told = entry.get("driver")
+    driver = told if isinstance(told, dict) else {}
+    provider = driver.get("provider")
+    if provider not in PROVIDERS or provider == "hwaccel":
+        return []
+    why, next_step = "it is chosen for drivers of provider hwaccel alone", "leave one out"
+    return [
+        Fault(f"driver.{key} and provider {provider} contradict each other", f"{where}.driver", why, next_step)
+        for key in ("version", "source") if not values.unset(driver.get(key))
+    ]
 
 
-def _truth(value: t.Any, where: str, faults: list[Fault]) -> bool | None:
-    """As `_whole` of survey answers."""
-    if value in (None, ""):
-        return None
-    text = str(value).casefold()
-    if text not in ("true", "false"):
-        faults.append(Fault(f"{value!r} is neither true nor false", where, "", "give true where the mode is to be enabled, false where it is not"))
-        return None
-    return text == "true"
-
-
-def _unknown_keys(entry: dict[t.Any, t.Any], known: set[str], where: str, faults: list[Fault]) -> None:
-    if extra := sorted(str(key) for key in entry if key not in known):
-        faults.append(Fault(f"unknown: {', '.join(extra)}", where, "", f"a pool knows {', '.join(sorted(known))} here"))
+GPU_CHECKS: dict[str, values.Check] = {
+    "product": values.text, "count": values.number(0, MOST_GPUS, whole=True), "memory_mib": _memory, "ecc": _true_or_false, "mig": _true_or_false,
+}
+DRIVER_CHECKS: dict[str, values.Check] = {"provider": values.choice(*PROVIDERS), "version": kinds.driver_version, "source": values.choice(*SOURCES)}
+INTERCONNECT_CHECKS: dict[str, values.Check] = {
+    "transport": values.text, "min_bandwidth": values.number(0, what="no bandwidth", next_step="give GB/s, 0 where it is not to be judged"),
+    "resources": values.mapping(values.number(0, whole=True), "names of resources with their numbers", kinds.resource_name),
+    "environment": values.mapping(values.text, key=kinds.environment_name), "annotations": values.mapping(values.text, key=kinds.label_key),
+}
+#: What may be written for a pool. `machines` is taken out before: objects/fleet.py reads it where no cluster is asked.
+CHECKS: dict[str, values.Check] = {
+    "name": values.text, "selector": kinds.selector, "nodes": values.listed(kinds.node_name, "names of nodes"),
+    "gpu": values.fields(GPU_CHECKS, "a pool's gpu"), "driver": values.fields(DRIVER_CHECKS, "a pool's driver"),
+    "plugin_config": values.text, "may_be_empty": _true_or_false,
+    "interconnect": values.fields(INTERCONNECT_CHECKS, "a pool's interconnect"),
+}
+_CHECK = values.fields(CHECKS, "a pool")

@@ -29,8 +29,8 @@ class Fault:
 
     def __str__(self) -> str:
         told = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
-        # Words of others often end with a full stop.
-        return f"{told.removesuffix('.')}. Next: {self.next_step}" if self.next_step else told
+        # Words of others often end with a full stop, and a guess is a question.
+        return f"{told.removesuffix('.')}{'' if told.endswith('?') else '.'} Next: {self.next_step}" if self.next_step else told
 
     def as_dict(self) -> dict[str, str]:
         """As results have it: its fields, and all of them as one `text`."""

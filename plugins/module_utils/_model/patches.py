@@ -11,10 +11,13 @@ import dataclasses
 import fnmatch
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import Manifest, duplicates, load
 
 _TARGET_KEYS = ("kind", "name", "namespace")
+#: To what each needs beside its path.
+_OPERATIONS = {"add": ("value",), "remove": (), "replace": ("value",), "move": ("from",), "copy": ("from",), "test": ("value",)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,12 +34,14 @@ class Patch:
         return all(fnmatch.fnmatchcase(actual[field], pattern) for field, pattern in self.target.items())
 
 
-def read(raw: t.Any) -> tuple[list[Patch], list[Fault]]:
-    """Patches as the user wrote them; every one that cannot be used is a fault."""
+def read(raw: t.Any, called: str = "") -> tuple[list[Patch], list[Fault]]:
+    """Patches as the user wrote them; every one that cannot be used is a fault. called: the variable that they were written into."""
     patches: list[Patch] = []
     faults: list[Fault] = []
+    if raw and not isinstance(raw, (list, tuple)):
+        return [], [Fault(f"{values.shown(raw)} is no list of patches", called or "patches", "", "give a list: - target: {kind: …}")]
     for number, entry in enumerate(raw or (), start=1):
-        origin = f"patches, entry {number}"
+        origin = f"{called}[{number - 1}]" if called else f"patches, entry {number}"
         why = _shape_fault(entry)
         if why:
             faults.append(Fault("a patch is not usable", origin, why, "give {target: {kind, name, namespace}, patch: mapping or list}"))
@@ -54,10 +59,25 @@ def _shape_fault(entry: t.Any) -> str:
         return "target has no kind"
     unknown = sorted(str(key) for key in set(target) - set(_TARGET_KEYS)) + sorted(str(key) for key in set(entry) - {"target", "patch"})
     if unknown:
-        return f"it has the unknown key {unknown[0]!r}"
+        meant = values.near(unknown[0], (*_TARGET_KEYS, "target", "patch"))
+        return f"it has the unknown key {unknown[0]!r}" + (f", {meant}" if meant else "")
     if not isinstance(patch, (dict, list)) or not patch:
         return "patch is neither a mapping (JSON merge patch) nor a list (RFC 6902), or is empty"
-    return ""
+    return next(filter(None, map(_operation_fault, patch)), "") if isinstance(patch, list) else ""
+
+
+def _operation_fault(operation: t.Any) -> str:
+    """RFC 6902, section 4."""
+    if not isinstance(operation, dict):
+        return f"{values.shown(operation)} is no operation of RFC 6902, which has op and path"
+    op, path = operation.get("op"), operation.get("path")
+    if op not in _OPERATIONS:
+        meant = values.near(op, _OPERATIONS)
+        return f"op {values.shown(op)} is unknown{', ' + meant if meant else ''} (RFC 6902 has {', '.join(_OPERATIONS)})"
+    if not isinstance(path, str) or not (path == "" or path.startswith("/")):
+        return f"the path of {op} does not begin with a slash"
+    missing = [key for key in _OPERATIONS[op] if key not in operation]
+    return f"{op} {path} has no {missing[0]}" if missing else ""
 
 
 def apply_all(manifests: c.Sequence[Manifest], patches: c.Sequence[Patch]) -> tuple[list[Manifest], list[Fault]]:

@@ -14,6 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as p
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import ClassSum, NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults, NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -51,17 +52,23 @@ class _PoolSum:
 
 
 def summary(
-    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, namespaces: c.Iterable[str] = (),
+    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, namespaces: c.Iterable[str] = (), named: c.Collection[str] = (),
     warn: c.Callable[[str], None] = lambda text: None,
 ) -> dict[str, t.Any]:
-    """What `node_info` returns. Raises ManyFaults where declared pools are wrong or overlap."""
+    """What `node_info` returns. named: nodes that somebody names, to be told which of them there are not.
+
+    Raises ManyFaults where declared pools are wrong or overlap.
+    """
     assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
     sums = {pool.name: _PoolSum(pool) for pool in assigner.pools}
     classes = ClassSum()
     found: list[dict[str, t.Any]] = []
+    met: set[str] = set()
     for _node, facts, pool in nodes(client, assigner, label_selector=label_selector, warn=warn):
         sums.setdefault(pool.name, _PoolSum(pool)).add(facts)
         classes.add(facts, pool.name, assumed=pool_rules.assumed(facts, pool))
+        if named:
+            met.add(facts.name)
         if rows:
             found.append(row(facts, pool))
     result: dict[str, t.Any] = {
@@ -72,6 +79,7 @@ def summary(
         "existing": fleet_existing.components(client),
         "driver_daemon_sets": fleet_drivers.daemon_sets(client),
         "namespaces": fleet_namespaces.namespaces(client, namespaces),
+        "unknown_nodes": [{"name": name, "near": values.nearest(name, met)} for name in sorted(set(named) - met)],
     }
     if rows:
         result["nodes"] = sorted(found, key=lambda row: row["name"])

@@ -217,7 +217,7 @@ def test_plan_without_a_cluster_takes_machines() -> None:
     assert [f"assumed: {one}" for one in plan["assumed"]] == [line for line in plan["told"] if line not in plan["notes"]]
     assert declared_pools([TRAINING | {"machines": machines}]) == [TRAINING]
     wrong = run("driver", None, pools=[TRAINING | {"machines": [{"os_image": "Ubuntu"}]}])
-    assert "lacks kernel" in wrong["faults"][0]["text"]
+    assert "kernel is missing" in wrong["faults"][0]["text"]
 
 
 @pytest.mark.parametrize(

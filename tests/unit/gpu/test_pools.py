@@ -68,7 +68,7 @@ def test_all_faults_of_a_declaration_at_once() -> None:
             {"name": "f", "selector": "x", "color": 1}, 7,
         ])
     text = str(raised.value)
-    for part in ("selects nothing", "no name", "cannot be read", "'many'", "'us'", "'sky'", "nodes is no list", "unknown: color", "no dictionary"):
+    for part in ("selects nothing", "no name", "cannot be read", "'many'", "'us'", "'sky'", "'n' is no list", "unknown: color", "7 is no pool"):
         assert part in text
 
 
@@ -128,5 +128,5 @@ def test_an_interconnect_is_read_with_all_that_is_wrong_in_it() -> None:
     wrong = {"min_bandwidth": "fast", "resources": {"rdma/a": "one"}, "environment": ["X"], "speed": 1}
     with pytest.raises(ManyFaults) as caught:
         parse_pools([{"name": "a", "selector": "x", "interconnect": wrong}, {"name": "b", "selector": "y", "interconnect": "IB"}])
-    for told in ("'fast' is no bandwidth", "'one' is no whole number", "environment is no dictionary", "unknown: speed", "interconnect is no dictionary"):
+    for told in ("'fast' is no bandwidth", "'one' is no whole number", "a list is no dictionary", "unknown: speed", "'IB' is no dictionary"):
         assert told in str(caught.value)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pathlib
 import re
 
@@ -54,10 +53,10 @@ def test_defaults_are_those_of_playbooks_and_roles() -> None:
 
 
 def test_every_key_of_a_pool_is_told_and_no_other() -> None:
-    plain = pools._KEYS - {"gpu", "driver", "interconnect"}
-    parts = {"gpu": pools._GPU_KEYS, "driver": pools._DRIVER_KEYS, "interconnect": pools._INTERCONNECT_KEYS}
+    plain = set(pools.CHECKS) - {"gpu", "driver", "interconnect"}
+    parts = {"gpu": pools.GPU_CHECKS, "driver": pools.DRIVER_CHECKS, "interconnect": pools.INTERCONNECT_CHECKS}
     nested = {f"{part}.{key}" for part, keys in parts.items() for key in keys}
-    machines = {f"machines[].{key}" for key in re.findall(r'machine\.get\("(\w+)"\)', inspect.getsource(fleet))}
+    machines = {f"machines[].{key}" for key in fleet.MACHINE_CHECKS}
     assert set(KEYS) == plain | nested | machines
 
 

@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, placement, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, patched, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, named, stamp, take
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -46,6 +46,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             objects += namespaces.needed(objects, "device-plugin", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
     made.faults += references.missing(made.objects, facts)
+    made.faults += patched.faults(made.objects, settings, "device_plugin_patches")
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
 
 

@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import (
     driver_running,
     namespaces,
     node_guard,
+    patched,
     placement,
     platforms,
     references,
@@ -57,6 +58,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
     made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
     made.faults += references.missing(made.objects, facts)
+    made.faults += patched.faults(made.objects, settings, "driver_patches")
     return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
 
 

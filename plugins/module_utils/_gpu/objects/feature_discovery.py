@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, node_guard, patched, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, stamp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -33,4 +33,5 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         if undeclared and not fleet.gpus:
             made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
     made.faults += references.missing(made.objects, facts)
+    made.faults += patched.faults(made.objects, settings, "feature_discovery_patches")
     return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "")

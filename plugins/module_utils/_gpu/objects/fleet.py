@@ -15,6 +15,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import node_sets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.osnames import os_of_image
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, DEFAULT, Pool, parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 
 _ARCHITECTURES = ("amd64", "arm64")
@@ -102,10 +103,10 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
     """declared: `hwaccel_pools`; facts: what node_info returned, nothing where no cluster was asked."""
     faults: list[Fault] = []
     pools: tuple[Pool, ...] = ()
-    machines: dict[str, list[t.Any]] = {}
+    machines: dict[str, tuple[str, t.Any]] = {}
     try:
         plain, machines = _without_machines(declared)
-        pools = parse_pools(plain)
+        pools = parse_pools(plain, "hwaccel_pools")
     except ManyFaults as many:
         faults.extend(many.faults)
     if facts and facts.get("classes") is not None:
@@ -118,21 +119,28 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
             str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
             facts.get("existing") or {}, str(facts.get("cluster_uid") or ""), tuple(map(_driver, facts.get("driver_daemon_sets") or ())),
         ), faults
-    assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _declared_classes(pool.name, machines.get(pool.name, ()), faults)}))
+    assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _of_machines(pool.name, machines, faults)}))
     return Fleet(pools, assumed, False), faults
 
 
-def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, list[t.Any]]]:
+def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, tuple[str, t.Any]]]:
     """`machines` of a pool says what its nodes run: read only where no cluster can be asked."""
     if not isinstance(declared, (list, tuple)):
         return declared, {}
     plain, machines = [], {}
-    for entry in declared:
+    for position, entry in enumerate(declared):
         if isinstance(entry, dict) and "machines" in entry:
-            machines[str(entry.get("name"))] = entry["machines"] if isinstance(entry["machines"], list) else [entry["machines"]]
+            if entry["machines"]:
+                machines[str(entry.get("name"))] = f"hwaccel_pools[{position}].machines", entry["machines"]
             entry = {key: value for key, value in entry.items() if key != "machines"}
         plain.append(entry)
     return plain, machines
+
+
+def _of_machines(pool: str, machines: c.Mapping[str, tuple[str, t.Any]], faults: list[Fault]) -> c.Iterator[NodeClass]:
+    if pool in machines:
+        where, told = machines[pool]
+        yield from declared_classes(pool, told, where, faults)
 
 
 def _has_gpus(row: c.Mapping[str, t.Any]) -> bool:
@@ -163,19 +171,32 @@ def _driver(row: c.Mapping[str, t.Any]) -> DriverInCluster:
     )
 
 
-def _declared_classes(pool: str, machines: c.Iterable[t.Any], faults: list[Fault]) -> c.Iterator[NodeClass]:
-    for number, machine in enumerate(machines):
-        where = f"pools {pool} machines[{number}]"
-        if not isinstance(machine, dict) or not machine.get("kernel") or not machine.get("os_image"):
-            faults.append(Fault("a machine lacks kernel or os_image", where, "", "give kernel and os_image as the node's nodeInfo will have them"))
+def declared_classes(pool: str, machines: t.Any, where: str, faults: list[Fault]) -> c.Iterator[NodeClass]:
+    """What `machines` of a pool says that its nodes run."""
+    for number, machine in enumerate(machines if isinstance(machines, (list, tuple)) else [machines]):
+        place = f"{where}[{number}]"
+        if wrong := _MACHINE(machine, place):
+            faults += wrong
             continue
         os_id, os_version = os_of_image(str(machine["os_image"]))
-        architecture = str(machine.get("architecture") or "amd64")
-        if not os_id or architecture not in _ARCHITECTURES:
-            next_step = "write os_image as /etc/os-release's PRETTY_NAME, architecture as amd64 or arm64"
-            faults.append(Fault("a machine's operating system or architecture is unknown", where, "", next_step))
+        if not os_id:
+            what = f"the operating system {values.shown(machine['os_image'])} is unknown"
+            faults.append(Fault(what, f"{place}.os_image", "", "write it as /etc/os-release's PRETTY_NAME, such as Ubuntu 24.04.3 LTS"))
             continue
-        yield NodeClass(pool, str(machine["kernel"]), os_id, os_version, architecture, str(machine.get("runtime") or "containerd"), "", True)
+        given = {key: str(machine.get(key) or default) for key, default in (("architecture", "amd64"), ("runtime", "containerd"))}
+        yield NodeClass(pool, str(machine["kernel"]), os_id, os_version, given["architecture"], given["runtime"], "", True)
+
+
+def _kernel(value: t.Any, where: str) -> list[Fault]:
+    if isinstance(value, str):
+        return values.text(value, where)
+    return [Fault(f"{values.shown(value)} is no kernel", where, "without quotes YAML reads 6.10 as the number 6.1", "write it in quotes, as uname -r has it")]
+
+
+MACHINE_CHECKS: dict[str, values.Check] = {
+    "kernel": _kernel, "os_image": values.text, "architecture": values.choice(*_ARCHITECTURES), "runtime": values.choice("containerd", "cri-o"),
+}
+_MACHINE = values.fields(MACHINE_CHECKS, "a pool's machine", ("kernel", "os_image"))
 
 
 def _version(told: t.Any) -> tuple[int, int]:

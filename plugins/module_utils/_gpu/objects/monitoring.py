@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import counters, dashboards, rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.alerts import EXPORTER
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, placement, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import namespaces, patched, placement, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, named, stamp, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.provider import Component, provider_of
@@ -50,6 +50,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     objects += namespaces.needed(objects, "monitoring", settings, facts, made)
     made.objects = finish(objects, Sources.of(settings), "monitoring")
     made.faults += references.missing(made.objects, facts)
+    made.faults += patched.faults(made.objects, settings, "monitoring_patches")
     return made.as_dict(provider, fleet.namespace_of("dcgm_exporter") if provider == "existing" else "")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import patched, platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Manifest, Plan, Sources, finish, take, text
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.fleet import Fleet
 
@@ -47,4 +47,5 @@ def plan(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts
         bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
         made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
         made.notes.append(f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}")
+    made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
     return made.as_dict(provider) | {"service_account": ACCOUNT if wanted else ""}
