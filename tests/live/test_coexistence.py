@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What others have put into a cluster is found, left as it is, and judged; nothing of ours runs beside it.
 
-Runtime: six runs of site on two sandboxes, and four short ones.
+Runtime: eight runs of site on two sandboxes, and four short ones.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import QUARANTINE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack, site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU, until
 
 NFD = "node-feature-discovery"
@@ -74,6 +77,29 @@ def pods(client: Client, namespace: str) -> list[str]:
     return [item["metadata"]["name"] for item in client.list(client.resource("v1", "Pod"), namespace).items]
 
 
+def operator_pods(client: Client) -> list[dict[str, t.Any]]:
+    return list(client.list(client.resource("v1", "Pod"), gpu_stack.NAMESPACE).items)
+
+
+def completed(client: Client) -> list[str]:
+    """Nodes whose validator has let a pod of its own compute. It is nobody's DaemonSet's, and stays."""
+    ended = [pod for pod in operator_pods(client) if pod["metadata"]["name"].startswith("nvidia-cuda-validator-") and pod["status"]["phase"] == "Succeeded"]
+    assert all(owner["kind"] == "ClusterPolicy" for pod in ended for owner in pod["metadata"]["ownerReferences"])
+    return sorted(pod["spec"]["nodeName"] for pod in ended)
+
+
+def validators(client: Client) -> dict[str, bool]:
+    """By node whether its validator is ready."""
+    found = [pod for pod in operator_pods(client) if pod["metadata"]["name"].startswith("nvidia-operator-validator-")]
+    return {pod["spec"].get("nodeName", ""): reduce_pod(pod).ready for pod in found}
+
+
+def plugin_on(client: Client, node: str) -> str:
+    """"" where it has none that stays."""
+    found = [pod["metadata"] for pod in operator_pods(client) if pod["spec"].get("nodeName") == node and "device-plugin" in pod["metadata"]["name"]]
+    return next((metadata["name"] for metadata in found if not metadata.get("deletionTimestamp")), "")
+
+
 def gpus(client: Client, name: str) -> int:
     return resources.total(resources.observed(reduce_node(client.get(client.resource("v1", "Node"), name), [])))
 
@@ -89,12 +115,18 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     put(client, [*nfd, CLUSTER_POLICY])
     until(lambda: bool([one for one in client.all_resources() if one.kind == "ClusterPolicy"] or client.forget_discovery()), "the kind ClusterPolicy")
     put(client, [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": {"enabled": True}}}])
-    gpu_stack.deploy_all(client)
+    (policy,) = client.list(client.resource("nvidia.com/v1", "ClusterPolicy")).items
+    gpu_stack.deploy_operator(client, policy)
     until(lambda: gpus(client, "gpu-0") == gpus(client, "gpu-1") == 8, "the other stack to offer its GPUs")
-    before = asked(client)
+    until(lambda: len(completed(client)) == 2 and all(validators(client).values()), "its validators to have passed", seen=lambda: pods(client, "gpu-operator"))
+    before, audit = asked(client), AuditLog(made.audit_log)
 
-    run = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT)})
+    # Not so long that a gate could wait for pods which have completed.
+    run = site.playbook("site", {"one": site.cluster(made.kubeconfig, hwaccel_wait_timeout=30)})
     assert run.rc == 0, run.stdout[-6000:]
+    again = site.playbook("site", {"one": site.cluster(made.kubeconfig, hwaccel_wait_timeout=30)})
+    assert (again.rc, again.changed("one")) == (0, 0), again.stdout[-6000:]
+    assert [str(request) for request in audit.our_writes()] == []
     told = run.stdout
     for sentence in ("feature discovery by existing (found", "driver by existing (found ClusterPolicy cluster-policy", "device plugin by existing (found"):
         assert sentence in told, told[-6000:]
@@ -112,6 +144,17 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     assert judged.rc != 0
     assert judged.summary["one"]["failed_nodes"] == ["gpu-1"], judged.stdout[-6000:]
     assert "7 nvidia.com/gpu schedulable" in judged.failures[-1]
+    assert {(request.resource, request.name) for request in audit.our_writes()} == {("nodes", "gpu-1")}
+
+    # Its mark keeps nobody off who has to mend it: the plugin's pod comes back, and the next run takes the node back.
+    made.clear_faults()
+    stale = plugin_on(client, "gpu-1")
+    client.delete(client.resource("v1", "Pod"), stale, "gpu-operator")
+    until(lambda: plugin_on(client, "gpu-1") not in ("", stale), "the plugin's pod to be made anew in spite of the mark", 60)
+    until(lambda: gpus(client, "gpu-1") == 8 and all(validators(client).values()), "gpu-1 to have all its GPUs")
+    released = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT, hwaccel_max_failed="1", hwaccel_pools=pools)})
+    assert released.rc == 0, released.stdout[-6000:]
+    assert QUARANTINE not in gpu_stack.taints(client, "gpu-1")
 
     # To be told to bring one's own beside it is refused before anything is written.
     for role in ("feature_discovery", "driver", "device_plugin"):

@@ -19,6 +19,7 @@ PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 Obj = dict[str, t.Any]
 
+_VALIDATOR = "nvidia-operator-validator"
 _PRIVILEGED = {"privileged": True, "runAsUser": 0}
 _VOLUMES = {
     "run-nvidia": "/run/nvidia", "validations": "/run/nvidia/validations", "driver-install-dir": "/run/nvidia/driver", "install-dir": "/usr/local/nvidia",
@@ -153,6 +154,38 @@ def deploy(client: Client, *objects: Obj) -> None:
 
 def deploy_all(client: Client) -> None:
     deploy(client, driver(), toolkit(), validator(), plugin())
+
+
+def deploy_operator(client: Client, policy: Obj) -> None:
+    """The same as the GPU Operator makes it (v26.7.0): owned by its ClusterPolicy, no taint tolerated but NVIDIA's, and a validator that makes pods of its own.
+
+    policy: the ClusterPolicy as it is stored.
+    """
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _VALIDATOR, "namespace": NAMESPACE}}
+    rules = [
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "create", "delete"]}, {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    ]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": _VALIDATOR}, "rules": rules}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": _VALIDATOR},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _VALIDATOR},
+        "subjects": [{"kind": "ServiceAccount", "name": _VALIDATOR, "namespace": NAMESPACE}],
+    }
+    made = [driver(), toolkit(), validator(), plugin()]
+    steps = made[2]["spec"]["template"]["spec"]["initContainers"]
+    steps.append(_step("plugin"))
+    for step in steps[2:]:
+        step["env"] = [one for one in step["env"] if one["name"] != "WITH_WORKLOAD"] + _env(VALIDATOR_IMAGE=VALIDATOR_IMAGE, VALIDATOR_RUNTIME_CLASS="nvidia")
+        step["env"] += _env(WITH_WORKLOAD=str(step["name"] == "cuda-validation").lower())
+    made[2]["spec"]["template"]["spec"]["serviceAccountName"] = _VALIDATOR
+    metadata = policy["metadata"]
+    owner = {"apiVersion": policy["apiVersion"], "kind": policy["kind"], "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    for daemon_set in made:
+        daemon_set["metadata"]["ownerReferences"] = [owner]
+        daemon_set["spec"]["template"]["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    made[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
+    deploy(client, account, role, binding, *made)
 
 
 def label_as_nfd_would(client: Client) -> None:
