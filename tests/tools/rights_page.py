@@ -34,6 +34,14 @@ On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that
 """
 
 
+SELINUX = """## SELinux
+
+It stays enforcing, on RHEL and on CoreOS: nothing of this collection switches it off or makes a domain permissive, and no file of the host is relabelled. Tests
+decide each host path, socket and device of each pod by a compiled policy with the rules of container-selinux v2.250.0. What runs as `spc_t` is not confined: it
+is privileged, or waits for a file or asks at a socket that belongs to the host. All others run as `container_t`, with no path of the host but these:
+"""
+
+
 def code(values: list[str]) -> str:
     return ", ".join(f"`{value}`" for value in values)
 
@@ -44,15 +52,33 @@ def on_the_host(row: dict[str, Any]) -> str:
     parts += [name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there]
     parts += [f"capabilities {code(row['capabilities_added'])} more"] * bool(row["capabilities_added"])
     parts += [f"capabilities {code(row['capabilities_dropped'])} less"] * bool(row["capabilities_dropped"])
-    parts += [f"SELinux {key} `{value}`" for key, value in row["selinux"].items()]
+    parts += [f"SELinux level `{value}`" for key, value in row["selinux"].items() if key == "level"]
     return "; ".join(parts)
 
 
+def domain(row: dict[str, Any]) -> str:
+    """The SELinux type that its processes run as: container runtimes do not confine what is privileged."""
+    return str(row["selinux"].get("type") or ("spc_t" if row["privileged"] else "container_t"))
+
+
+def selinux_tables(data: dict[str, Any]) -> list[str]:
+    lines = [SELINUX, "| workload | host path | type of what it reads | SELinux | why |", "|---|---|---|---|---|"]
+    for workload, rows in data["confined"].items():
+        for row in rows:
+            verdict, why = ("denied, which does no harm", row["denied"]) if "denied" in row else ("allowed", row["why"])
+            lines.append(f"| `{workload}` | `{row['path']}` | `{row['type']}` | {verdict} | {why} |")
+    lines += ["", "GPUs in confined pods, as those that validate nodes and those of users:", "", "| what | type | SELinux |", "|---|---|---|"]
+    for row in data["devices"]:
+        verdict = f"denied without the boolean `{row['boolean']}` (role `node_runtime`) or `{row['narrower']}`" if "boolean" in row else "allowed"
+        lines.append(f"| {row['what']} | `{row['type']}` | {verdict} |")
+    return [*lines, ""]
+
+
 def host_table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| workload | container | security | host paths, read only | host paths, writable | SCC | why |", "|---|---|---|---|---|---|---|"]
+    lines = ["| workload | container | security | SELinux type | host paths, read only | host paths, writable | SCC | why |", "|" + "---|" * 8]
     for row in rows:
         paths = {mode: code([path for path, how in row["host_paths"].items() if how == mode]) for mode in ("ro", "rw")}
-        cells = [f"`{row['workload']}`", f"`{row['container']}`", on_the_host(row), paths["ro"], paths["rw"], f"`{row['scc']}`", row["why"]]
+        cells = [f"`{row['workload']}`", f"`{row['container']}`", on_the_host(row), f"`{domain(row)}`", paths["ro"], paths["rw"], f"`{row['scc']}`", row["why"]]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -73,6 +99,7 @@ def page(top: pathlib.Path = TOP) -> str:
         tables = yaml.safe_load(path.read_text(encoding="utf-8"))
         lines += [f"## Role `{role}`", "", "On the node:", "", *host_table(tables[f"__{role}_rights"]), ""]
         lines += ["At the API server; ServiceAccounts that are not named may nothing:", "", *api_table(tables[f"__{role}_api_rights"]), ""]
+    lines += selinux_tables(yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8")))
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -84,15 +84,26 @@ def test_foreign_cluster_policy_is_left_alone() -> None:
 
 
 def test_a_kernel_without_an_image_fails_its_gate_and_says_so() -> None:
-    classes = [stack.node_class(), stack.node_class(kernel="6.12.0-talos", os_id="talos", os_version="1.9")]
+    classes = [stack.node_class(), stack.node_class(kernel="6.12.0-arch1", os_id="arch", os_version="")]
     plan = run("driver", stack.fleet(*classes))
     assert not plan["faults"]
     refusing = [one for one in daemon_sets(plan, "nvidia-driver") if "args" in one["spec"]["template"]["spec"]["containers"][0]
                 and "no driver image" in str(one["spec"]["template"]["spec"]["containers"][0]["args"])]
     assert len(refusing) == 1
-    assert any("talos" in note for note in plan["notes"])
+    assert any("arch" in note for note in plan["notes"])
     alone = run("driver", stack.fleet(classes[1]))
     assert "no GPU node can get a driver" in alone["faults"][0]["text"]
+
+
+@pytest.mark.parametrize(("provider", "refused"), [("", True), ("hwaccel", True), ("host", True), ("existing", False), ("none", False)])
+def test_a_pool_of_talos_is_told_before_a_toolkit_would_fail_there(provider: str, refused: bool) -> None:
+    talos = stack.node_class(kernel="6.12.0-talos", os_id="talos", os_version="1.9")
+    training = TRAINING | ({"driver": {"provider": provider}} if provider else {})
+    plan = run("driver", stack.fleet(talos, stack.node_class("inference")), pools=[training, INFERENCE])
+    told = [fault for fault in plan["faults"] if fault["what"] == "Talos is not supported"]
+    assert [fault["where"] for fault in told] == (["pools training"] if refused else [])
+    if refused:
+        assert "nvidia-open-gpu-kernel-modules" in told[0]["next_step"] and "provider none" in told[0]["next_step"]
 
 
 def test_runtimes_get_a_toolkit_each() -> None:

@@ -44,6 +44,8 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
     overall = _overall(providers, fleet, settings)
     made.faults += _unrendered(providers, overall, fleet)
+    proven = [name for name, provider in providers.items() if provider in _PROVEN]
+    made.faults += platforms.system_faults({name: {one.os_id for one in fleet.gpus if one.pool == name} for name in proven})
     if overall in _PROVEN:
         try:
             objects = _objects(manifests, settings, fleet, providers, made)

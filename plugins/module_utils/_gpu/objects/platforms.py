@@ -54,6 +54,9 @@ _CONTAINERD_ONLY = ("CONTAINERD_RUNTIME_CLASS", "CONTAINERD_CONFIG", "CONTAINERD
 _BY_SYSTEMD = {"RUNTIME_RESTART_MODE": "systemd"}
 
 
+_TALOS = "talos"
+
+
 def of(distribution: str) -> Platform:
     return PLATFORMS.get(distribution, _KUBERNETES)
 
@@ -125,6 +128,23 @@ def build_faults(distribution: str, pools: c.Collection[str]) -> list[Fault]:
     why = "a driver is built there inside the Driver Toolkit's image, and this collection has no such sidecar yet"
     next_step = "set driver_source: precompiled and name your images in driver_precompiled_images, or let NVIDIA's GPU Operator bring the driver"
     return [Fault(f"drivers cannot be built on {distribution}", f"pools {', '.join(sorted(pools))}", why, next_step)]
+
+
+def system_faults(pools: c.Mapping[str, c.Collection[str]]) -> list[Fault]:
+    """pools: by name the ids of their nodes' operating systems, of those that are to get a toolkit of ours.
+
+    Talos: siderolabs/extensions 26822f5c95ab (2026-08-20), nvidia-gpu/nvidia-container-toolkit: driver and runtime are system extensions, and the
+    handler `nvidia` of containerd is a file of theirs in /etc/cri/conf.d. Its /etc is read-only, and there is no systemd that would restart containerd.
+    """
+    found = sorted(name for name, systems in pools.items() if _TALOS in systems)
+    if not found:
+        return []
+    why = "drivers and NVIDIA's runtime come as system extensions there; its /etc is read-only, and a toolkit's container cannot configure containerd"
+    next_step = (
+        "set the provider none for these pools (driver: {provider: none}), give the machines the extensions nvidia-open-gpu-kernel-modules and "
+        "nvidia-container-toolkit (-lts or -production), and bring NVIDIA's device plugin with the RuntimeClass nvidia yourself (docs/drivers.md)"
+    )
+    return [Fault("Talos is not supported", f"pools {', '.join(found)}", why, next_step)]
 
 
 def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
