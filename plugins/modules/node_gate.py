@@ -15,7 +15,7 @@ description:
   - A gate is what the cluster shows of a node. Gate V(features) is passed when Node Feature Discovery has labelled the node as it is now
     (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
     has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
-  - Gate V(exporters) lies beside the chain. It judges nodes that have a pod of the DCGM exporter, is passed when that pod is ready, and marks no node.
+  - Gate V(exporters) lies beside the chain. It judges nodes that are to have a pod of the DCGM exporter, is passed when that pod is ready, and marks no node.
     An exporter that waits for a driver, on a node whose gate V(driver) is closed, is not waited for. The node is told in RV(held) and has not failed.
   - Gate V(features) also looks at nfd-master and nfd-gc, where they are Deployments of this collection. While one is not up the gate waits, at most two
     minutes without any change, and then fails with the cause, though no node has failed. One whose node is not Ready is only warned of, because Kubernetes
@@ -89,6 +89,22 @@ options:
       - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins, the exporters).
       - By default they are recognised by their containers, also those that another deployer made.
     type: str
+  daemon_sets:
+    description:
+      - The DaemonSets that are to be in the cluster, as O(patches) leaves them. The roles give those that they have applied.
+      - A node that one of them takes by its node selector and affinity has to have its pod, whatever became of the DaemonSet in the cluster. Where the pod
+        is missing the node does not pass, and the cause is told with the DaemonSet, its field and the field manager that wrote it, as far as they are known.
+      - A component that somebody keeps from a node by its label C(nvidia.com/gpu.deploy.COMPONENT=false) is not missing. One that such a label pauses
+        (C(paused-for-driver-upgrade), C(paused-for-mig-change)) is waited for.
+      - An empty list means that another deployment brings them. By default every node with a GPU that DCGM knows has to have an exporter at gate
+        V(exporters), and the other gates judge by the pods that they need.
+    type: list
+    elements: dict
+  patches:
+    description: Patches of O(daemon_sets), as M(hwaccel.gpu.manifest_set) has them. Those that match no DaemonSet are left out.
+    type: list
+    elements: dict
+    default: []
   max_failed:
     description:
       - So many failed nodes are borne, as a number or as a percentage of the nodes judged.
@@ -231,8 +247,9 @@ faults:
       sample: read its log
 held:
   description:
-    - Nodes that gate V(exporters) did not judge, because their exporter waits for a driver that gate V(driver) has not passed there, at most O(sample).
-    - Each with C(node), C(pool), C(link), C(reason) and C(next_step) as in RV(faults), of gate V(driver).
+    - Nodes that were not judged, at most O(sample). Somebody has switched off what would be judged, by a label C(nvidia.com/gpu.deploy.COMPONENT=false).
+      At gate V(exporters) also those whose exporter waits for a driver that gate V(driver) has not passed there.
+    - Each with C(node), C(pool), C(link), C(reason) and C(next_step) as in RV(faults), in the latter case of gate V(driver).
   returned: when the gate has ended
   type: list
   elements: dict
@@ -340,6 +357,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights, quarantine, switches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import declared
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices", "exporters"]},
@@ -350,6 +368,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
     "driver_namespace": {"type": "str"},
     "pod_selector": {"type": "str"},
+    "daemon_sets": {"type": "list", "elements": "dict"},
+    "patches": {"type": "list", "elements": "dict", "default": []},
     "max_failed": {"type": "str", "default": "0"},
     "quarantine": {"type": "bool", "default": True},
     "exclude": {"type": "list", "elements": "str", "default": []},
@@ -366,6 +386,7 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
         namespace=params["namespace"],
         driver_namespace=params.get("driver_namespace") or "",
         pod_selector=params.get("pod_selector") or "",
+        daemon_sets=None if params.get("daemon_sets") is None else declared(params["daemon_sets"], params.get("patches")),
         max_failed=params["max_failed"],
         quarantine=params["quarantine"],
         exclude=frozenset(params["exclude"]),

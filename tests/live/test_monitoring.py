@@ -138,6 +138,23 @@ def test_an_exporter_leaves_before_the_driver_is_loaded_anew_and_comes_back(worl
     assert ready(client, apps[1])["training-0"]["uid"] == before[apps[1]]["training-0"]["uid"]
 
 
+def test_a_node_that_somebody_keeps_from_the_exporters_is_no_success(world: dict[str, t.Any]) -> None:
+    """The field is not ours to mend, so the set leaves it, and the gate counts against the nodes that the set was to take."""
+    client: Client = world["client"]
+    daemon_sets, nodes, name = client.resource("apps/v1", "DaemonSet"), client.resource("v1", "Node"), "nvidia-dcgm-exporter-training"
+    client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": "a"}}}, field_manager="people")
+    client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": {"rack": "a"}}}}}, field_manager="people")
+    run = site.playbook("monitoring", {"one": world["clusters"]["one"] | {"monitoring_wait_timeout": 20}})
+    (gate,) = run.results("node_gate")
+    assert gate["failed_nodes"] == ["training-1"], run.stdout[-4000:]
+    (fault,) = gate["faults"]
+    for part in (f"spec.template.spec.nodeSelector of DaemonSet {AGENTS}/{name}", "written by people", "rack=a"):
+        assert part in fault["reason"], fault
+    client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": None}}}}, field_manager="people")
+    client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": None}}}, field_manager="people")
+    until(lambda: "training-1" in exporters(client), "the exporter of training-1 to be back")
+
+
 def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:
     client: Client = world["client"]
     for plural, kind in KINDS.items():

@@ -20,10 +20,15 @@ EXPORTER = "exporter"
 PROOF = "driver-proof"
 
 
-def held(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict | None:
-    """Why the node's exporter cannot start yet, where that is no fault of its own: the node's verdict at gate `driver`. None where it can, or has."""
+def held(node: NodeFacts, pods: Pods, wanted: Wanted, *, to_come: bool = False) -> Verdict | None:
+    """Why the node's exporter cannot start yet, where that is no fault of its own: the node's verdict at gate `driver`. None where it can, or has.
+
+    to_come: the node is to have one.
+    """
     exporter = pods.get(parts.EXPORTER)
-    if exporter is None or exporter.ready:
+    if exporter is None:
+        return chain.judge("driver", node, pods, wanted) if to_come and not node.ready else None
+    if exporter.ready:
         return None
     proof = exporter.init(PROOF)
     # Of a driver that somebody else proves, nothing is to be seen but that the exporter waits for it.
@@ -36,8 +41,10 @@ def held(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict | None:
 
 
 def judge(pods: Pods) -> Verdict:
-    """Of a node that has an exporter which nothing holds."""
-    exporter = pods[parts.EXPORTER]
+    """Of a node that is to have an exporter which nothing holds."""
+    exporter = pods.get(parts.EXPORTER)
+    if exporter is None:
+        return Verdict(chain.WAITING, EXPORTER, "no exporter pod is on the node", "see the DaemonSet's node selector, tolerations and events", chain.GRACE)
     if exporter.ready and not exporter.deleting:
         return Verdict(chain.PASSED, EXPORTER)
     if found := trouble.of_pod(exporter):

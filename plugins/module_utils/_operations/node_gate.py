@@ -15,9 +15,10 @@ import functools
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, exporters, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, exporters, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import VALIDATOR
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import EXPORTER, VALIDATOR
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -28,13 +29,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import nod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights as rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rollouts as rollouts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import Settings
 
-#: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
-BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0, "exporters": 300.0}
-#: And for each node more, because registries and the API server serve a large fleet one after the other.
-SECONDS_PER_NODE = 0.3
 #: The kubelet repeats what failed after at most five minutes: so long, a failure from before this run is only the last try's result.
 STALE = 330.0
 #: One look at the events of pods and of nodes.
@@ -57,7 +54,7 @@ class Gate:
     #: time.time(): slices are processes of their own.
     started: float
     verdicts: dict[str, Verdict] = dataclasses.field(default_factory=dict)
-    #: Of nodes whose exporter waits for their driver: the driver's verdict. They are not judged.
+    #: Of nodes that are not judged, because their exporter waits for their driver (the driver's verdict) or somebody has switched off what would be judged.
     held: dict[str, Verdict] = dataclasses.field(default_factory=dict)
     #: Nodes that may not stay as they are: what was seen, and since when.
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
@@ -80,9 +77,7 @@ class Gate:
 
     @property
     def timeout(self) -> float:
-        if self.settings.wait_timeout is not None:
-            return self.settings.wait_timeout
-        return BASE_TIMEOUT[self.settings.gate] + SECONDS_PER_NODE * len(self.verdicts)
+        return self.settings.timeout_of(len(self.verdicts))
 
     @property
     def left(self) -> float:
@@ -114,13 +109,18 @@ class Gate:
 
     def _verdict(self, name: str) -> Verdict | None:
         """None where the node is not judged."""
-        node, pods, judged = self.fleet.nodes[name], self.fleet.pods_of(name), self._is_target(name)
-        if self.settings.gate == exporters.GATE:
-            held = exporters.held(node, pods, self._excusing(pods, self.wanted(name)))
-            if held is not None:
-                self.held[name] = held
-            return exporters.judge(pods) if judged and held is None else None
-        return chain.judge(self.settings.gate, node, pods, self._excusing(pods, self.wanted(name))) if judged else None
+        gate, node, pods = self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name)
+        judged, wanted = self._is_target(name), self._excusing(pods, self.wanted(name))
+        held = exporters.held(node, pods, wanted, to_come=judged) if gate == exporters.GATE else None
+        if judged and held is None:
+            verdict = exporters.judge(pods) if gate == exporters.GATE else chain.judge(gate, node, pods, wanted)
+            verdict = expected.judged(gate, node, self.fleet.expected[name], pods, verdict)
+            held = expected.switched_off(gate, node) if verdict.state == chain.WAITING else None
+            if held is None:
+                return verdict
+        if held is not None:
+            self.held[name] = held
+        return None
 
     def waiting(self) -> bool:
         return bool(self._waiting)
@@ -138,7 +138,7 @@ class Gate:
     def unfinished(self) -> bool:
         """DaemonSets or Deployments still go on. One that stands still for too long is not waited for, nor one that Kubernetes moves by itself."""
         settings, now = self.settings, time.time()
-        found = rollouts.unfinished(self.client, settings.gate, settings.namespace, settings.pod_selector, self.fleet.pods_by_owner())
+        found = rollouts.unfinished(self.client, settings.gate, settings.namespace, self.fleet.expecting, self.fleet.pods_by_owner())
         self.look_at_controllers()
         found += map(str, self.down)
         if found != self.rollout[0]:
@@ -220,8 +220,10 @@ class Gate:
         pod = self.fleet.pods_of(name).get(ROLE_OF_GATE[self.settings.gate])
         # Upstream's device plugin has no node selector: where there is no GPU it crashes for ever, and that is normal.
         has_pod = pod is not None and (pod.ours or self.settings.gate != "devices")
-        # A node that has the gate's pod is judged even while NFD's labels are away. Which nodes are to have an exporter, only its pods tell.
-        return has_pod if self.settings.gate == exporters.GATE else is_candidate(node, pool) or (node.managed and has_pod)
+        # A node that has the gate's pod is judged even while NFD's labels are away.
+        if self.settings.gate == exporters.GATE:
+            return has_pod or expected.names_part(self.fleet.expected[name], EXPORTER)
+        return is_candidate(node, pool) or (node.managed and has_pod)
 
     def _fresh(self, verdict: Verdict) -> Verdict:
         """A pod found failed when the run began may have been repaired since its last try: it gets one more."""
@@ -300,7 +302,7 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
 def _begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
     renamed = {sharing.renamed for config in settings.plugin_configs.values() for sharing in config.sharing}
     besides = (settings.driver_namespace,) if settings.gate == exporters.GATE and settings.driver_namespace else ()
-    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed), besides)
+    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed), besides, settings.daemon_sets)
     if not resume:
         fleet.read(client)
         return Gate(settings, client, fleet, time.time())
@@ -340,18 +342,11 @@ def _report(gate: Gate, *, check_mode: bool = False) -> Outcome:
         lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
         result.warnings += [f"the cluster has no node {some(lacking)}, and a pool names it"] if lacking else []
     else:
-        result.warnings += _left_behind(gate)
-    if not gate.verdicts and gate.settings.gate in chain.GATES:
+        result.warnings += rollouts.left_behind(gate)
+    if not gate.verdicts and not gate.held and gate.settings.gate in chain.GATES:
         result.warnings.append(f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one")
     if not check_mode:
-        result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan)]
+        result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan, gate.held)]
         down = nfd.faults(gate.client, gate.down) if gate.broken is None else []
         result.failure = report.failure(gate.settings.gate, gate.verdicts, plan, result.values["faults"], gate.broken, down)
     return result
-
-
-def _left_behind(gate: Gate) -> list[str]:
-    """What the gate waits for no longer, and no failure tells."""
-    down = set(map(str, gate.down))
-    found = [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0] if told not in down]
-    return found + [f"{one}; its node {one.pod.node} is not Ready" for one in gate.controllers if one.pod is not None and str(one) not in down]

@@ -40,17 +40,6 @@ def event_of_pod(client: Client, pod: PodFacts) -> str:
     return evidence.event_of(client, pod.namespace, pod.uid)
 
 
-def event_of_lagging_daemon_set(client: Client, namespace: str) -> str:
-    """Why a DaemonSet that lacks pods now could not make one. Events outlive their cause by an hour: those of all others would mislead."""
-    resource = client.resource("apps/v1", "DaemonSet")
-    lagging = set()
-    for item in client.list(resource, namespace).items:
-        status = item.get("status") or {}
-        if int(status.get("currentNumberScheduled") or 0) < int(status.get("desiredNumberScheduled") or 0):
-            lagging.add(item["metadata"]["uid"])
-    return _latest_of(client, namespace, "DaemonSet", lambda owner: owner.get("uid") in lagging) if lagging else ""
-
-
 def event_of_replica_sets(client: Client, deployment: str, namespace: str = "") -> str:
     """Why a Deployment has made no pod: its ReplicaSets' names begin with its own."""
     return _latest_of(client, namespace, "ReplicaSet", lambda owner: str(owner.get("name")).startswith(deployment))

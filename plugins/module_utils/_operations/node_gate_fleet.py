@@ -22,6 +22,7 @@ import zlib
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors, trouble
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE, Expected
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuFacts, NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, Assigner, Pool
@@ -29,8 +30,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-#: The part whose pods `pod_selector` names, by gate.
-ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN, "exporters": parts.EXPORTER}
 _VERSION = 1
 #: Seconds between two events of a watch that has not come to the present.
 _FLOWING = 0.1
@@ -44,10 +43,13 @@ class Fleet:
 
     def __init__(
         self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = (), besides: c.Collection[str] = (),
+        daemon_sets: c.Iterable[dict[str, t.Any]] | None = (),
     ) -> None:
-        """besides: namespaces whose pods are read, and not watched: what waits for them shows itself when they are ready."""
+        """besides: namespaces whose pods are read, and not watched: what waits for them shows itself when they are ready. daemon_sets: as `Expected` has it."""
         self.nodes: dict[str, NodeFacts] = {}
         self.pool_names: dict[str, str] = {}
+        #: Parts that each node must have a pod of, as `Expected.of_node` tells them.
+        self.expected: dict[str, str] = {}
         #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
         self.fresh: set[str] = set()
         #: How often each node has ceased to be Ready while this run watched.
@@ -63,6 +65,7 @@ class Fleet:
         self._named = frozenset(name for pool in self._assigner.pools for name in pool.nodes)
         self._role = ROLE_OF_GATE[gate]
         self._selector = selectors.parse(pod_selector) if pod_selector else None
+        self.expecting = Expected(gate, daemon_sets, self._selector)
         self._namespace = namespace
         # The last one that is read is watched from there on.
         self._namespaces = (*(one for one in besides if one != namespace), namespace)
@@ -204,7 +207,9 @@ class Fleet:
         if before is not None and before.ready and not facts.ready:
             self.absences[facts.name] += 1
         self.nodes[facts.name] = facts
-        self.pool_names[facts.name] = self._assigner.pool_of(facts, node["metadata"].get("labels") or {}).name
+        labels = node["metadata"].get("labels") or {}
+        self.pool_names[facts.name] = self._assigner.pool_of(facts, labels).name
+        self.expected[facts.name] = self.expecting.of_node(labels)
         return facts.name
 
     def _drop_node(self, name: str) -> None:
@@ -214,6 +219,7 @@ class Fleet:
             return
         self.nodes.pop(name, None)
         self.pool_names.pop(name, None)
+        self.expected.pop(name, None)
         self._changed.add(name)
 
     def _pod(self, pod: dict[str, t.Any]) -> PodFacts:
@@ -233,14 +239,14 @@ class Fleet:
     def pack(self) -> str:
         """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
         state = [
-            _VERSION, self._versions, sorted(self.fresh), self.absences, self.pool_names,
+            _VERSION, self._versions, sorted(self.fresh), self.absences, self.pool_names, self.expected,
             [_node_row(node) for node in self.nodes.values()], [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
         ]
         return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)).decode()
 
     def unpack(self, text: str) -> None:
         """The state that `pack` wrote; everything counts as changed."""
-        _version, self._versions, fresh, absences, self.pool_names, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
+        _version, self._versions, fresh, absences, self.pool_names, self.expected, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
         self.fresh, self.absences = set(fresh), collections.Counter(absences)
         for row in nodes:
             node = _node(row)

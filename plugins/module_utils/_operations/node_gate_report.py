@@ -13,7 +13,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, hints, pods, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, hints, pods, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import A
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_absent import Absences
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
 
 if t.TYPE_CHECKING:
@@ -56,10 +57,10 @@ def summary(gate: str, verdicts: Verdicts) -> str:
     return ", ".join(parts)
 
 
-def last_line(gate: str, verdicts: Verdicts, plan: Plan) -> str:
-    failed = counts(verdicts)[chain.FAILED]
+def last_line(gate: str, verdicts: Verdicts, plan: Plan, held: Verdicts) -> str:
+    failed, off = counts(verdicts)[chain.FAILED], [name for name, verdict in held.items() if verdict.brief == expected.SWITCHED_OFF]
     borne = "" if not failed else f" ({plan.limit} may fail)"
-    return summary(gate, verdicts) + borne
+    return summary(gate, verdicts) + borne + (f", {len(off)} {expected.SWITCHED_OFF}: {some(off)}" if off else "")
 
 
 def values(gate: Gate, plan: Plan, client: Client | None) -> dict[str, t.Any]:
@@ -77,10 +78,11 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
     order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
     chosen = sorted((order[verdict.state], name) for name, verdict in gate.verdicts.items() if verdict.state in order)[: gate.settings.sample]
     rows = []
+    absences = Absences(gate)
     observer: tuple[str, str] | None = None
     for _rank, name in chosen:
         verdict = gate.verdicts[name]
-        told = _reason(verdict, gate, client) if client is not None else verdict.reason
+        told, next_step = _reason(name, gate, client, absences) if client is not None else (verdict.reason, "")
         tail = causes.log_tail(client, verdict.pod, verdict.container) if client is not None and verdict.state == chain.FAILED else ""
         if client is not None and verdict.observer and verdict.state == chain.UNKNOWN:
             # Of all such nodes the cause is one and the same.
@@ -89,7 +91,7 @@ def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
         rows.append({
             "node": name, "pool": gate.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
             "pod": verdict.pod.name if verdict.pod else "", "container": verdict.container, "log_tail": tail,
-            "next_step": hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
+            "next_step": next_step or hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
         })
     return rows
 
@@ -105,16 +107,22 @@ def held(gate: Gate) -> list[dict[str, t.Any]]:
     ]
 
 
-def _reason(verdict: Verdict, gate: Gate, client: Client) -> str:
-    """Where no container has a log, the events of the pod, or of the DaemonSets that should have made one, say more."""
+def _reason(name: str, gate: Gate, client: Client, absences: Absences) -> tuple[str, str]:
+    """(why, and the next step where that is known by it). Where no container has a log, the pod's events or the DaemonSet that should have made it say more."""
+    verdict = gate.verdicts[name]
     told_by_kubelet = verdict.pod is not None and any(item.message for item in (*verdict.pod.inits, *verdict.pod.containers))
     if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
-        return verdict.reason
+        return verdict.reason, ""
+    next_step = ""
     try:
-        event = causes.event_of_pod(client, verdict.pod) if verdict.pod is not None else causes.event_of_lagging_daemon_set(client, gate.settings.namespace)
+        if verdict.pod is not None:
+            why = causes.event_of_pod(client, verdict.pod)
+        else:
+            part = expected.part_to_blame(gate.settings.gate, gate.fleet.expected[name], gate.fleet.pods_of(name))
+            why, next_step = absences.cause(name, part) if part and gate.fleet.nodes[name].ready else ("", "")
     except HwaccelError as error:
-        event = f"events could not be read: {error}"
-    return f"{verdict.reason}; {event}" if event and event not in verdict.reason else verdict.reason
+        why = f"why could not be asked: {error}"
+    return f"{verdict.reason}; {why}" if why and why not in verdict.reason else verdict.reason, next_step
 
 
 def pool_rows(gate: Gate) -> list[dict[str, t.Any]]:

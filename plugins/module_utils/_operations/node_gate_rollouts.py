@@ -12,28 +12,28 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import PARTS_OF_GATE, Expected
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 
-#: Parts whose pods a gate needs.
-PARTS_OF_GATE = {
-    "features": frozenset({parts.NFD_WORKER}), "driver": frozenset({parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR}),
-    "devices": frozenset({parts.PLUGIN, parts.DISCOVERY}), "exporters": frozenset({parts.EXPORTER}),
-}
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
 
-def unfinished(client: Client, gate: str, namespace: str, pod_selector: str, known: c.Mapping[str, int]) -> list[str]:
+def unfinished(client: Client, gate: str, namespace: str, expecting: Expected, known: c.Mapping[str, int]) -> list[str]:
     """What is still to come, in words. known: pods that the gate has seen, by the name of their DaemonSet."""
-    wanted = selectors.parse(pod_selector) if pod_selector else None
     found = []
     for item in client.list(client.resource("apps/v1", "DaemonSet"), namespace).items:
-        template = item["spec"]["template"]
-        named = wanted is not None and selectors.matches(wanted, (template.get("metadata") or {}).get("labels") or {})
-        if named or parts.role_of(template) in PARTS_OF_GATE[gate]:
+        if expecting.part_of(item["spec"]["template"]) in PARTS_OF_GATE[gate]:
             told = _unfinished(item, known.get(item["metadata"]["name"], 0))
             found += [f"DaemonSet {item['metadata']['name']}: {told}"] if told else []
     return sorted(found)
+
+
+def left_behind(gate: Gate) -> list[str]:
+    """What the gate waits for no longer, and no failure tells."""
+    down = set(map(str, gate.down))
+    found = [f"gate {gate.settings.gate} did not wait any longer for {told}" for told in gate.rollout[0] if told not in down]
+    return found + [f"{one}; its node {one.pod.node} is not Ready" for one in gate.controllers if one.pod is not None and str(one) not in down]
 
 
 def _unfinished(item: dict[str, t.Any], known: int) -> str:

@@ -12,6 +12,24 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
+
+#: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
+BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0, "exporters": 300.0}
+#: And for each node more, because registries and the API server serve a large fleet one after the other.
+SECONDS_PER_NODE = 0.3
+
+
+def declared(definition: t.Sequence[t.Any], raw_patches: t.Any) -> tuple[dict[str, t.Any], ...]:
+    """DaemonSets of a set after its patches. Those that match none of them are for other objects of the set. Raises ManyFaults."""
+    found, faults = manifests.load(definition)
+    wishes, wrong = patches.read(raw_patches)
+    mine = [one for one in found if one.key.kind == "DaemonSet"]
+    patched, more = patches.apply_all(mine, [wish for wish in wishes if any(wish.matches(one) for one in mine)])
+    if faults or wrong or more:
+        raise ManyFaults([*faults, *wrong, *more])
+    return tuple(one.body for one in patched)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +46,15 @@ class Settings:
     #: None: by gate and size of the fleet.
     wait_timeout: float | None = None
     sample: int = 20
+    #: Those that the role's set brings, as they are applied; () where another deployment brings them, None where nobody says.
+    daemon_sets: tuple[dict[str, t.Any], ...] | None = None
     plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
     #: By pool, where it does not say so itself: hwaccel, host, existing or none.
     driver_providers: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def timeout_of(self, nodes: int) -> float:
+        """Seconds, for so many nodes."""
+        return BASE_TIMEOUT[self.gate] + SECONDS_PER_NODE * nodes if self.wait_timeout is None else self.wait_timeout
 
     @property
     def marks(self) -> bool:

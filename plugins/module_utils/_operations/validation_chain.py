@@ -17,12 +17,13 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate, Settings
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import ROLE_OF_GATE, Fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet
 
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _NOTHING_DEPLOYED = "run hwaccel.gpu.site: this cluster has no device plugin that is deployed as a DaemonSet"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import typing as t
 
 Obj = c.Mapping[str, t.Any]
@@ -14,18 +15,45 @@ Obj = c.Mapping[str, t.Any]
 _DAEMON_TOLERATED = ("node.kubernetes.io/",)
 
 
+@dataclasses.dataclass(frozen=True)
+class Obstacle:
+    """path: of the field below the template's `spec` that keeps the node out. why: what it asks for that the node does not have, or lacks."""
+
+    path: tuple[str, ...]
+    why: str
+
+
 def fits(node: Obj, template: Obj) -> bool:
     """Node selector, required node affinity and taints that keep pods out."""
+    return obstacle(node, template) is None
+
+
+def obstacle(node: Obj, template: Obj) -> Obstacle | None:
+    """The first field of a pod template that keeps a node out, None where it fits."""
     spec = template.get("spec") or {}
     metadata = node.get("metadata") or {}
     labels = metadata.get("labels") or {}
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
-        return False
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        if labels.get(key) != value:
+            return Obstacle(("nodeSelector",), f"it asks for {key}={value}")
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = affinity.get("nodeSelectorTerms")
     if terms and not any(_term_matches(term, labels, str(metadata.get("name"))) for term in terms):
-        return False
-    return all(_tolerated(taint, spec.get("tolerations") or ()) for taint in (node.get("spec") or {}).get("taints") or ())
+        return Obstacle(("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), _unmet(terms, labels))
+    for taint in (node.get("spec") or {}).get("taints") or ():
+        if not _tolerated(taint, spec.get("tolerations") or ()):
+            value = f"={taint['value']}" if taint.get("value") else ""
+            return Obstacle(("tolerations",), f"it does not tolerate the node's taint {taint.get('key')}{value}:{taint.get('effect')}")
+    return None
+
+
+def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
+    """What the term that comes nearest asks for and the node does not have."""
+    unmet = [[entry for entry in term.get("matchExpressions") or () if not _expression_matches(entry, labels)] for term in terms]
+    nearest = min(unmet, key=len)
+    asked = [" ".join([str(one.get("key")), str(one.get("operator")), *([f"({', '.join(map(str, one['values']))})"] if one.get("values") else [])])
+             for one in nearest]
+    return f"it asks for {' and '.join(asked)}" if asked else "no term of it takes the node"
 
 
 def _term_matches(term: Obj, labels: c.Mapping[str, str], name: str) -> bool:

@@ -10,9 +10,10 @@ import functools
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, healthy, settings, training
@@ -111,12 +112,6 @@ def test_a_quarantine_of_the_chain_is_not_lifted_by_an_exporter(clock: Clock) ->
     assert (run(settings("exporters"), cluster).values["released"], cluster.writes) == ([], [])
 
 
-def test_gpu_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Clock) -> None:
-    """DCGM knows no GPU that is part of the processor."""
-    result = run(settings("exporters"), fleet(*healthy(N), clock=clock))
-    assert (sum(result.values["nodes"].values()), result.failure, result.warnings) == (0, None, [])
-
-
 def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Clock) -> None:
     exporter = s.exporter(N)
     cluster = fleet(clock=clock, script=(lambda cluster: cluster.put(exporter),))
@@ -131,4 +126,4 @@ def test_check_mode_asks_for_no_right_to_write(clock: Clock) -> None:
 
 
 def test_every_gate_has_a_time() -> None:
-    assert set(node_gate.BASE_TIMEOUT) == set(node_gate.ROLE_OF_GATE)
+    assert set(BASE_TIMEOUT) == set(ROLE_OF_GATE)

@@ -10,8 +10,8 @@ import json
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training
@@ -26,7 +26,7 @@ def test_a_declared_node_that_does_not_join_fails_at_the_end(clock: Clock, gate:
     began = clock.now
     while (result := run(settings(gate, pools=NAMED, max_failed=max_failed), cluster, deadline=clock.now + 100, resume=resume)).pending is not None:
         resume = json.loads(json.dumps(result.pending))
-    assert clock.now - began >= node_gate.BASE_TIMEOUT[gate]
+    assert clock.now - began >= BASE_TIMEOUT[gate]
     assert result.values["nodes"] == {"passed": 1, "waiting": 0, "failed": 1, "unknown": 0}
     assert (result.values["failed_nodes"], result.failure is None) == (["training-1"], within)
     fault = result.values["faults"][0]

@@ -63,7 +63,7 @@ def _objects(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], f
 
 def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: Plan) -> dict[str, list[placement.Term]]:
     """Configuration to the nodes that get it: those that pools ask for, and the default for all others."""
-    gpu = placement.both(placement.gpu_present(foreign_nfd=bool(fleet.found("nfd"))), [(placement.OPERANDS,)])
+    gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
     none = [pool for pool in fleet.pools if pool.driver.provider == "none"]
     special: dict[str, list[placement.Term]] = {}
     for pool in fleet.pools:

@@ -246,7 +246,7 @@ def _wanted(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Wa
 
 def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placement.Term]:
     """Nodes of all pools that get toolkit and validator."""
-    terms = placement.both(placement.gpu_present(foreign_nfd=bool(fleet.found("nfd"))), [(placement.OPERANDS,)])
+    terms = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
     left_out = [name for name, provider in providers.items() if provider not in _PROVEN]
     if not left_out:
         return terms

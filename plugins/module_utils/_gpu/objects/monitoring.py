@@ -77,7 +77,7 @@ def _exporter(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], 
     config["data"]["counters.csv"] = counters.csv(counters.asked(profiling=profiling))
     found = [take(manifests, "ServiceAccount", EXPORTER), config]
     # DCGM knows no GPU that is part of the processor.
-    gpu = placement.both(placement.gpu_present(foreign_nfd=bool(fleet.found("nfd")), integrated=False), [(placement.OPERANDS,)])
+    gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")), integrated=False)
     none, counted = [pool for pool in fleet.pools if pool.driver.provider == "none"], _counted(fleet)
     terms = {"": placement.outside([*none, *(pool for pool in counted if pool not in none)])}
     terms |= {pool.name: placement.of_pool(pool.name, fleet.pools) for pool in counted if pool not in none}

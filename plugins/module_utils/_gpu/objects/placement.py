@@ -52,6 +52,11 @@ def gpu_present(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
     return terms
 
 
+def gpu_nodes(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
+    """Terms for "has a GPU, and nobody has opted it out"."""
+    return both(gpu_present(foreign_nfd=foreign_nfd, integrated=integrated), [(OPERANDS,)])
+
+
 def pool_terms(pool: Pool) -> list[Term]:
     """Terms for "is in this declared pool"."""
     terms: list[Term] = []

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a node has no pod of a DaemonSet: which field keeps it away, and who wrote that, as far as the cluster tells.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import evidence
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
+
+Obj = dict[str, t.Any]
+
+#: Where a template's pod spec is in a DaemonSet.
+_TEMPLATE = ("spec", "template", "spec")
+
+
+class Absences:
+    """One list of DaemonSets and one of their events for all nodes that are told, and one request for each of these."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate, self._client, self._namespace = gate, gate.client, gate.settings.namespace
+
+    def cause(self, node: str, part: str) -> tuple[str, str]:
+        """(why no pod of this part is on the node, what to do next). "" for what the cluster does not tell. Raises ApiError."""
+        found = self._client.list(self._client.resource("v1", "Node"), field_selector=f"metadata.name={node}").items
+        live = next((item for item in found if item["metadata"]["name"] == node), None)
+        if live is None:
+            return "", ""
+        expected = self._gate.fleet.expecting
+        wanted = expected.takers(part, live)
+        there = {item["metadata"]["name"]: item for item in self._daemon_sets if not wanted and expected.part_of(item["spec"]["template"]) == part}
+        there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in wanted}
+        if not there:
+            names = f"DaemonSet {self._namespace}/{wanted[0]} is" if wanted else f"no DaemonSet of namespace {self._namespace} that makes one is"
+            return f"{names} not there", "see who has deleted it, and run the playbook or the role that brings it again"
+        told = [self._of(item, live) for item in there.values()]
+        return next((one for one in told if one[0]), ("", ""))
+
+    def _of(self, daemon_set: Obj, node: Obj) -> tuple[str, str]:
+        name, status = daemon_set["metadata"]["name"], daemon_set.get("status") or {}
+        found = placement.obstacle(node, daemon_set["spec"]["template"])
+        if found is not None:
+            field, writers = ".".join((*_TEMPLATE, *found.path)), _writers(daemon_set, found.path)
+            written = f", written by {' and '.join(writers)}" if writers else ""
+            who = f"let {writers[0]} leave {field} of DaemonSet {name} alone and take back what it wrote" if writers else f"correct {field} of DaemonSet {name}"
+            if found.path == ("tolerations",) and not writers:
+                who = f"take the taint from the node, or let DaemonSet {name} tolerate it by the role's patches"
+            return f"{field} of DaemonSet {self._namespace}/{name} keeps it away{written}: {found.why}", f"{who}; exclude the node where it is meant so"
+        event = evidence.newest([one for one in self._events if (one.get("involvedObject") or {}).get("uid") == daemon_set["metadata"].get("uid")])
+        desired, current = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "currentNumberScheduled"))
+        if event and current < desired:
+            return event, ""
+        why = f"DaemonSet {self._namespace}/{name} takes the node, and {current} of its {desired} pods exist"
+        return why, "see who deletes its pods, and that the DaemonSet controller (kube-controller-manager) runs"
+
+    @functools.cached_property
+    def _daemon_sets(self) -> list[Obj]:
+        return self._client.list(self._client.resource("apps/v1", "DaemonSet"), self._namespace).items
+
+    @functools.cached_property
+    def _events(self) -> list[Obj]:
+        """Warnings about DaemonSets."""
+        return self._client.list(self._client.resource("v1", "Event"), self._namespace, field_selector="involvedObject.kind=DaemonSet,type=Warning").items
+
+
+def _writers(daemon_set: Obj, path: tuple[str, ...]) -> list[str]:
+    """Field managers but ours that own a field of the template, or something in it."""
+    wanted = tuple(f"f:{name}" for name in (*_TEMPLATE, *path))
+    found = []
+    for entry in fieldsets.managers_of(daemon_set):
+        manager = str(entry.get("manager") or "")
+        if not manager.startswith(OURS) and not entry.get("subresource") and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), wanted):
+            found.append(manager)
+    return list(dict.fromkeys(found))
