@@ -23,6 +23,7 @@ ACCOUNTS = {
 NOT_ALWAYS = {
     f"{CONTROLLERS}/nfd-prune: patch nodes": "node-feature-discovery v0.19.0, pkg/nfd-master/nfd-master.go: prune calls updateNodeObject, which patches "
     "labels away where an nfd-master in its last moments has not done so",
+    f"{AGENTS}/nvidia-driver: get resourceclaims.resource.k8s.io": "k8s-driver-manager v0.12.0, internal/kubernetes/client.go:381: of pods that hold a claim",
 }
 
 

@@ -18,8 +18,9 @@ HEAD = """<!-- Generated from roles/*/vars/rights.yml by `make docs`: change it 
 # Rights
 
 What the workloads of the cluster roles may do, and why: on the host by what their containers are given, in the cluster by what their ServiceAccounts may
-ask of the API server. Nothing else is granted. Tests compare these tables with the manifests. A live test takes a cluster from `site` through reboots, late and
-leaving nodes and another driver to `teardown`, and fails on a right that nobody has used and on a request that was refused.
+ask of the API server. Nothing else is granted. Tests compare these tables with the manifests, and each right with the calls in the programs' sources at the
+version that the roles bring. A live test takes a cluster from `site` through reboots, late and leaving nodes and another driver to `teardown`, and fails on
+a right that nobody has used and on a request that was refused.
 
 Node agents run in `hwaccel_namespace`, at the Pod Security level `privileged`: whoever may create pods there owns the nodes, so let nobody else. Controllers
 run in another namespace, at the level `restricted`.
@@ -92,6 +93,19 @@ def api_table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def calls_table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| ServiceAccount | program | calls | kept from |", "|---|---|---|---|"]
+    for row in rows:
+        calls = [f"{call['verb']} `{call['resource']}` ({', '.join(call['at'])})" for call in row["calls"]]
+        kept = [f"{one['what']} ({', '.join(one['at'])}): {because(one['because'])}" for one in row["not_made"]]
+        lines.append(f"| `{row['account']}` | {row['program']} {row['version']} | {'; '.join(calls) or 'none'} | {'; '.join(kept)} |")
+    return lines
+
+
+def because(what: str | dict[str, str]) -> str:
+    return what if isinstance(what, str) else ", ".join(f"`{name}={value}`" for name, value in what.items())
+
+
 def page(top: pathlib.Path = TOP) -> str:
     lines = [HEAD]
     for path in sorted(top.glob("roles/*/vars/rights.yml")):
@@ -99,6 +113,8 @@ def page(top: pathlib.Path = TOP) -> str:
         tables = yaml.safe_load(path.read_text(encoding="utf-8"))
         lines += [f"## Role `{role}`", "", "On the node:", "", *host_table(tables[f"__{role}_rights"]), ""]
         lines += ["At the API server; ServiceAccounts that are not named may nothing:", "", *api_table(tables[f"__{role}_api_rights"]), ""]
+        if calls := tables.get(f"__{role}_api_calls"):
+            lines += ["What the programs ask of the API server, by their sources:", "", *calls_table(calls), ""]
     lines += selinux_tables(yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8")))
     return "\n".join(lines).rstrip() + "\n"
 

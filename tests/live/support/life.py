@@ -96,7 +96,9 @@ def lived(make_sandbox: c.Callable[..., Sandbox]) -> Life:
 def _of_users(client: Client) -> None:
     """Things that were there before, some of them in the way of a careless removal."""
     node = client.resource("v1", "Node")
-    labels = {"nvidia.com/site": "x", "nvidia.com/gpu.deploy.dcgm": "false"}
+    # What the GPU Operator leaves on nodes: with the last two, the driver manager looks for clients in all namespaces.
+    switches = {"dcgm": "false", "client": "true", "dra-driver": "true"}
+    labels = {"nvidia.com/site": "x"} | {f"nvidia.com/gpu.deploy.{name}": value for name, value in switches.items()}
     client.patch(node, "gpu-0", "", {"metadata": {"labels": labels, "annotations": {"example.com/note": "mine"}}}, field_manager="people")
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}, client.resource("v1", "Namespace"))
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}

@@ -284,6 +284,18 @@ def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
     assert switches(world)["device-plugin"] == "true"
 
 
+@pytest.mark.parametrize(("switch", "asked"), [("client", True), ("dra-driver", True), ("dcgm", False)])
+def test_the_manager_looks_for_the_clients_of_others_where_a_switch_says_so(world, node, switch, asked):
+    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {f"nvidia.com/gpu.deploy.{switch}": "true"}
+    node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
+    pod = world.pod(node, MANAGER)
+    world.api.objects = {key: value for key, value in world.api.objects.items() if not key.startswith("/api/v1/namespaces/ns/pods")}
+    world.until(lambda: pod.init[0].finished)
+    users = {user for user, method, path, _body in world.api.requests if (method, path) == ("GET", "/api/v1/pods")}
+    assert users == ({"system:serviceaccount:ns:default"} if asked else set())
+    assert switches(world)[switch] == "true"
+
+
 def test_host_driver_is_found_and_the_manager_steps_back(world):
     node = world.node("n0", host_driver="580.95.05")
     toolkit = world.pod(node, TOOLKIT)

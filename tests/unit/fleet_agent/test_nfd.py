@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
+import types
 
 import pytest
 
@@ -179,3 +180,25 @@ def test_a_master_watches_no_longer_than_it_lives(world, monkeypatch: pytest.Mon
     else:
         pod.power_cut()
         assert watching == []
+
+
+def test_a_master_takes_findings_of_selected_namespaces_alone_and_no_resources_where_it_may_not(world) -> None:
+    pod = world.pod(world.node(), {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
+    state = nfd_master.Master(types.SimpleNamespace(pod=pod, option=lambda *_names: ""))
+    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["agents"]}]}
+    rule = {"name": "r", "labels": {"by-rule": "1"}, "extendedResources": {"example.com/r": "1"}, "matchFeatures": []}
+    state.rules["rule"] = {"spec": {"rules": [rule]}}
+    for namespace in ("agents", "users"):
+        state._take("Namespace", "ADDED", {"metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}}})
+        labels = {"nfd.node.kubernetes.io/node-name": "n0"}
+        found = {"metadata": {"name": "n0", "namespace": namespace, "labels": labels}, "spec": {"labels": {f"feature.node.kubernetes.io/{namespace}": "1"}}}
+        state._take("NodeFeature", "ADDED", found)
+
+    def wanted() -> tuple[set[str], set[str]]:
+        made = state.wanted("n0")
+        return {key.rpartition("/")[2] for key in made["labels"]}, set(made["resources"])
+
+    assert wanted() == ({"agents", "users", "by-rule"}, {"example.com/r"})
+    state.config = {"restrictions": {"nodeFeatureNamespaceSelector": selector, "disableExtendedResources": True}}
+    assert wanted() == ({"agents", "by-rule"}, set())
+    assert len(state.kinds()) == 3

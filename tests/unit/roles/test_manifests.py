@@ -71,6 +71,51 @@ def test_rights_at_the_api_are_those_of_the_table(role: str) -> None:
     assert sorted(api_rights_of(role), key=str) == sorted(told, key=str)
 
 
+def calls_of(role: str) -> list[dict[str, t.Any]]:
+    """What vars/rights.yml has read in the sources of the programs, a row for each program and account."""
+    return stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_api_calls"]
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_each_right_has_its_call_in_the_program_and_each_call_its_right(role: str) -> None:
+    """The source of a right is the real program, not what plays it on simulated nodes."""
+    granted = {
+        (row["account"], row["cluster"], row["group"], resource, verb)
+        for row in api_rights_of(role) for resource in row["resources"] for verb in row["verbs"] if row["group"] != "security.openshift.io"
+    }
+    rows = calls_of(role)
+    assert {(row["account"], call["cluster"], call["group"], call["resource"], call["verb"]) for row in rows for call in row["calls"]} == granted
+    places = [place for row in rows for entry in (*row["calls"], *row["not_made"]) for place in entry["at"]]
+    assert [place for place in places if not re.fullmatch(r"[\w./-]+\.go:\d+", place)] == []
+    assert all(entry["at"] for row in rows for entry in (*row["calls"], *row["not_made"]))
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_calls_were_read_at_the_version_that_the_role_brings(role: str) -> None:
+    """Another image has calls of its own: read them again, then write its version into the table."""
+    for row in calls_of(role):
+        name, _colon, tag = stack.defaults(role)[row["image"]].rpartition("/")[2].partition(":")
+        assert tag == row["version"], row["account"]
+        assert row["program"].endswith(name), row["account"]
+    accounts = {one["metadata"]["name"] for one in stack.everything(role) if one["kind"] == "ServiceAccount"}
+    assert {row["account"] for row in calls_of(role)} == accounts
+
+
+@pytest.mark.parametrize("role", stack.ROLES)
+def test_what_keeps_a_program_from_a_call_is_in_its_manifest(role: str) -> None:
+    for row in calls_of(role):
+        for entry in row["not_made"]:
+            if isinstance(entry["because"], str):
+                assert len(entry["because"]) > 20
+                continue
+            env = [
+                {one["name"]: one.get("value") for one in container["env"]} for _name, spec, container in containers(role)
+                if spec["serviceAccountName"] == row["account"] and container["image"] == stack.defaults(role)[row["image"]]
+            ]
+            assert env
+            assert [one for one in env if {name: one.get(name) for name in entry["because"]} != entry["because"]] == []
+
+
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_every_image_has_a_registry_and_a_tag(role: str) -> None:
     images = [one["image"] for _name, _spec, one in containers(role)]
@@ -204,6 +249,17 @@ def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node(
     for wanted in ("pci-10de.present", "kernel-version.full", "system-os_release.ID", "system-os_release.VERSION_ID", "cpu-model.vendor_id"):
         assert allowed.search(wanted), wanted
     assert not allowed.search("cpu-cpuid.AVX512F")
+
+
+@pytest.mark.parametrize(
+    ("more", "namespaces"),
+    [({}, ["hwaccel-gpu"]), ({"device_plugin_namespace": "gpu-plugin"}, ["hwaccel-gpu", "gpu-plugin"]),
+     ({"feature_discovery_finding_namespaces": ["network-operator", "hwaccel-gpu"]}, ["hwaccel-gpu", "network-operator"])],
+)
+def test_findings_of_our_agents_namespaces_alone_become_labels(more: dict[str, t.Any], namespaces: list[str]) -> None:
+    found = next(one for one in stack.manifests("feature_discovery", **more) if one["metadata"]["name"] == "nfd-master-conf")["data"]["nfd-master.conf"]
+    selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}]}
+    assert stack.yaml.safe_load(found)["restrictions"] == {"nodeFeatureNamespaceSelector": selector, "disableExtendedResources": True}
 
 
 @pytest.mark.parametrize(("vendor", "kernel", "integrated"), [

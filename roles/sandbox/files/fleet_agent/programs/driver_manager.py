@@ -25,6 +25,8 @@ OPTIONAL = ("mig-manager", "client")
 #: Pods in its own namespace that must be gone before modules are unloaded, by their label app.
 CLIENTS = ("nvidia-operator-validator", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "gpu-feature-discovery",
            "nvidia-dcgm-exporter", "nvidia-dcgm", "nvidia-dcgm-exporter-dra", "nvidia-dcgm-dra")
+#: Switch of clients that others run.
+CLIENT = "nvidia.com/gpu.deploy.client"
 PAUSED = "paused-for-driver-upgrade"
 GRACE = 300.0
 #: The field manager of its writes: the base name of the program, as client-go has it.
@@ -57,6 +59,7 @@ def _uninstall_driver(proc: Any, node: str) -> Process:
     before = {name: labels.get(f"nvidia.com/gpu.deploy.{name}", "") for name in (*OPERANDS, KUBELET_PLUGIN, *OPTIONAL)}
     if "nvidia" not in proc.host.modules:
         proc.say('level=info msg="No NVIDIA driver loaded, skipping eviction of GPU clients and workloads"')
+        yield from _evict_plugin(proc, node, before)
         proc.host.unmount("/run/nvidia/driver")
         yield from _reschedule(proc, node, before)
         return 0
@@ -65,8 +68,12 @@ def _uninstall_driver(proc: Any, node: str) -> Process:
         stored = proc.host.read(STATE_FILE) or ""
         if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
             proc.say('level=info msg="The NVIDIA driver is already loaded with the desired version and configuration, skipping the uninstallation"')
-        elif not unload(proc):
-            raise Failed("failed to uninstall nvidia driver components: failed to unload driver")
+            yield from _evict_plugin(proc, node, before)
+        else:
+            yield from _claims_released(proc, node, before)
+            yield from _evict_plugin(proc, node, before)
+            if not unload(proc):
+                raise Failed("failed to uninstall nvidia driver components: failed to unload driver")
         proc.host.unmount("/run/nvidia/driver")
     except Failed as error:
         proc.say('level=info msg="Performing cleanup on failure"')
@@ -83,6 +90,64 @@ def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
     for app in CLIENTS:
         proc.say(f'level=info msg="Waiting for {app} to shutdown"')
         yield from _gone(proc, node, app)
+    if before["client"]:
+        proc.say(f'level=info msg="Waiting for any daemon set pods with nodeSelector key {CLIENT} to terminate"')
+        yield from _others_gone(proc, node)
+
+
+def _others_gone(proc: Any, node: str) -> Process:
+    """WaitForPodsWithNodeSelector: in all namespaces, pods of DaemonSets whose node selector has the switch."""
+    waited = 0.0
+    while any(CLIENT in (pod["spec"].get("nodeSelector") or {}) and _by_daemon_set(pod) for pod in (yield from _pods_of(proc, node, "list pods"))):
+        if waited >= GRACE:
+            proc.say('level=error msg="Failed to wait for GPU client pods to terminate: context deadline exceeded"')
+            raise Failed("failed to evict GPU operator components: context deadline exceeded")
+        yield Sleep(5)
+        waited += 5
+
+
+def _claims_released(proc: Any, node: str, before: dict[str, str]) -> Process:
+    """GetGPUResourceClaimHolders: pods of all namespaces that hold a claim which NVIDIA's DRA driver has allocated."""
+    holders = []
+    for pod in (yield from _pods_of(proc, node, "check for GPU resource claim holders")) if before[KUBELET_PLUGIN] else ():
+        namespace = pod["metadata"]["namespace"]
+        for name in _claims(pod) if pod["status"].get("phase") not in ("Succeeded", "Failed") else ():
+            if (yield from _is_gpu_claim(proc, namespace, name)):
+                holders.append(f"{namespace}/{pod['metadata']['name']}")
+    if holders:
+        raise Failed(f"cannot drain the DRA kubelet-plugin: pod(s) still hold GPU resource claims: {', '.join(holders)}")
+
+
+def _pods_of(proc: Any, node: str, to: str) -> Process:
+    try:
+        return (yield from proc.request("GET", "/api/v1/pods", query={"fieldSelector": f"spec.nodeName={node}"})).get("items") or []
+    except ApiError as error:
+        raise Failed(f"failed to {to}: failed to list pods on node {node}: {error}") from error
+
+
+def _by_daemon_set(pod: dict[str, Any]) -> bool:
+    return any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
+
+
+def _claims(pod: dict[str, Any]) -> list[str]:
+    made = {one["name"]: one.get("resourceClaimName") for one in pod["status"].get("resourceClaimStatuses") or []}
+    named = [one.get("resourceClaimName") or made.get(one["name"]) for one in pod["spec"].get("resourceClaims") or []]
+    return [name for name in named if name]
+
+
+def _is_gpu_claim(proc: Any, namespace: str, name: str) -> Process:
+    try:
+        claim = yield from proc.request("GET", f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}")
+    except ApiError as error:
+        if error.code == 404:
+            return False
+        raise Failed(f"failed to check for GPU resource claim holders: failed to get ResourceClaim {namespace}/{name}: {error}") from error
+    devices = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
+    return any(one.get("driver") == "gpu.nvidia.com" for one in devices.get("results") or [])
+
+
+def _evict_plugin(proc: Any, node: str, before: dict[str, str]) -> Process:
+    """evictKubeletPlugin: last, because the claims of the others are released by it."""
     if before[KUBELET_PLUGIN]:
         yield from _label(proc, node, {KUBELET_PLUGIN: _paused(before[KUBELET_PLUGIN])})
         yield from _gone(proc, node, "nvidia-dra-driver-kubelet-plugin")

@@ -20,7 +20,7 @@ GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 ANNOTATION_NS = "nfd.node.kubernetes.io"
 LABELS, RESOURCES = "nfd.node.kubernetes.io/feature-labels", "nfd.node.kubernetes.io/extended-resources"
 ANNOTATIONS, TAINTS = "nfd.node.kubernetes.io/feature-annotations", "nfd.node.kubernetes.io/taints"
-KINDS = (("NodeFeature", f"{GROUP}/nodefeatures"), ("NodeFeatureRule", f"{GROUP}/nodefeaturerules"))
+KINDS = (("NodeFeature", f"{GROUP}/nodefeatures"), ("NodeFeatureRule", f"{GROUP}/nodefeaturerules"), ("Namespace", "/api/v1/namespaces"))
 
 
 class Master:
@@ -30,6 +30,7 @@ class Master:
         self.proc = proc
         self.features: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}    # node -> objects
         self.rules: dict[str, dict[str, Any]] = {}
+        self.namespaces: dict[str, dict[str, str]] = {}    # name -> labels
         self.dirty: dict[str, None] = {}
         self.synced: set[str] = set()
         self.all_nodes = True
@@ -38,7 +39,15 @@ class Master:
 
     def kinds(self) -> list[tuple[str, str]]:
         """What it lists and watches: namespaces only where it selects by them."""
-        return [kind for kind in KINDS if kind[0] != "Namespace" or self.config.get("nodeFeatureNamespaceSelector")]
+        return [kind for kind in KINDS if kind[0] != "Namespace" or self.selector]
+
+    @property
+    def restrictions(self) -> dict[str, Any]:
+        return self.config.get("restrictions") or {}
+
+    @property
+    def selector(self) -> dict[str, Any]:
+        return self.restrictions.get("nodeFeatureNamespaceSelector") or {}
 
     def start(self) -> None:
         self.proc.container.healthy = False
@@ -63,6 +72,8 @@ class Master:
             self.synced.add(kind)
         elif kind == "NodeFeature":
             self._take_feature(event, item)
+        elif kind == "Namespace":
+            self.namespaces[item["metadata"]["name"]] = {} if event == "DELETED" else item["metadata"].get("labels") or {}
         elif kind == "NodeFeatureRule":
             self.all_nodes = True
             if event == "DELETED":
@@ -89,7 +100,8 @@ class Master:
     # -- one node
 
     def wanted(self, node: str) -> dict[str, Any]:
-        features, found = nfd_features.merge(list(self.features.get(node, {}).values()))
+        objects = {key: item for key, item in self.features.get(node, {}).items() if _selected(self.selector, self.namespaces.get(key[0], {}))}
+        features, found = nfd_features.merge(list(objects.values()))
         labels = dict(found)
         resources: dict[str, str] = {}
         annotations: dict[str, str] = {}
@@ -108,6 +120,8 @@ class Master:
         pattern = [str(p) for p in self.config.get("denyLabelNs") or []]
         kept = {k: v for k, v in nfd_features.qualified(labels).items() if not nfd_features.denied(k, pattern)}
         own = self.config.get("enableTaints") or self.proc.option("enable-taints") == "true"
+        if self.restrictions.get("disableExtendedResources"):
+            resources = {}
         return {"labels": kept, "resources": nfd_features.qualified(resources), "annotations": nfd_features.qualified(annotations),
                 "taints": taints if own else []}
 
@@ -136,6 +150,12 @@ class Master:
         taints = [t for t in item["spec"].get("taints") or [] if t not in old] + wanted
         body = {"spec": {"taints": taints}, "metadata": {"annotations": {TAINTS: json.dumps(wanted)}}}
         yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}", body, content_type="application/merge-patch+json")
+
+
+def _selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
+    """A label selector, of its operators those that compare with values."""
+    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()]
+    return all((labels.get(one["key"]) in one["values"]) is (one["operator"] == "In") for one in [*expressions, *(selector.get("matchExpressions") or ())])
 
 
 def _names(text: str | None) -> list[str]:
