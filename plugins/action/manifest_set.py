@@ -21,6 +21,7 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import this_process
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _sources
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import INTERNAL, Slices
 
@@ -92,9 +93,11 @@ class ActionModule(ActionBase):
     def _run_slices(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         slices = Slices()
         resume: dict[str, t.Any] = {}
+        # Between two slices there is no process of the module; this one is there from the first to the last.
+        fixed = args | {"wait_slice": SLICE, "wait_task": this_process()}
         while True:
             started = time.monotonic()
-            slices.add(self._execute_module(module_args=args | {"wait_slice": SLICE, "wait_resume": resume}, task_vars=task_vars))
+            slices.add(self._execute_module(module_args=fixed | {"wait_resume": resume}, task_vars=task_vars))
             if not self._task.no_log:
                 for line in slices.progress:
                     display.display(f"{task_vars.get('inventory_hostname', 'localhost')}: {line}")

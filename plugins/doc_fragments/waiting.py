@@ -18,4 +18,7 @@ options:
   wait_resume:
     description: What the slice before returned. Internal, set by the action plugin as O(wait_slice) is.
     type: dict
+  wait_task:
+    description: The process that runs the slices, which lives as long as the task. Internal, set by the action plugin as O(wait_slice) is.
+    type: str
 """

@@ -317,7 +317,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 def operate(params: dict[str, t.Any], context: Context) -> Outcome:
     """One slice of a call."""
     client: t.Any = context.client()
-    report = ensure(client, params, Clock(context.deadline), context.resume, check_mode=context.check_mode, diff=context.diff)
+    report = ensure(client, params, Clock(context.deadline), context.resume, check_mode=context.check_mode, diff=context.diff, task=context.task)
     rows = [row.as_dict() for row in report.rows.values()]
     values = {
         "objects": rows,

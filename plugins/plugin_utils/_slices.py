@@ -12,7 +12,7 @@ import collections.abc as c
 import typing as t
 
 #: Options and results that only the action plugin and the module talk to each other with.
-INTERNAL = ("wait_slice", "wait_resume", "pending", "progress")
+INTERNAL = ("wait_slice", "wait_resume", "wait_task", "pending", "progress")
 _JOINED = ("warnings", "deprecations", "diff")
 
 

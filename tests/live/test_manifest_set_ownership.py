@@ -196,14 +196,15 @@ def test_a_dead_holder_is_taken_over(sets: Sets, name: str) -> None:
     asked = [config_map(f"{name}-a", SPACE)]
     sets.apply(name, asked)
     client = sets.client()
-    stamp = {"hwaccel.gpu/held-by": "host pid 7 (x y z t)", "hwaccel.gpu/held-since": "2026-01-01T00:00:00.000000Z"}
-    later = stamp | {"hwaccel.gpu/held-until": "2999-01-01T00:00:00.000000Z"}
+    # Its clock is that of another host: what it says does not count.
+    stamp = {"hwaccel.gpu/held-by": "host pid 7 (x y z t)", "hwaccel.gpu/held-renewed": "2026-01-01T00:00:00.000000Z", "hwaccel.gpu/held-seconds": "90"}
     asked[0]["data"] = {"a": "2"}
-    client.patch(CONFIG_MAP, name, "hwaccel-gpu-records", {"metadata": {"annotations": later}})
+    client.patch(CONFIG_MAP, name, "hwaccel-gpu-records", {"metadata": {"annotations": stamp}})
     assert sets(name, asked, lock_timeout=0).failure is not None
-    expired = stamp | {"hwaccel.gpu/held-until": "2026-01-01T00:01:00.000000Z"}
-    client.patch(CONFIG_MAP, name, "hwaccel-gpu-records", {"metadata": {"annotations": expired}})
-    assert sets.apply(name, asked, lock_timeout=0).changed
+    slept: list[float] = []
+    clock = Clock(monotonic=lambda: sum(slept), sleep=slept.append)
+    assert sets.apply(name, asked, clock=clock).changed
+    assert 90 <= sum(slept) < 92
 
 
 class _Held:

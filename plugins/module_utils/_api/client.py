@@ -174,12 +174,14 @@ class Client:
         return _answer(self._transport.call(_write("PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat)))
 
     def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = "Background", dry_run: bool = False
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "Background",
+        dry_run: bool = False,
     ) -> None:
         self._writable(dry_run, "delete")
         body: dict[str, t.Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if uid:
-            body["preconditions"] = {"uid": uid}
+        preconditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+        if preconditions:
+            body["preconditions"] = preconditions
         if dry_run:
             # With a body, the server takes its options from there and does not look at the query: without this, a dry run deletes.
             body["dryRun"] = ["All"]

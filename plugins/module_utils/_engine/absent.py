@@ -12,10 +12,10 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, pruning, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, pruning, rights, steps, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contents import foreign_contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HoldLost, Queued
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.observe import Wanted, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, Row, SetFailed, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all, map_or_raise
@@ -35,9 +35,12 @@ _GRACE_SECONDS = 15.0
 _CLOSING_SECONDS = 30.0
 
 
-def ensure_absent(client: Client, options: SetOptions, holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]) -> Report:
-    """Delete what the record names and give up what was adopted. What it does is found anew in each slice: nothing has to be remembered."""
-    run = _Removal(client, options, holder, clock, resume)
+def ensure_absent(client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]) -> Report:
+    """Delete what the record names and give up what was adopted. What it does is found anew in each slice. The caller lets go of the set."""
+    run = _Removal(client, options, store, held, clock, resume)
+    if resume.get("closing"):
+        # Our record is gone: one that is there now is another run's.
+        return run.closing()
     for _race in range(8):
         try:
             return run.once()
@@ -49,32 +52,38 @@ def ensure_absent(client: Client, options: SetOptions, holder: Holder, clock: Cl
 class _Removal:
     """One removal, from the record to the last trace of it."""
 
-    def __init__(self, client: Client, options: SetOptions, holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]) -> None:
+    def __init__(self, client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]) -> None:
         self._client = client
         self._options = options
-        self._holder = holder
+        self._held = held
         self._clock = clock
         self._since = float(resume.get("since") or clock.now())
         self._until = self._since + options.wait_timeout
         self._report = summary.from_pending(resume)
         self._resume = resume
-        self._store = RecordStore(client, options, clock)
-        self._held: hold.Held | None = None
+        self._store = store
 
     def once(self) -> Report:
-        record = self._store.read(holds_secret=False)
+        record = self._held.read(holds_secret=False)
         if not record.stored:
-            return self._closing()
+            return self.closing()
         self._report.record = {"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(record.members)}
         scene = self._scene(record)
         todo = self._steps(scene, record)
         if self._options.check_mode:
             return self._planned(scene, todo)
-        other = hold.blocking(record, self._holder, self._clock.now())
-        if other is not None:
-            return self._blocked(record, other)
-        self._held = None
-        return self._remove(record, scene, todo)
+        queued = self._held.queue(record)
+        if queued is not None:
+            return self._blocked(queued)
+        if self._held.waited():
+            # Waiting for others is none of wait_timeout.
+            self._since = self._clock.now()
+            self._until = self._since + self._options.wait_timeout
+        try:
+            return self._remove(record, scene, todo)
+        except HoldLost as error:
+            self._report.failure = error
+            return self._report
 
     def _scene(self, record: Record) -> Scene:
         served = pruning.served(self._client, record.members.values())
@@ -117,30 +126,26 @@ class _Removal:
         return self._report
 
     def _remove(self, record: Record, scene: Scene, todo: list[Step]) -> Report:
-        self._held = hold.Held(self._store, record, self._holder, self._clock)
         left = dict(record.members) if todo else {}
         kept: dict[ObjectKey, Entry] = {}
-        taken = False
         for _wave, group in waves.in_waves(todo, lambda step: (step.key.group, step.key.kind), backwards=True):
             going = self._without_kept(group, kept, _doomed(todo))
             if any(step.write for step in going):
-                if not taken:
-                    self._held.take(left)
-                    taken = True
+                if not self._held.ours:
+                    self._held.take(record, left)
                 faults = self._delete_wave(scene, going)
                 if faults:
-                    self._held.release(left)
-                    self._report.failure = SetFailed(faults, f"{sum(row.action == steps.DELETED for row in self._report.rows.values())} are deleted")
+                    done = f"{sum(row.action == steps.DELETED for row in self._report.rows.values())} are deleted"
+                    self._report.failure = self._held.lost or SetFailed(faults, done)
                     return self._report
             lagging = self._await_gone(going)
             if lagging:
-                if taken:
-                    self._held.release(left)
                 pending = summary.to_pending(self._report, "absent", self._since)
                 return gone.not_gone(self._client, self._options, self._clock, lagging, self._until, self._report, pending)
             for step in going:
                 left.pop(step.key, None)
-        return self._finish_record(record, kept, taken)
+            self._held.settle(dict(left))
+        return self._finish_record(record, kept)
 
     def _without_kept(self, group: list[Step], kept: dict[ObjectKey, Entry], members: set[ObjectKey]) -> list[Step]:
         """A Namespace or CRD that holds anything of others stays, and its record with it."""
@@ -186,56 +191,42 @@ class _Removal:
             pending = [step for step in pending if waves.wave_of(step.key.group, step.key.kind) == waves.WAVE_CUSTOM]
         elif not self._options.wait:
             return []
-        return gone.await_gone(self._client, self._options, self._clock, pending, self._until, self._report, self._keep)
+        return gone.await_gone(self._client, self._options, self._clock, pending, self._until, self._report)
 
-    def _keep(self) -> None:
-        if self._held is not None and self._held.record.hold is not None:
-            self._held.keep()
-
-    def _finish_record(self, record: Record, kept: dict[ObjectKey, Entry], taken: bool) -> Report:
-        if self._held is None:
-            raise AssertionError("the record is finished before it was read")
+    def _finish_record(self, record: Record, kept: dict[ObjectKey, Entry]) -> Report:
         if kept:
-            if taken or kept != dict(record.members):
-                self._held.release(kept)
+            if self._held.ours or kept != dict(record.members) or self._held.leftover(record):
+                self._held.correct(record, kept)
             self._report.record["members"] = len(kept)
             return self._report
-        self._store.delete(self._held.record)
-        if record.stale is not None:
-            self._store.delete(record.stale)
+        if not self._held.ours:
+            self._held.take(record, {})
+        self._held.delete()
         self._report.changed = True
         self._report.record = {}
-        return self._closing()
+        return self.closing()
 
-    def _closing(self) -> Report:
+    def closing(self) -> Report:
         """The namespace of the records goes with the last one of them."""
         if self._options.check_mode:
             return self._report
-        since = self._resume.get("closing_since") or (self._clock.now() if self._store.drop_namespace() else None)
+        since = self._resume.get("closing") or (self._clock.now() if self._store.drop_namespace() else None)
         if since is not None and self._options.wait:
             self._report.changed = True
             while not self._store.namespace_gone() and self._clock.now() < since + _CLOSING_SECONDS:
                 if self._clock.slice_over(0.3):
                     self._report.progress.append("the namespace of the records is being deleted")
-                    self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"closing_since": since}
+                    self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"closing": since}
                     return self._report
                 self._clock.sleep(0.3)
         return self._report
 
-    def _blocked(self, record: Record, other: hold.Hold) -> Report:
-        now = self._clock.now()
-        since = float(self._resume.get("locked_since") or now)
-        if now - since >= self._options.lock_timeout:
-            step = "wait for it to end, or see why it hangs; a dead one loses its hold by itself"
-            self._report.failure = HwaccelError(hold.told(other, now), self._store.where(record), "one run at a time writes a set", step)
-            return self._report
-        self._resume = {**self._resume, "locked_since": since}
-        if self._clock.slice_over(1.0):
-            self._report.progress = [f"waiting: {hold.told(other, now)}"]
-            self._report.pending = summary.to_pending(self._report, "absent", self._since) | {"locked_since": since}
-            return self._report
-        self._clock.sleep(1.0)
-        return self.once()
+    def _blocked(self, queued: Queued) -> Report:
+        self._report.failure = queued.failure
+        if queued.failure is None:
+            self._report.progress = [f"waiting: {queued.line}"]
+            self._report.pending = summary.to_pending(self._report, "absent", self._since)
+        return self._report
 
 
 def _doomed(todo: c.Iterable[Step]) -> set[ObjectKey]:

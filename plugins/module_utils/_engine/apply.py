@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene, with_uid, written_entry
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.gates import await_established, services_lagging
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import Entry
@@ -47,24 +47,29 @@ class Written:
 
 
 class Applier:
-    """Applies the steps of one plan. held is kept alive between waves."""
+    """Applies the steps of one plan. The scene's client keeps the hold on the set in every wait."""
 
-    def __init__(self, scene: Scene, clock: Clock, held: Held) -> None:
+    def __init__(self, scene: Scene, clock: Clock) -> None:
         self._scene = scene
         self._client = scene.client
         self._clock = clock
-        self._held = held
 
     def run(self, planned: c.Sequence[Step], until: float) -> Written:
         """Waves in their order; after a wave with a failure no further one is begun."""
         done = Written()
+        try:
+            self._run_waves(planned, until, done)
+        except HoldLost as error:
+            done.faults += error.faults
+        return done
+
+    def _run_waves(self, planned: c.Sequence[Step], until: float, done: Written) -> None:
         writes = [step for step in planned if step.write]
         for wave, group in waves.in_waves(writes, lambda step: (step.key.group, step.key.kind)):
-            self._held.keep()
             if wave == waves.WAVE_EXTENSION and not self._services_ready(group, until, done):
-                return done
+                return
             if wave == waves.WAVE_CUSTOM and not self._checked(group, done):
-                return done
+                return
             results = map_all(self._write, group, self._scene.options.threads)
             for step, result in zip(group, results, strict=True):
                 self._take(step, result, done)
@@ -72,8 +77,7 @@ class Applier:
                 done.faults += await_established(self._client, self._clock, group)
                 self._client.forget_discovery()
             if done.faults:
-                return done
-        return done
+                return
 
     def _take(self, step: Step, result: Answer | HwaccelError, done: Written) -> None:
         if isinstance(result, HwaccelError):
@@ -161,7 +165,6 @@ class Applier:
             if self._clock.slice_over(1.0):
                 done.waits_for = f"endpoints of {lagging[0]}"
                 return False
-            self._held.keep()
             self._clock.sleep(min(_PAUSE * 4, 1.0))
 
 

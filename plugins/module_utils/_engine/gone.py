@@ -24,12 +24,10 @@ _MOST_TOLD = 20
 Lagging = c.Sequence[tuple[Step, str]]
 
 
-def await_gone(
-    client: Client, options: SetOptions, clock: Clock, deleted: c.Sequence[Step], until: float, report: Report, keep: c.Callable[[], None] = lambda: None
-) -> Lagging:
+def await_gone(client: Client, options: SetOptions, clock: Clock, deleted: c.Sequence[Step], until: float, report: Report) -> Lagging:
     """Those that are still there at `until` (time.time()) or when the slice is over, with what holds each. Their rows tell it.
 
-    What only nodes that are away hold is not waited for; the report names it. keep is called between two looks.
+    What only nodes that are away hold is not waited for; the report names it.
     """
     pending, pause = list(deleted), _FIRST_PAUSE
     # What an earlier slice has deleted had its time.
@@ -44,7 +42,6 @@ def await_gone(
         if not lagging or clock.now() >= until or clock.slice_over(pause):
             return lagging
         pending = [step for step, _reason in lagging]
-        keep()
         clock.sleep(pause)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
 

@@ -13,11 +13,13 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.absent import ensure_absent
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HeldClient, HoldLost, turn_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder, this_run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.present import ensure_present
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_limit
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.resolve import with_namespace
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordStore
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
@@ -29,15 +31,46 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def ensure(
     client: Client, params: c.Mapping[str, t.Any], clock: Clock, resume: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool,
-    holder: Holder | None = None,
+    holder: Holder | None = None, task: str = "",
 ) -> Report:
-    """One slice of `manifest_set`. Raises ManyFaults for what is wrong with the options themselves."""
+    """One slice of `manifest_set`. Raises ManyFaults for what is wrong with the options themselves.
+
+    task: `holder.this_process` of the one that starts the slices, "" where it has not told. The set is held from the first write to the end of the
+    task: a slice that is not the last one leaves its hold to the next.
+    """
     options = options_of(params, check_mode=check_mode, diff=diff)
-    run = holder or this_run()
+    turn = turn_of(resume, holder or this_run(task, sliced=clock.deadline is not None))
+    store = RecordStore(client, options, clock)
+    held = Held(store, turn, clock, options)
+    try:
+        report = _slice(t.cast("Client", HeldClient(client, held)), params, options, store, held, clock, resume)
+        _hand_over(report, held)
+    except BaseException:
+        held.let_go()
+        raise
+    if report.pending is not None:
+        report.pending["turn"] = turn.out()
+    return report
+
+
+def _slice(
+    client: Client, params: c.Mapping[str, t.Any], options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
+) -> Report:
     if params["state"] == "absent":
-        return ensure_absent(client, options, run, clock, resume)
+        return ensure_absent(client, options, store, held, clock, resume)
     found = [] if resume.get("phase") == "wait" else asked(client, params)
-    return ensure_present(client, options, found, run, clock, resume)
+    return ensure_present(client, options, found, store, held, clock, resume)
+
+
+def _hand_over(report: Report, held: Held) -> None:
+    """The hold goes on to the next slice, or ends with the task."""
+    try:
+        if report.pending is not None:
+            held.pause()
+        else:
+            held.release()
+    except HoldLost as error:
+        report.failure, report.pending = report.failure or error, None
 
 
 def options_of(params: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool) -> SetOptions:

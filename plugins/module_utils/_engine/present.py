@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, hold, rights, steps, summary
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import gone, rights, steps, summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.apply import Applier, Written
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetFailed, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.plan import Plan, build
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.prune import Pruned, prune
@@ -28,12 +29,14 @@ _RACES = 8
 
 
 def ensure_present(
-    client: Client, options: SetOptions, manifests: c.Sequence[Manifest], holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]
+    client: Client, options: SetOptions, manifests: c.Sequence[Manifest], store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
 ) -> Report:
-    """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short."""
+    """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short. The caller lets go of the set."""
     if resume.get("phase") == "wait":
-        return _waited(client, options, clock, summary.from_pending(resume), resume)
-    run = _Run(client, options, manifests, holder, clock, resume)
+        report = summary.from_pending(resume)
+        held.resumes(secret=report.record.get("kind") == "Secret")
+        return _waited(client, options, clock, report, resume)
+    run = _Run(client, options, manifests, store, held, clock, resume)
     for _race in range(_RACES):
         try:
             return run.once()
@@ -47,20 +50,21 @@ class _Run:
     """One attempt at a time, from reading the record to releasing it."""
 
     def __init__(
-        self, client: Client, options: SetOptions, manifests: c.Sequence[Manifest], holder: Holder, clock: Clock, resume: c.Mapping[str, t.Any]
+        self, client: Client, options: SetOptions, manifests: c.Sequence[Manifest], store: RecordStore, held: Held, clock: Clock,
+        resume: c.Mapping[str, t.Any],
     ) -> None:
         self._client = client
         self._options = options
         self._manifests = manifests
-        self._holder = holder
+        self._held = held
         self._clock = clock
         self._since = float(resume.get("since") or clock.now())
         self._resume = resume
-        self._store = RecordStore(client, options, clock)
+        self._store = store
 
     def once(self) -> Report:
         secret = any((manifest.key.group, manifest.key.kind) == ("", "Secret") for manifest in self._manifests)
-        old = self._store.read(holds_secret=secret)
+        old = self._held.read(holds_secret=secret)
         record = _as_kind(old, "Secret") if secret and old.kind != "Secret" else old
         set_ids = tuple(dict.fromkeys((record.id, old.id, *([old.stale.id] if old.stale else []))))
         members, faults = members_of(self._client, self._manifests, record.id, self._options.record_namespace)
@@ -72,15 +76,15 @@ class _Run:
             return report
         report = summary.merged(self._resume, report)
         truth = plan.truth({}, set())
-        if plan.writes or plan.going:
+        busy = plan.writes or plan.going or record.kind != old.kind or old.stale is not None
+        if not busy and truth == dict(record.members) and record.stored and not self._held.leftover(record):
+            return self._finish(plan, {}, report)
+        waits = self._await_turn(old)
+        if waits is not None:
+            return waits
+        if busy:
             return self._write(plan, record, old, report)
-        if truth != dict(record.members) or not record.stored:
-            waits = self._await_hold(record)
-            if waits is not None:
-                return waits
-            old = self._announce_move(record, old)
-            self._store.write(dataclasses.replace(record, members=truth, hold=None))
-        self._drop_old(record, old)
+        self._held.correct(record, truth)
         return self._finish(plan, {}, report)
 
     def _planned(self, plan: Plan, record: Record) -> Report:
@@ -94,30 +98,25 @@ class _Run:
         return report
 
     def _write(self, plan: Plan, record: Record, old: Record, report: Report) -> Report:
-        waits = self._await_hold(record)
-        if waits is not None:
-            return waits
-        old = self._announce_move(record, old)
-        held = hold.Held(self._store, record, self._holder, self._clock)
-        held.take(plan.union())
-        applier = Applier(plan.scene, self._clock, held)
+        self._held.take(record, plan.union(), moved_from=old if old.stored and old.kind != record.kind else None)
         until = self._since + self._options.wait_timeout
         pruned = Pruned()
-        try:
-            written = applier.run(plan.steps, until)
-            if written.complete:
-                pruned = prune(plan.scene, self._clock, held, plan.prunes, until)
-                written.faults += pruned.faults
-            held.release(plan.truth(written.entries, pruned.gone))
-        except RecordChanged as error:
-            return _lost(report, error)
+        written = Applier(plan.scene, self._clock).run(plan.steps, until)
+        if written.complete:
+            pruned = prune(plan.scene, self._clock, plan.prunes, until)
+            written.faults += pruned.faults
+        self._held.settle(plan.truth(written.entries, pruned.gone))
         if written.complete and not pruned.lagging:
-            self._drop_old(record, old)
+            with contextlib.suppress(HoldLost):
+                self._held.drop_stale()
         return self._after(plan, written, pruned, report)
 
     def _after(self, plan: Plan, written: Written, pruned: Pruned, report: Report) -> Report:
         """What really happened in place of what was planned."""
         report = summary.merged(self._resume, summary.outcome(report, plan, written, pruned, diff=self._options.diff))
+        if self._held.lost is not None:
+            report.failure = self._held.lost
+            return report
         if written.faults:
             done = f"{len(written.entries) + len(pruned.deleted)} of {len(plan.writes)} were written"
             report.failure = SetFailed(written.faults, done)
@@ -147,58 +146,34 @@ class _Run:
         resume = {"since": self._since, "waits_on": summary.keys_out(waits_on), "set_ids": list(plan.scene.set_ids)}
         return _waited(self._client, self._options, self._clock, report, resume)
 
-    def _await_hold(self, record: Record) -> Report | None:
-        """None where the set is free. Waits by reading the record anew, which makes a new plan necessary."""
-        now = self._clock.now()
-        other = hold.blocking(record, self._holder, now)
-        if other is None:
+    def _await_turn(self, record: Record) -> Report | None:
+        """None where the set is free or ours. Raises RecordChanged where it has come free."""
+        queued = self._held.queue(record)
+        # Waiting for others is none of wait_timeout.
+        if queued is None:
+            self._since = self._clock.now() if self._held.waited() else self._since
             return None
-        since = float(self._resume.get("locked_since") or now)
-        while True:
-            now = self._clock.now()
-            if now - since >= self._options.lock_timeout:
-                step = "wait for it to end, or see why it hangs; a dead one loses its hold by itself"
-                return Report(failure=HwaccelError(hold.told(other, now), self._store.where(record), "one run at a time writes a set", step))
-            if self._clock.slice_over(1.0):
-                report = summary.from_pending(self._resume)
-                report.progress = [f"waiting: {hold.told(other, now)}"]
-                report.pending = summary.to_pending(report, "start", self._since) | {"locked_since": since}
-                return report
-            self._clock.sleep(1.0)
-            fresh = self._store.read(holds_secret=record.kind == "Secret")
-            if hold.blocking(fresh, self._holder, self._clock.now()) is None:
-                self._resume = {**self._resume, "locked_since": since}
-                raise RecordChanged(self._store.where(record))
-
-    def _announce_move(self, record: Record, old: Record) -> Record:
-        """A set that comes to hold a Secret moves its record into one. The old one says so first: a run that then finds both knows which to believe."""
-        if old.stored and old.kind != record.kind and not old.moving:
-            return self._store.write(dataclasses.replace(old, moving=True))
-        return old
-
-    def _drop_old(self, record: Record, old: Record) -> None:
-        stale = old if old.stored and old.kind != record.kind else old.stale
-        if stale is not None:
-            self._store.delete(stale)
+        if queued.failure is not None:
+            return Report(failure=queued.failure)
+        report = summary.from_pending(self._resume)
+        report.progress = [f"waiting: {queued.line}"]
+        report.pending = summary.to_pending(report, "start", self._since)
+        return report
 
 
 def _as_kind(record: Record, kind: str) -> Record:
-    return dataclasses.replace(record, kind=kind, resource_version="", uid="", parts=(), hold=record.hold)
-
-
-def _lost(report: Report, error: RecordChanged) -> Report:
-    report.failure = HwaccelError(
-        "another run took the set over while this one was writing", error.faults[0].where, "ours took longer than its hold, or somebody edited the record",
-        "run again",
-    )
-    return report
+    return dataclasses.replace(record, kind=kind, resource_version="", uid="", parts=())
 
 
 def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any]) -> Report:
     """Wait for the members that resume names, and write what was seen into the report."""
     resources = {ObjectKey(*entry[:4]): client.resource(entry[4], entry[1]) for entry in resume["waits_on"]}
     until = float(resume["since"]) + options.wait_timeout
-    result = wait_for(client, options, clock, resources, resume["set_ids"], until, str(resume.get("line") or ""))
+    try:
+        result = wait_for(client, options, clock, resources, resume["set_ids"], until, str(resume.get("line") or ""))
+    except HoldLost as error:
+        report.failure = error
+        return report
     for key, verdict in result.verdicts.items():
         row = report.rows[key]
         row.ready = verdict.ready

@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.gone import Lagging, await_gone
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_order
@@ -37,22 +37,28 @@ class Pruned:
     seen: Report = dataclasses.field(default_factory=Report)
 
 
-def prune(scene: Scene, clock: Clock, held: Held, prunes: c.Sequence[Step], until: float) -> Pruned:
+def prune(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: float) -> Pruned:
     """Backwards through the waves, as they once came: with `wait`, nothing loses its rights or settings before it is gone, until `until` (time.time())."""
     done = Pruned()
+    try:
+        _prune_waves(scene, clock, prunes, until, done)
+    except HoldLost as error:
+        done.faults += error.faults
+    return done
+
+
+def _prune_waves(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: float, done: Pruned) -> None:
     for _wave, group in prune_order([step for step in prunes if step.action != steps.KEPT]):
-        held.keep()
         _delete_wave(scene, [step for step in group if step.write], done)
         if done.faults:
-            return done
+            return
         left: Lagging = ()
         if scene.options.wait:
-            left = await_gone(scene.client, scene.options, clock, [step for step in group if step.action == steps.DELETED], until, done.seen, held.keep)
+            left = await_gone(scene.client, scene.options, clock, [step for step in group if step.action == steps.DELETED], until, done.seen)
         done.gone |= {step.key for step in group} - {step.key for step, _reason in left}
         if left:
             done.lagging = left
-            return done
-    return done
+            return
 
 
 def _delete_wave(scene: Scene, group: c.Sequence[Step], done: Pruned) -> None:

@@ -33,13 +33,16 @@ TOOLING_VALUE = "hwaccel.gpu/v1"
 RECORD_OF = "hwaccel.gpu/record-of"
 HELD_BY = "hwaccel.gpu/held-by"
 HELD_SINCE = "hwaccel.gpu/held-since"
-HELD_UNTIL = "hwaccel.gpu/held-until"
+HELD_RENEWED = "hwaccel.gpu/held-renewed"
+HELD_SECONDS = "hwaccel.gpu/held-seconds"
 PARTS = "hwaccel.gpu/parts"
 MOVING = "hwaccel.gpu/moving"
 
 FORMAT = "1"
 #: An object may have 1 MiB and some; base64 and metadata are counted in.
 PART_LIMIT = 900 * 1024
+#: Long enough for the slowest request between two renewals, short enough that a run on another host that died does not block an evening.
+HOLD_SECONDS = 90.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +60,16 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Hold:
-    """The lease on the set: part of the record, so that taking it and writing the union of members is one atomic write."""
+    """The lease on the set: part of the record, so that taking it and writing the union of members is one atomic write.
+
+    since and renewed are stamps of the holder's clock: people read them, and a renewed one that changes is a sign of life. Nobody compares
+    them with a clock of his own. seconds: after so many without a change the hold is free (a Lease's leaseDurationSeconds).
+    """
 
     holder: str
-    since: float
-    until: float
+    since: str
+    renewed: str
+    seconds: float = HOLD_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +118,8 @@ def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[di
     if record.moving:
         annotations[MOVING] = "true"
     if record.hold:
-        annotations |= {HELD_BY: record.hold.holder, HELD_SINCE: _stamp(record.hold.since), HELD_UNTIL: _stamp(record.hold.until)}
+        hold = record.hold
+        annotations |= {HELD_BY: hold.holder, HELD_SINCE: hold.since, HELD_RENEWED: hold.renewed, HELD_SECONDS: f"{hold.seconds:g}"}
     metadata: dict[str, t.Any] = {
         "name": record.name,
         "namespace": record.namespace,
@@ -229,19 +238,15 @@ def _payload(kind: str, metadata: dict[str, t.Any], chunk: dict[str, str]) -> di
     return body | {"data": chunk}
 
 
-def _stamp(moment: float) -> str:
+def stamp(moment: float) -> str:
+    """time.time() as people read it."""
     return datetime.datetime.fromtimestamp(moment, tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _moment(text: str) -> float:
-    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC).timestamp()
 
 
 def _hold(annotations: c.Mapping[str, str]) -> Hold | None:
     if not annotations.get(HELD_BY):
         return None
-    try:
-        return Hold(annotations[HELD_BY], _moment(annotations[HELD_SINCE]), _moment(annotations[HELD_UNTIL]))
-    except (KeyError, ValueError):
-        # A hold that nobody can read would hold for ever.
-        return None
+    told = annotations.get(HELD_SECONDS) or ""
+    # A number that nobody can read would hold for ever.
+    seconds = float(told) if told.isdecimal() and len(told) <= 3 else HOLD_SECONDS
+    return Hold(annotations[HELD_BY], annotations.get(HELD_SINCE) or "", annotations.get(HELD_RENEWED) or "", seconds)

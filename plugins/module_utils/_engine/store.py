@@ -46,7 +46,7 @@ class RecordStore:
         kinds = ("Secret", "ConfigMap") if holds_secret else ("ConfigMap", "Secret")
         for kind in kinds:
             try:
-                found = self._read_kind(kind)
+                found = self.read_kind(kind)
             except Forbidden:
                 # Who may not read the other kind has not written a record of it.
                 if kind == kinds[0]:
@@ -57,12 +57,12 @@ class RecordStore:
         return Record(kinds[0], self._options.record_namespace, self._options.name)
 
     def _after_a_move(self, found: Record, *, holds_secret: bool) -> Record:
-        """A move that was cut short leaves a ConfigMap and a Secret: what the Secret says is newer."""
-        if found.kind == "ConfigMap" and found.moving:
-            newer = self._read_kind("Secret")
-            return dataclasses.replace(newer, stale=found) if newer is not None else found
-        older = self._read_kind("ConfigMap") if found.kind == "Secret" and holds_secret else None
-        return dataclasses.replace(found, stale=older) if older is not None and older.moving else found
+        """A move that was cut short leaves a ConfigMap and a Secret: what the Secret says is newer, and what only the other knows is a member as well."""
+        newer = self.read_kind("Secret") if found.kind == "ConfigMap" and found.moving else found if found.kind == "Secret" else None
+        older = found if found.kind == "ConfigMap" else self.read_kind("ConfigMap") if holds_secret else None
+        if newer is None or older is None:
+            return found
+        return dataclasses.replace(newer, members={**older.members, **newer.members}, stale=older)
 
     def write(self, record: Record) -> Record:
         """The record as stored. Raises RecordChanged where it is not the one that was read."""
@@ -87,16 +87,19 @@ class RecordStore:
         return written
 
     def delete(self, record: Record) -> None:
-        """The record is gone, with its parts, and the namespace with it where it was the last one in there."""
+        """The record is gone, with its parts. Raises RecordChanged where it is not the one that was read. The caller holds the set.
+
+        The parts go first: once the record is gone, nobody holds the set, and another run may bring parts of its own.
+        """
         resource = RESOURCES[record.kind]
-        try:
-            self._client.delete(resource, record.name, record.namespace, uid=record.uid)
-        except NotFound:
-            pass
-        except Conflict:
-            raise RecordChanged(self.where(record)) from None
         # Also those that a killed run left behind, which no record names.
         self._drop_parts(resource, keep=())
+        try:
+            self._client.delete(resource, record.name, record.namespace, uid=record.uid, resource_version=record.resource_version)
+        except NotFound:
+            return
+        except Conflict:
+            raise RecordChanged(self.where(record)) from None
 
     def drop_namespace(self) -> bool:
         """Remove the namespace of the records where it is ours and holds nothing any more. True where it was removed."""
@@ -119,16 +122,26 @@ class RecordStore:
         return True
 
     def namespace_gone(self) -> bool:
+        """Also where another run has made it anew."""
         try:
-            self._client.get(NAMESPACE, self._options.record_namespace, metadata_only=True)
+            namespace = self._client.get(NAMESPACE, self._options.record_namespace, metadata_only=True)
         except NotFound:
             return True
-        return False
+        return not namespace["metadata"].get("deletionTimestamp")
 
     def where(self, record: Record) -> str:
         return f"{record.kind} {record.namespace}/{record.name}"
 
-    def _read_kind(self, kind: str) -> Record | None:
+    def beside(self, record: Record) -> Record | None:
+        """The record of the other kind, None where there is none."""
+        try:
+            return self.read_kind("ConfigMap" if record.kind == "Secret" else "Secret")
+        except Forbidden:
+            # Who may not read the other kind has not written a record of it.
+            return None
+
+    def read_kind(self, kind: str) -> Record | None:
+        """The record of this kind, None where there is none."""
         try:
             parent = self._client.get(RESOURCES[kind], self._options.name, self._options.record_namespace)
         except NotFound:

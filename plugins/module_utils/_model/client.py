@@ -98,9 +98,10 @@ class Client(t.Protocol):
         """Merge patch by default; JSON patch as application/json-patch+json. Not repeated after a dropped connection unless it carries a resourceVersion."""
 
     def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = "Background", dry_run: bool = False
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "Background",
+        dry_run: bool = False,
     ) -> None:
-        """With a uid precondition where uid is given. Raises NotFound, Conflict (another uid)."""
+        """With preconditions where uid and resource_version are given. Raises NotFound, Conflict (another one, or it was written since)."""
 
     def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
         """The Pod of that uid is told to end. Raises BudgetRefused, NotFound, Conflict (another uid)."""

@@ -43,6 +43,8 @@ class Context:
     warn: c.Callable[[str], None]
     #: The client of the connection options, built on the first call and kept.
     client: c.Callable[[], Client]
+    #: The process that runs the slices, as `_engine.holder.this_process` tells it, "" where there are none.
+    task: str = ""
 
 
 Operation = c.Callable[[dict[str, t.Any], Context], Outcome]
@@ -141,6 +143,7 @@ def _context(module: AnsibleModule, started: float) -> Context:
         resume=resume,
         warn=lambda text: module.warn(printable(text)),
         client=client,
+        task=module.params.get("wait_task") or "",
     )
 
 

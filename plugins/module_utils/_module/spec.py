@@ -41,6 +41,7 @@ CLUSTER_SPEC: dict[str, t.Any] = {
 WAITING_SPEC: dict[str, t.Any] = {
     "wait_slice": {"type": "float"},
     "wait_resume": {"type": "dict", "no_log": False},
+    "wait_task": {"type": "str"},
 }
 
 #: Manifests from files. `template` and `src` are read and rendered on the controller by the action plugin, which hands the module

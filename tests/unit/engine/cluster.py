@@ -123,12 +123,16 @@ class Cluster:
 
             return self._updated("patch", resource, merge(before, patch), before, field_manager)
 
-    def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = "", dry_run: bool = False) -> None:
+    def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "", dry_run: bool = False
+    ) -> None:
         with self._lock:
             self.requests += 1
             obj = self._find(resource, name, namespace)
             if uid and obj["metadata"]["uid"] != uid:
                 raise Conflict("the UID in the precondition does not match")
+            if resource_version and obj["metadata"]["resourceVersion"] != resource_version:
+                raise Conflict("the ResourceVersion in the precondition does not match")
             if not dry_run:
                 self.writes.append(f"delete {resource.kind} {name}")
                 del self.objects[_place(resource, obj)]

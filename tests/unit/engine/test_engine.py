@@ -164,19 +164,24 @@ def test_the_set_is_held_while_it_is_written_and_free_afterwards() -> None:
     assert "hwaccel.gpu/held-by" not in cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize(("dead", "until", "works"), [(False, 60.0, False), (True, 60.0, True), (False, -1.0, True)])
-def test_a_hold_of_another_run(dead: bool, until: float, works: bool) -> None:
+@pytest.mark.parametrize(("dead", "timeout", "works"), [(False, 60, False), (True, 0, True), (False, 120, True)])
+@pytest.mark.parametrize("skew", [-100.0, 0.0, 100.0])
+def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: float) -> None:
+    """It ends where its run is known to be dead, or when it has not been renewed for its time as we see it; what its clock says does not count."""
     cluster, time = Cluster(), Time()
     call(cluster, [config_map("a")], clock=time.clock())
     from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import record
 
-    stamps = {record.HELD_SINCE: record._stamp(time.at - 5), record.HELD_UNTIL: record._stamp(time.at + until)}
+    stamps = {record.HELD_SINCE: record.stamp(time.at + skew - 5), record.HELD_RENEWED: record.stamp(time.at + skew), record.HELD_SECONDS: "90"}
     cluster.patch(CONFIG_MAP, "s", "hwaccel-gpu-records", {"metadata": {"annotations": {record.HELD_BY: "host pid 9 (x)", **stamps}}})
-    holder = Holder("me", lambda identity: dead)
-    report = call(cluster, [config_map("a", a="2")], clock=time.clock(), lock_timeout=10, holder=holder)
+    holder = Holder("me", lambda identity: identity != "me" and dead)
+    started = time.at
+    report = call(cluster, [config_map("a", a="2")], clock=time.clock(), lock_timeout=timeout, holder=holder)
     assert (report.failure is None) is works
+    assert dead or time.at - started == pytest.approx(90 if works else 60, abs=1.5)
     if not works:
-        assert "host pid 9 for 1" in str(report.failure)
+        assert "is held by host pid 9 since" in str(report.failure)
+        assert "its last renewal was seen 60 s ago, without another it is free in 30 s" in str(report.failure)
 
 
 def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:

@@ -1,0 +1,165 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run at a time writes a set: runs with slices, kills, pauses, skewed clocks and lost answers, in any order that hypothesis finds."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import datetime
+import typing as t
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, holder, manifest_set
+from ansible_collections.hwaccel.gpu.tests.unit.engine.schedules import ASKS, Run, Violation, World
+
+#: In make test, and in make soak.
+FEW, MANY = 600, 20_000
+_MOST_RUNS = 4
+_FAULTS = ("request lost", "answer lost", "sent twice", "slow")
+
+
+class Schedules(RuleBasedStateMachine):
+    """Up to four runs; who goes on, who dies and what gets lost is drawn."""
+
+    ran = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World().__enter__()
+        type(self).ran += 1
+
+    @initialize(linger=st.sampled_from((0.0, 5.0, 40.0, 100.0)), ready_after=st.sampled_from((0.0, 15.0, 100.0)), there=st.booleans())
+    def cluster(self, linger: float, ready_after: float, there: bool) -> None:
+        if there:
+            self.world.finish(self.world.begin("first", self.world.hosts[0], sliced=False))
+        self.world.server.linger, self.world.server.ready_after = linger, ready_after
+
+    @precondition(lambda self: len(self.world.runs) <= _MOST_RUNS)
+    @rule(ask=st.sampled_from(sorted(ASKS)), host=st.integers(0, 2), user=st.sampled_from(("root", "other")), sliced=st.booleans(), far=st.booleans())
+    def begin(self, ask: str, host: int, user: str, sliced: bool, far: bool) -> None:
+        hosts = self.world.hosts
+        self.world.begin(ask, hosts[host], user=user, sliced=sliced, controller=hosts[(host + far) % 3])
+
+    @precondition(lambda self: self.world.runs)
+    @rule(which=st.integers(0, _MOST_RUNS), steps=st.sampled_from((1, 2, 3, 5, 8, 13, 21, 34, 55, 150)))
+    def go(self, which: int, steps: int) -> None:
+        run = self.run_of(which)
+        for _step in range(steps):
+            if run.over:
+                break
+            run.step()
+        self.judged()
+
+    @precondition(lambda self: self.world.runs)
+    @rule(which=st.integers(0, _MOST_RUNS), fault=st.sampled_from(_FAULTS), steps=st.integers(1, 3))
+    def lose(self, which: int, fault: str, steps: int) -> None:
+        self.run_of(which).fault = fault
+        self.go(which, steps)
+
+    @precondition(lambda self: self.world.runs)
+    @rule(which=st.integers(0, _MOST_RUNS), what=st.sampled_from(("all", "worker", "module")))
+    def kill(self, which: int, what: str) -> None:
+        self.run_of(which).kill(what)
+        self.judged()
+
+    @rule(seconds=st.sampled_from((20.0, 95.0, 300.0)))
+    def sleep(self, seconds: float) -> None:
+        """All of them are stopped, as with a laptop that was shut."""
+        self.world.time += seconds
+
+    def run_of(self, which: int) -> Run:
+        return self.world.runs[which % len(self.world.runs)]
+
+    def judged(self) -> None:
+        if self.world.violations:
+            raise self.world.violations[0]
+
+    def teardown(self) -> None:
+        """All end, one last run brings the set to what it asks for, and one removes it."""
+        try:
+            self.judged()
+            self.world.finish(*(run for run in self.world.runs if not run.over))
+            self.judged()
+            self.last("second", {"a", "b"})
+            self.last("absent", set())
+            if self.world.server.records():
+                raise Violation("a record is left that no run has")
+        finally:
+            self.world.__exit__()
+
+    def last(self, ask: str, names: set[str]) -> None:
+        run = self.world.begin(ask, self.world.hosts[1])
+        self.world.finish(run)
+        self.judged()
+        if run.failure is not None:
+            raise Violation(f"nothing is in the way of the last run, and it fails: {run.failure}")
+        if {key.name for key in self.world.server.members()} != names:
+            raise Violation(f"the last run has left {sorted(map(str, self.world.server.members()))}")
+
+
+def explore(schedules: int, machine: type[Schedules] = Schedules, *, shrink: bool = True) -> int:
+    """How many schedules ran. Raises Violation."""
+    machine.ran = 0
+    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=schedules, stateful_step_count=12, deadline=None, database=None, derandomize=True, phases=phases,
+            suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
+        ),
+    )
+    return machine.ran
+
+
+def test_one_run_at_a_time_in_any_schedule() -> None:
+    assert explore(FEW) >= 500
+
+
+@pytest.mark.slow
+def test_one_run_at_a_time_in_many_schedules() -> None:
+    ran = explore(MANY)
+    print(f"{ran} schedules, no violation")
+    assert ran >= MANY
+
+
+def released_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice is a run of its own."""
+    monkeypatch.setattr(hold.Held, "pause", hold.Held.release)
+    monkeypatch.setattr(manifest_set, "turn_of", lambda _resume, run: hold.Turn(run))
+
+
+def without_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits inside a wave, and writes, do not look at the hold."""
+    monkeypatch.setattr(hold.HeldClient, "__getattr__", lambda self, name: getattr(self._client, name))
+
+
+def by_the_holders_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expiry is what the holder has written, by the reader's clock."""
+
+    def blocking(self: t.Any, record: t.Any) -> t.Any:
+        found = record.hold
+        if found is None or self._is_ours(record) or self._turn.holder.is_dead(found.holder):
+            return None
+        until = datetime.datetime.strptime(found.renewed, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC).timestamp() + found.seconds
+        self._turn.sighted = (found.holder, found.renewed, self._clock.monotonic())
+        return None if until <= self._clock.now() else found
+
+    monkeypatch.setattr(hold.Held, "_blocking", blocking)
+
+
+def unreadable_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process whose /proc/PID/stat cannot be read is taken for dead."""
+    monkeypatch.setattr(holder, "_is_gone", lambda pid, started: holder._started(pid) != started)
+
+
+@pytest.mark.parametrize("hole", [released_between_slices, without_renewal, by_the_holders_clock, unreadable_is_gone])
+def test_each_of_the_four_holes_is_found(hole: c.Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    hole(monkeypatch)
+    with pytest.raises(Violation) as found:
+        explore(FEW, shrink=False)
+    print(f"{hole.__name__}: found by schedule {Schedules.ran}: {found.value}")
