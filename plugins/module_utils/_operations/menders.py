@@ -23,7 +23,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 
-DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
+#: What a gate waits for on a node. An exporter holds none up.
+_MENDING = frozenset({parts.NFD_WORKER, parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR, parts.PLUGIN, parts.DISCOVERY})
+_DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 #: A toleration that names a value is of no gate that we know.
 _MARK = {"key": names.QUARANTINE, "value": "", "effect": quarantine.HARD}
 
@@ -45,7 +47,7 @@ class Menders:
     @functools.cached_property
     def _stopped(self) -> list[Obj] | None:
         try:
-            return [template for page in self._client.pages(DAEMON_SET) for template in _templates(page.items) if _is_stopped(template)]
+            return [template for page in self._client.pages(_DAEMON_SET) for template in _templates(page.items) if _is_stopped(template)]
         except Forbidden:
             return None
 
@@ -56,4 +58,4 @@ def _templates(daemon_sets: c.Iterable[Obj]) -> c.Iterator[Obj]:
 
 def _is_stopped(template: Obj) -> bool:
     spec = template.get("spec") or {}
-    return parts.role_of(template) != parts.OTHER and not placement.tolerates(spec.get("tolerations") or (), _MARK)
+    return parts.role_of(template) in _MENDING and not placement.tolerates(spec.get("tolerations") or (), _MARK)

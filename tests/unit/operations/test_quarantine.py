@@ -183,7 +183,7 @@ OURS: list[dict[str, t.Any]] = [{"operator": "Exists", "effect": "NoSchedule"}]
 
 
 def _driver_set(tolerations: list[dict[str, t.Any]], **selector: str) -> Obj:
-    made = s.driver("")
+    made = s.exporter("") if selector.pop("exporter", "") else s.driver("")
     made["spec"] |= {"tolerations": tolerations, "nodeSelector": selector}
     return daemon_set("nvidia-driver-daemonset", made, 16) | {"metadata": {"name": "nvidia-driver-daemonset", "namespace": "gpu-operator", "generation": 1}}
 
@@ -198,9 +198,11 @@ def _taint(cluster: FakeCluster, name: str) -> list[tuple[str, str]]:
     [
         (THEIRS, {}, "PreferNoSchedule"), (OURS, {}, "NoSchedule"), ([{"operator": "Exists"}], {}, "NoSchedule"),
         ([*THEIRS, {"key": names.QUARANTINE, "operator": "Exists"}], {}, "NoSchedule"),
-        (THEIRS, {"pool": "training"}, "PreferNoSchedule"), (THEIRS, {"pool": "another"}, "NoSchedule"), (None, None, "NoSchedule"),
+        (THEIRS, {"pool": "training"}, "PreferNoSchedule"), (THEIRS, {"pool": "another"}, "NoSchedule"),
+        (THEIRS, {"exporter": "yes"}, "NoSchedule"), (None, None, "NoSchedule"),
     ],
-    ids=["another's", "ours", "a cloud's that tolerates all", "another's that knows us", "another's of this pool", "another's of another pool", "none"],
+    ids=["another's", "ours", "a cloud's that tolerates all", "another's that knows us", "another's of this pool", "another's of another pool",
+         "another's exporter", "none"],
 )
 def test_a_mark_never_keeps_off_those_that_mend_the_node(clock: Clock, tolerations: t.Any, selector: t.Any, effect: str) -> None:
     cluster = fleet(16, {3}, clock)
@@ -209,6 +211,7 @@ def test_a_mark_never_keeps_off_those_that_mend_the_node(clock: Clock, toleratio
     predicted = run(settings(), cluster, check_mode=True)
     assert (run(settings(), cluster).values["quarantined"], predicted.values["quarantined"]) == (["training-3"], [])
     assert _taint(cluster, "training-3") == [("driver", effect)]
+    assert node_gate.marks.marked_by(cluster.objects["Node"]["training-3"]) == "driver"
     written = len(cluster.writes)
     assert not run(settings(), cluster).changed and len(cluster.writes) == written
     assert run(settings(), cluster, check_mode=True).values["quarantined"] == []
