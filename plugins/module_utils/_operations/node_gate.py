@@ -251,6 +251,9 @@ class Gate:
         if known != seen:
             since = self._began(verdict.since, now)
         self.stuck[name] = (seen, since)
+        if verdict.pod is None and not verdict.since:
+            # The DaemonSet controller makes a large fleet's pods by and by: at 20 requests a second (kube-controller-manager, --kube-api-qps).
+            since = max(since, self.fleet.grown)
         if now - since >= verdict.grace:
             self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
 

@@ -52,6 +52,8 @@ class Fleet:
         self.expected: dict[str, str] = {}
         #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
         self.fresh: set[str] = set()
+        #: time.time() when a pod last came that had not been there.
+        self.grown = 0.0
         #: How often each node has ceased to be Ready while this run watched.
         self.absences: collections.Counter[str] = collections.Counter()
         self._pods: dict[str, dict[str, PodFacts]] = {}
@@ -183,6 +185,8 @@ class Fleet:
                 self._changed.add(pod.node)
             return
         known = self._pods.get(pod.node, {}).get(pod.uid)
+        if known is None and not gone:
+            self.grown = time.time()
         if known is None or trouble.tried_again(known, pod):
             self.fresh.add(pod.uid)
         if gone:
@@ -239,14 +243,14 @@ class Fleet:
     def pack(self) -> str:
         """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
         state = [
-            _VERSION, self._versions, sorted(self.fresh), self.absences, self.pool_names, self.expected,
+            _VERSION, self.grown, self._versions, sorted(self.fresh), self.absences, self.pool_names, self.expected,
             [_node_row(node) for node in self.nodes.values()], [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
         ]
         return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)).decode()
 
     def unpack(self, text: str) -> None:
         """The state that `pack` wrote; everything counts as changed."""
-        _version, self._versions, fresh, absences, self.pool_names, self.expected, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
+        _version, self.grown, self._versions, fresh, absences, self.pool_names, self.expected, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
         self.fresh, self.absences = set(fresh), collections.Counter(absences)
         for row in nodes:
             node = _node(row)

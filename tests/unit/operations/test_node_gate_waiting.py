@@ -90,6 +90,26 @@ def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -
     assert result.warnings == []
 
 
+def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(clock: Clock) -> None:
+    """Of a large fleet the last pod is made many minutes after the first."""
+    names = [f"training-{number}" for number in range(8)]
+
+    def makes(name: str) -> Step:
+        def make(cluster: FakeCluster) -> None:
+            clock.advance(chain.GRACE / 2)
+            for pod in healthy(name):
+                cluster.put(pod)
+
+        return make
+
+    cluster = FakeCluster([training(number) for number in range(8)], [], [makes(name) for name in names], clock.advance)
+    assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 8
+    began = clock.now
+    cluster = FakeCluster([training(number) for number in range(8)], [], [makes(name) for name in names[:4]], clock.advance)
+    assert run(settings(max_failed=4), cluster).values["nodes"] == {"passed": 4, "waiting": 0, "failed": 4, "unknown": 0}
+    assert clock.now - began < 4 * chain.GRACE
+
+
 def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: Clock) -> None:
     cluster = fleet(2, clock=clock, script=[])
     cluster.put(daemon_set("device-plugin", s.plugin("x"), 2, updated=1))
