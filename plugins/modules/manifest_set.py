@@ -122,7 +122,11 @@ options:
     type: dict
     default: {}
   lock_timeout:
-    description: Seconds to wait for another run that is writing the same set, before failing with its name and age.
+    description:
+      - Seconds to wait for another run that is writing the same set, before failing with its name, and how long it may still hold the set.
+        It is no part of O(wait_timeout).
+      - A run holds a set from its first write to the end of its task. The hold of one that was killed is free at once where it ran on this host and is
+        known to be gone, and else 90 seconds after its last renewal was seen. So give more than 90.
     type: int
     default: 120
 extends_documentation_fragment:

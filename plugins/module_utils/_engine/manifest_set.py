@@ -12,6 +12,7 @@ import collections.abc as c
 import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.absent import ensure_absent
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HeldClient, HoldLost, turn_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder, this_run
@@ -45,6 +46,9 @@ def ensure(
     try:
         report = _slice(t.cast("Client", HeldClient(client, held)), params, options, store, held, clock, resume)
         _hand_over(report, held)
+    except HoldLost as error:
+        report = summary.from_pending(resume)
+        report.failure = error
     except BaseException:
         held.let_go()
         raise

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, holder, manifest_set
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
+from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import KINDS, Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.engine.schedules import ASKS, Run, Violation, World
+from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import Time, call, config_map
 
 #: In make test, and in make soak.
 FEW, MANY = 600, 20_000
@@ -163,3 +167,153 @@ def test_each_of_the_four_holes_is_found(hole: c.Callable[[pytest.MonkeyPatch], 
     with pytest.raises(Violation) as found:
         explore(FEW, shrink=False)
     print(f"{hole.__name__}: found by schedule {Schedules.ran}: {found.value}")
+
+
+CONFIG_MAP, _SECRET, NAMESPACE, NODE = KINDS[:4]
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {"a": "1"}}
+ASKED = [DAEMON_SET, config_map("a")]
+READY = {"desiredNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "updatedNumberScheduled": 1}
+THEM = holder.Holder("them", lambda identity: False)
+
+
+@pytest.fixture(name="time")
+def _time() -> Time:
+    return Time()
+
+
+@pytest.fixture(name="cluster")
+def _cluster() -> Cluster:
+    """With a node that the workload's pods never become ready on."""
+    cluster = Cluster()
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NODE)
+    cluster.writes.clear()
+    return cluster
+
+
+def held_by(cluster: Cluster) -> str:
+    annotations = cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"]
+    return str(annotations.get("hwaccel.gpu/held-by", ""))
+
+
+def one_slice(cluster: Cluster, time: Time, before: Report | None = None, **options: t.Any) -> Report:
+    resume = before.pending if before is not None else None
+    return call(cluster, options.pop("asked", ASKED), clock=time.clock(10.0), resume=resume, **({"wait": True, "wait_timeout": 100} | options))
+
+
+@pytest.mark.parametrize("end", ["ready", "late"])
+def test_the_set_is_held_until_the_task_ends_and_a_long_wait_renews_rarely(cluster: Cluster, time: Time, end: str) -> None:
+    report, slices = one_slice(cluster, time), 1
+    while report.pending is not None:
+        assert held_by(cluster) == "me"
+        refused = call(cluster, [*ASKED, config_map("theirs")], clock=time.clock(), lock_timeout=0, holder=THEM)
+        assert "the set is held by me since" in str(refused.failure)
+        if end == "ready" and slices == 6:
+            cluster.objects["daemonsets", "n", "d"]["status"] = READY
+        report, slices = one_slice(cluster, time, report), slices + 1
+        time.sleep(1)
+    assert held_by(cluster) == ""
+    assert (report.failure is None) is (end == "ready")
+    # The set is taken in the one write that makes its record. Then: at the end of the first slice, each 30 seconds after that, and the release.
+    assert cluster.writes.count("create ConfigMap s") == 1
+    assert cluster.writes.count("replace ConfigMap s") == {"ready": 1 + 1 + 1, "late": 1 + 2 + 1}[end]
+
+
+def test_a_removal_holds_the_set_from_slice_to_slice(cluster: Cluster, time: Time) -> None:
+    call(cluster, ASKED)
+    cluster.objects["daemonsets", "n", "d"]["metadata"]["finalizers"] = ["example.com/held"]
+    delete = cluster.delete
+
+    def lingering(resource: t.Any, name: str, *args: t.Any, **options: t.Any) -> None:
+        if name == "d" and not options.get("dry_run"):
+            cluster.objects["daemonsets", "n", "d"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            return
+        delete(resource, name, *args, **options)
+
+    cluster.delete = lingering  # type: ignore[method-assign]
+    first = one_slice(cluster, time, state="absent")
+    assert (held_by(cluster), first.pending is not None) == ("me", True)
+    refused = call(cluster, ASKED, clock=time.clock(), lock_timeout=0, holder=THEM)
+    assert "held by me" in str(refused.failure)
+    late = one_slice(cluster, time, first, state="absent", wait_timeout=5)
+    assert "still being deleted" in str(late.failure)
+    assert held_by(cluster) == ""
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_who_has_lost_the_set_writes_nothing_more(cluster: Cluster, time: Time, state: str) -> None:
+    first = one_slice(cluster, time)
+    assert first.pending is not None
+    assert call(cluster, [*ASKED, config_map("theirs")], clock=time.clock(), holder=THEM).failure is None
+    cluster.writes.clear()
+    resumed = one_slice(cluster, time, Report(pending=first.pending | {"phase": "start"}), asked=[config_map("b")], state=state)
+    assert "another run took the set over (ConfigMap hwaccel-gpu-records/s): its record was released" in str(resumed.failure)
+    assert "ours went 90 s without a renewal" in str(resumed.failure)
+    assert cluster.writes == []
+
+
+def test_a_machine_that_was_asleep_knows_it_by_its_wall_clock(cluster: Cluster) -> None:
+    """A monotonic clock stands still meanwhile, and with it the age of the hold."""
+    wall, asleep = [0.0], 400.0
+    apply = cluster.apply
+
+    def sleeping(*args: t.Any, **options: t.Any) -> t.Any:
+        answer = apply(*args, **options)
+        if args[0]["metadata"]["name"] == "a" and not options.get("dry_run"):
+            wall[0] += asleep
+            assert call(cluster, [config_map("theirs")], clock=Time().clock(), holder=THEM).failure is None
+        return answer
+
+    cluster.apply = sleeping  # type: ignore[method-assign]
+    report = call(cluster, ASKED, clock=Clock(now=lambda: wall[0], monotonic=lambda: 0.0))
+    assert "another run took the set over" in str(report.failure)
+    assert ("daemonsets", "n", "d") not in cluster.objects
+
+
+def test_an_error_in_a_later_slice_lets_go(cluster: Cluster, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = one_slice(cluster, time)
+
+    def unreachable(*_args: t.Any, **_options: t.Any) -> t.Any:
+        raise Unreachable("listing daemonsets")
+
+    with monkeypatch.context() as broken, pytest.raises(Unreachable):
+        broken.setattr(cluster, "pages", unreachable)
+        one_slice(cluster, time, first)
+    assert held_by(cluster) == ""
+
+
+def test_a_wait_inside_a_wave_renews_the_hold(cluster: Cluster, time: Time) -> None:
+    """Ours is made anew once the old one is gone, which takes longer than a hold lasts."""
+    call(cluster, ASKED)
+    cluster.objects["daemonsets", "n", "d"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    gone, renewed = time.at + 110, set()
+    original = cluster.get
+
+    def get(*args: t.Any, **options: t.Any) -> t.Any:
+        if time.at >= gone and "deletionTimestamp" in cluster.objects.get(("daemonsets", "n", "d"), {"metadata": {}})["metadata"]:
+            del cluster.objects["daemonsets", "n", "d"]
+        annotations = cluster.objects["configmaps", "hwaccel-gpu-records", "s"]["metadata"]["annotations"]
+        renewed.add(annotations.get("hwaccel.gpu/held-renewed"))
+        return original(*args, **options)
+
+    cluster.get = get  # type: ignore[method-assign]
+    assert call(cluster, ASKED, clock=time.clock()).failure is None
+    assert len(renewed - {None}) == 4, "taken, and after 30, 60 and 90 seconds"
+
+
+def test_a_removal_that_waits_for_the_namespace_of_the_records_leaves_a_set_that_came_since(cluster: Cluster, time: Time) -> None:
+    call(cluster, ASKED)
+    delete = cluster.delete
+
+    def lingering(resource: t.Any, name: str, *args: t.Any, **options: t.Any) -> None:
+        if name == "hwaccel-gpu-records":
+            cluster.objects["namespaces", "", name]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            return
+        delete(resource, name, *args, **options)
+
+    cluster.delete = lingering  # type: ignore[method-assign]
+    first = one_slice(cluster, time, state="absent")
+    assert first.progress == ["the namespace of the records is being deleted"]
+    del cluster.objects["namespaces", "", "hwaccel-gpu-records"]
+    assert call(cluster, ASKED, holder=THEM).failure is None
+    assert one_slice(cluster, time, first, state="absent").failure is None
+    assert {("configmaps", "n", "a"), ("daemonsets", "n", "d")} <= set(cluster.objects)
