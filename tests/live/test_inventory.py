@@ -54,7 +54,7 @@ def run(folder: pathlib.Path, program: str, *arguments: str) -> str:
 
 def test_a_quarantined_node_is_listed_and_played_on(sandbox: t.Any, client: Client, tmp_path: pathlib.Path) -> None:
     audit = AuditLog(sandbox.audit_log)
-    assert quarantine.quarantine(client, fleet.NODE, "training-1", "driver", "the module does not load")
+    assert quarantine.quarantine(client, fleet.NODE, "training-1", "driver", "the module does not load", lambda _node: quarantine.HARD)
     (tmp_path / "site.fleet.hwaccel.yml").write_text(yaml.safe_dump({"plugin": "hwaccel.gpu.fleet", "kubeconfig": sandbox.kubeconfig, **OPTIONS}))
     (tmp_path / "play.yml").write_text(yaml.safe_dump([{"hosts": "pool_training", "connection": "local", "gather_facts": False, "tasks": TASKS}]))
     listed = json.loads(run(tmp_path, "inventory", "--list"), object_hook=lambda value: value.get("__ansible_unsafe", value))

@@ -196,7 +196,7 @@ def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Cl
         for turn in range(200):
             if turn >= 10 and len(written) > 10:
                 break
-            assert marks.quarantine(client, resource, "gpu-3", "driver", "a test")
+            assert marks.quarantine(client, resource, "gpu-3", "driver", "a test", lambda _node: marks.HARD)
             assert stack.taints(client, "gpu-3")[marks.names.QUARANTINE] == "driver"
             assert marks.release(client, resource, "gpu-3")
             assert marks.names.QUARANTINE not in stack.taints(client, "gpu-3")
@@ -212,7 +212,7 @@ def test_foreign_cordon_stays_when_a_node_is_freed(client: Client) -> None:
     resource = client.resource("v1", "Node")
     client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
     until(lambda: "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0"), "the node controller to taint the cordoned node")
-    assert marks.quarantine(client, resource, "gpu-0", "driver", "a test")
+    assert marks.quarantine(client, resource, "gpu-0", "driver", "a test", lambda _node: marks.HARD)
     assert gate(client).values["released"] == ["gpu-0"]
     node = stack.node(client, "gpu-0")
     assert node["spec"]["unschedulable"]

@@ -131,6 +131,13 @@ def test_node_agents_tolerate_taints_of_pools_and_our_quarantine(role: str) -> N
         assert {"operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
 
 
+@pytest.mark.parametrize("role", ["driver", "device_plugin"])
+def test_pods_that_prove_a_node_come_wherever_its_agents_run(role: str) -> None:
+    agents = [one["spec"]["template"]["spec"] for one in stack.manifests(role) if one["kind"] == "DaemonSet"]
+    proving = stack.defaults("gpu_validation")["gpu_validation_tolerations"]
+    assert agents and all(toleration in proving for spec in agents for toleration in spec["tolerations"])
+
+
 def test_controllers_pass_the_restricted_profile() -> None:
     namespace = stack.defaults("feature_discovery")["feature_discovery_system_namespace"]
     found = [one for one in stack.manifests("feature_discovery") if one["kind"] == "Deployment"]
