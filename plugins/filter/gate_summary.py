@@ -55,6 +55,10 @@ _value:
       description: What failed, as one sentence a node, at most 20.
       type: list
       elements: str
+    held:
+      description: Nodes that have neither failed nor passed, because somebody has switched off what would be judged there, as one sentence a node, at most 20.
+      type: list
+      elements: str
 """
 
 _MOST = 20
@@ -65,12 +69,18 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
     ended = [gate for gate in gates if isinstance(gate, dict) and gate.get("gate")]
     failed: dict[str, None] = {}
     told: dict[str, str] = {}
+    held: dict[str, str] = {}
     for gate in ended:
         failed.update(dict.fromkeys(gate.get("failed_nodes") or ()))
         for fault in gate.get("faults") or ():
             told.setdefault(fault.get("node", ""), _sentence(gate["gate"], fault))
+        for row in gate.get("held") or ():
+            held.setdefault(row.get("node", ""), _sentence(gate["gate"], row))
     names = sorted({row["pool"] for gate in ended for row in gate.get("pools") or ()})
-    return {"pools": [_pool(name, ended) for name in names], "failed_nodes": sorted(failed), "faults": list(told.values())[:_MOST]}
+    return {
+        "pools": [_pool(name, ended) for name in names], "failed_nodes": sorted(failed), "faults": list(told.values())[:_MOST],
+        "held": [sentence for node, sentence in held.items() if node not in failed and node not in told][:_MOST],
+    }
 
 
 def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:

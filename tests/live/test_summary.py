@@ -15,7 +15,7 @@ STOPPED = "apply of the set device-plugin: pods is forbidden. Next: grant the ri
 def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() -> None:
     row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 0, "passed": 7, "failed": 1, "simulated": 0, "settled": 0, "kernels": [], "drivers": []}
     fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "it crashed", "log_tail": "", "next_step": "read its log"}
-    gate = {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}
+    gate = {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault], "held": [fault | {"node": "training-4", "state": "held"}]}
     variables: dict[str, t.Any] = {"driver_gate": gate, "hwaccel_stopped": [STOPPED]}
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0
@@ -24,6 +24,7 @@ def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() ->
         assert part in told, told
     summary = run.summary["north"]
     assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)
+    assert "training-4 (pool training) held at gate driver" in run.stdout
     assert "driver 7/8" in run.stdout, "the table of the fleet"
     assert "stopped, 1 failed" in run.stdout, "the table of all clusters"
     assert (run.summary["south"]["stopped"], run.failures_of("south")) == ([], [])

@@ -269,7 +269,16 @@ def test_summary_and_table_tell_who_failed_where() -> None:
     assert summary["faults"] == ["training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"]
     table = fleet_table(summary, began=1000.0)
     assert table[2].split() == ["training", "8", "6.8", "595.91.07", "64", "56", "driver", "7/8", "61", "s", "simulated"]
-    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": []}
+    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": []}
+
+
+def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once() -> None:
+    def row(node: str, link: str) -> dict[str, t.Any]:
+        return {"node": node, "pool": "training", "state": "held", "link": link, "reason": "its label keeps it away", "next_step": ""}
+
+    driver = {"gate": "driver", "failed_nodes": ["a"], "faults": [row("a", "driver") | {"state": "failed"}], "held": [row("b", "driver")]}
+    summary = gate_summary([driver, {"gate": "exporters", "held": [row("a", "driver"), row("b", "exporter")]}])
+    assert summary["held"] == ["b (pool training) held at gate driver, driver: its label keeps it away"]
 
 
 def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
