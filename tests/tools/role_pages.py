@@ -119,7 +119,7 @@ def pages(top: pathlib.Path) -> dict[str, str]:
 
 def present(top: pathlib.Path) -> dict[str, str]:
     """Those that are there, as `pages` has them."""
-    found = [*top.glob("docs/roles/*.md"), *top.glob("roles/*/README.md")]
+    found = [*top.glob("docs/roles/*.md"), *(path for path in top.glob("roles/*/README.md") if (path.parent / "meta" / "argument_specs.yml").exists())]
     return {path.relative_to(top).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
