@@ -70,6 +70,9 @@ class Client:
     def server_time(self) -> float | None:
         return self._transport.server_time()
 
+    def before_repeats(self, look: c.Callable[[], None]) -> None:
+        self._transport.before_repeat = look
+
     def resource(self, api_version: str, kind: str) -> Resource:
         group, separator, version = api_version.partition("/")
         return self._discovery.resource(group if separator else "", version if separator else group, kind)

@@ -85,6 +85,8 @@ class Transport:
         self._met = met
         self.requests = 0
         self._sleep = sleep
+        #: Called before a write is sent again that carries no resourceVersion; what it raises ends the request.
+        self.before_repeat: c.Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         #: Date of the last answer, and time.monotonic() when it came.
         self._told = ("", 0.0)
@@ -118,6 +120,8 @@ class Transport:
                 raise error or errors.not_an_api_server(request.what, self.where, "")
             blind = blind or failure is Failure.UNKNOWN
             self._sleep(delay)
+            if request.method not in ("GET", "PUT"):
+                self.before_repeat()
 
     def server_time(self) -> float | None:
         """Seconds since 1970 by the server's clock, to the second; None before its first answer, or where that has no Date."""

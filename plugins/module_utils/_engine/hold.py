@@ -8,10 +8,10 @@ has written with his own clock. A holder renews by writing the record; a reader 
 seen no renewal, and takes the set over after the seconds that the hold names (observedTime and LeaseDurationSeconds there). Skewed
 clocks do no harm, clocks of different speed only beyond the ratio of expiry to renewal.
 
-As there, this is no fencing. Each request of a run that holds a set is preceded by a look at the time of the last renewal, and where
-that is a while ago by a renewal, which fails where another run was there: a run that was stopped or asleep learns that before it
-writes. What remains is one request of each thread that had passed this look and was then delayed, on its way or with its process, for
-longer than is left of the hold.
+As there, this is no fencing. Each request of a run that holds a set, and each repetition of a write that got no answer, is preceded by a
+look at the time of the last renewal, and where that is a while ago by a renewal, which fails where another run was there: a run that was
+stopped, asleep or cut off learns that before it writes. What remains is one request of each thread that had passed this look and was
+then delayed, on its way or with its process, for longer than is left of the hold.
 Private to the collection: it can change in any release.
 """
 

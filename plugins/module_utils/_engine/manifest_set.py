@@ -43,6 +43,7 @@ def ensure(
     turn = turn_of(resume, holder or this_run(task, sliced=clock.deadline is not None))
     store = RecordStore(client, options, clock)
     held = Held(store, turn, clock, options)
+    client.before_repeats(held.keep)
     try:
         report = _slice(t.cast("Client", HeldClient(client, held)), params, options, store, held, clock, resume)
         _hand_over(report, held)

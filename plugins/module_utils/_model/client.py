@@ -51,6 +51,9 @@ class Client(t.Protocol):
     def source(self) -> str:
         """Where the credentials are from, without any of them."""
 
+    def before_repeats(self, look: c.Callable[[], None]) -> None:
+        """look is called before a write that got no answer is sent again, replaces apart, which carry a resourceVersion; what it raises ends the request."""
+
     def resource(self, api_version: str, kind: str) -> Resource:
         """Discovery, cached per process. Raises UnknownKind."""
 

@@ -211,6 +211,33 @@ def test_what_is_safe_twice_is_sent_again(fake: Fake, client: Client) -> None:
         assert len(fake.seen) == 3
 
 
+@pytest.mark.parametrize(("verb", "asked"), [("apply", True), ("delete", True), ("create", True), ("replace", False), ("get", False)])
+def test_a_write_without_an_answer_is_sent_again_only_after_a_look(fake: Fake, client: Client, verb: str, asked: bool) -> None:
+    """A run that holds a set may have lost it since. A replace carries the resourceVersion that it was based on."""
+    fake.answers = [status(503), Answer(body=config_map())]
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(len(fake.seen))
+        raise e.HwaccelError("another run took the set over")
+
+    client.before_repeats(look)
+    guarded = config_map(metadata={"name": "a", "namespace": "n", "resourceVersion": "1"})
+    calls = {
+        "apply": lambda: client.apply(config_map(), MAPS, field_manager="m"),
+        "delete": lambda: client.delete(MAPS, "a", "n", uid="u"),
+        "create": lambda: client.create(config_map(), MAPS),
+        "replace": lambda: client.replace(guarded, MAPS),
+        "get": lambda: client.get(MAPS, "a", "n"),
+    }
+    if asked:
+        with pytest.raises(e.HwaccelError, match="another run took the set over"):
+            calls[verb]()
+    else:
+        calls[verb]()
+    assert (looks, len(fake.seen)) == (([1], 1) if asked else ([], 2))
+
+
 def test_429_comes_before_anything_is_done(fake: Fake, client: Client) -> None:
     fake.answers = [status(429), Answer(201, config_map())]
     client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS)

@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.engine.schedules import ASKS, Ru
 from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import Time, call, config_map
 
 #: In make test, and in make soak.
-FEW, MANY = 600, 20_000
+FEW, MANY = 520, 20_000
 _MOST_RUNS = 4
 _FAULTS = ("request lost", "answer lost", "sent twice", "slow")
 
