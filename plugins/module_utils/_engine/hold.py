@@ -168,7 +168,7 @@ class Held:
         moved_from: the ConfigMap whose set has come to hold a Secret.
         """
         if self.ours:
-            self._record = record
+            # The record as we have it may be newer: planning took its time, and the hold was renewed.
             self.put(members)
             return
         self._turn.since = stamp(self._clock.now())
@@ -197,10 +197,10 @@ class Held:
 
     def correct(self, record: Record, members: Members) -> None:
         """What nobody has to be kept away for, as it is a single write: the record tells the truth. Raises RecordChanged."""
-        self._record = record
         if self.ours:
             self.settle(members)
             return
+        self._record = record
         if record.parts or not record.stored:
             # Parts are dropped, and the other kind is looked for, after the write: nobody may come in between.
             self.take(record, members)
