@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, exp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement as terms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 
 Obj = dict[str, t.Any]
@@ -74,17 +75,25 @@ class Expected:
         named = self._selector is not None and selectors.matches(self._selector, (template.get("metadata") or {}).get("labels") or {})
         return ROLE_OF_GATE[self._gate] if named else parts.role_of(template)
 
-    def of_node(self, labels: c.Mapping[str, str]) -> str:
-        """Parts with blanks between them, each with "=" and the value of its switch where that keeps it away."""
-        plain: Obj = {"metadata": {"labels": _without_switches(labels)}}
+    def of_node(self, labels: c.Mapping[str, str], *, gpus: bool = False) -> str:
+        """Parts with blanks between them, each with "=" and the value of its switch where that keeps it away.
+
+        gpus: there are some on the PCI bus, as `has_gpus` tells it: that somebody has taken NFD's label of them away changes nothing.
+        """
+        plain = _as_meant(labels, gpus)
         taken = dict.fromkeys(part for part, _name, template in self._declared if placement.fits(plain, template))
         values = {part: labels.get(_SWITCH + _COMPONENTS.get(part, ""), "") for part in taken}
         return sys.intern(" ".join(f"{part}={value}" if value in terms.PAUSED else part for part, value in values.items()))
 
-    def takers(self, part: str, node: Obj) -> list[str]:
-        """Names of the declared DaemonSets that are to bring the part to this Node."""
-        plain: Obj = {"metadata": {"labels": _without_switches((node.get("metadata") or {}).get("labels") or {})}}
+    def takers(self, part: str, labels: c.Mapping[str, str], *, gpus: bool = False) -> list[str]:
+        """Names of the declared DaemonSets that are to bring the part to a node with these labels."""
+        plain = _as_meant(labels, gpus)
         return [name for declared, name, template in self._declared if declared == part and name and placement.fits(plain, template)]
+
+
+def has_gpus(node: NodeFacts, pool: Pool) -> bool:
+    """GPUs on the PCI bus, as far as the node itself or its pool says so."""
+    return (node.gpu_present or pool.gpu is not None) and not node.tegra
 
 
 def missing(gate: str, expected: str, pods: chain.Pods) -> tuple[str, str]:
@@ -141,8 +150,10 @@ def switched_off(gate: str, node: NodeFacts) -> chain.Verdict | None:
     return None
 
 
-def _without_switches(labels: c.Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in labels.items() if not (key in _SWITCHES and value in terms.PAUSED)}
+def _as_meant(labels: c.Mapping[str, str], gpus: bool) -> Obj:
+    """A Node without what keeps single parts away, and with the label of what it has."""
+    found = {key: value for key, value in labels.items() if not (key in _SWITCHES and value in terms.PAUSED)}
+    return {"metadata": {"labels": found | ({names.PCI_LABELS[0]: "true"} if gpus else {})}}
 
 
 def _anonymous(found: c.Sequence[terms.Term]) -> Obj:

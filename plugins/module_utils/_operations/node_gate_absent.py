@@ -12,6 +12,7 @@ import functools
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import evidence
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import has_gpus
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
@@ -37,8 +38,9 @@ class Absences:
         live = next((item for item in found if item["metadata"]["name"] == node), None)
         if live is None:
             return "", ""
-        expected = self._gate.fleet.expecting
-        wanted = expected.takers(part, live)
+        fleet = self._gate.fleet
+        expected = fleet.expecting
+        wanted = expected.takers(part, live["metadata"].get("labels") or {}, gpus=has_gpus(fleet.nodes[node], fleet.pool(node)))
         there = {item["metadata"]["name"]: item for item in self._daemon_sets if not wanted and expected.part_of(item["spec"]["template"]) == part}
         there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in wanted}
         if not there:

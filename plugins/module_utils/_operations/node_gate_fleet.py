@@ -22,7 +22,7 @@ import zlib
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors, trouble
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE, Expected
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE, Expected, has_gpus
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import GpuFacts, NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU, Assigner, Pool
@@ -212,8 +212,9 @@ class Fleet:
             self.absences[facts.name] += 1
         self.nodes[facts.name] = facts
         labels = node["metadata"].get("labels") or {}
-        self.pool_names[facts.name] = self._assigner.pool_of(facts, labels).name
-        self.expected[facts.name] = self.expecting.of_node(labels)
+        pool = self._assigner.pool_of(facts, labels)
+        self.pool_names[facts.name] = pool.name
+        self.expected[facts.name] = self.expecting.of_node(labels, gpus=has_gpus(facts, pool))
         return facts.name
 
     def _drop_node(self, name: str) -> None:

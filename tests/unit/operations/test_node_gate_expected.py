@@ -163,6 +163,17 @@ def test_where_nothing_is_kept_away_all_pass(clock: Clock, gate: str) -> None:
     assert (result.values["nodes"], result.failure, result.values["held"]) == (PASSED, None, [])
 
 
+@pytest.mark.parametrize("gate", ["driver", "exporters"])
+def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Clock, gate: str) -> None:
+    """Its pool, GPU feature discovery's labels and its allocatable GPUs still tell of it."""
+    world = World(clock, gate, {"driver": parts.TOOLKIT, "exporters": parts.EXPORTER}[gate])
+    for name in KEPT:
+        del world.nodes[name]["metadata"]["labels"][s.PCI]
+    result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster())
+    assert result.values["failed_nodes"] == KEPT
+    assert f"it asks for {s.PCI} In (true)" in result.values["faults"][0]["reason"]
+
+
 def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Clock) -> None:
     world = World(clock, "exporters", parts.EXPORTER)
     world.live.clear()
