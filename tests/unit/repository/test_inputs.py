@@ -1,0 +1,109 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bad inputs on whole playbooks: all faults of a host in one list, whatever else is wrong, with nothing written and no word of Python or Ansible."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import importlib.metadata
+import json
+import pathlib
+import re
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import judge
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples
+from ansible_collections.hwaccel.gpu.tests.unit.gpu.bad_inputs import BAD, FORBIDDEN, GOOD
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
+
+#: The oldest and the newest core meet the longer way, and check mode, on a few clusters.
+WHOLE = importlib.metadata.version("ansible-core").startswith("2.19.")
+CLUSTERS = 8 if WHOLE else 2
+NODES = [samples.node("gpu-1", labels={"pool": "training"}), samples.node("gpu-2", labels={"pool": "training"})]
+PLAYBOOK = ("preflight",) if WHOLE else ("site", "--check")
+
+
+def answer(seen: Seen) -> Answer:
+    """A cluster below each first part of the path, with two nodes and nothing else."""
+    _root, name, path = seen.path.split("/", 2)
+    if seen.method != "GET":
+        return status(403, "nothing is written here", "Forbidden")
+    if path == "version":
+        return Answer(body={"major": "1", "minor": "36", "gitVersion": "v1.36.4"})
+    if path == "api/v1/namespaces/kube-system":
+        return Answer(body={"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": f"uid-{name}"}})
+    if path.startswith("api/v1/namespaces/") and path.count("/") == 3:
+        return status(404, "not found", "NotFound")
+    groups = {"kind": "APIGroupList", "apiVersion": "v1", "groups": []}
+    return Answer(body=groups if path == "apis" else {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": NODES if path == "api/v1/nodes" else []})
+
+
+@pytest.fixture
+def api() -> c.Iterator[Fake]:
+    made = Fake()
+    made.answers = answer
+    yield made
+    made.close()
+
+
+def cluster(api: Fake, name: str) -> dict[str, t.Any]:
+    return {"ansible_connection": "local", "hwaccel_connection": {"host": f"{api.host}/{name}", "api_key": "planted"}}
+
+
+def bad_clusters(api: Fake) -> dict[str, dict[str, t.Any]]:
+    """Each has another bad value of each variable, as long as there are some."""
+    hosts: dict[str, dict[str, t.Any]] = {f"bad-{number}": {} for number in range(CLUSTERS)}
+    for one, _parts in BAD:
+        if free := [variables for variables in hosts.values() if not one.keys() & variables.keys()]:
+            free[0].update(one)
+    return {name: cluster(api, name) | variables for name, variables in hosts.items()}
+
+
+def told(output: str) -> dict[str, list[str]]:
+    """What the last failure of each host has said."""
+    found = {}
+    for mark in re.finditer(r"fatal: \[([\w-]+)\]: FAILED! => (?=\{)", output):
+        found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end():])[0]["msg"]
+    return found
+
+
+def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake) -> None:
+    hosts = bad_clusters(api)
+    half_bad = {
+        "hwaccel_pools": [{"name": "a", "selector": "pool=training"}, {"name": "b", "selector": "pool=trainig"}], "hwaccel_excluded_nodes": "gpu-1, gpu-22",
+        "hwaccel_max_failed": "ten", "monitoring_patches": [{"target": {"kind": "Deployment"}, "patch": {"spec": {}}}], "driver_version": "latest",
+    }
+    given = {"gpu_clusters": {"hosts": {**hosts, "half-bad": cluster(api, "half-bad") | half_bad}}}
+    code, output = run(tmp_path, *PLAYBOOK[:1], given, "--forks", "2", *PLAYBOOK[1:])
+    assert code == 2, output
+    found = told(output)
+    for name, variables in hosts.items():
+        expected = [" ".join(str(one.fault).split()) for one in judge.judge(variables)]
+        assert len(expected) > 3
+        # A cluster that could be asked may tell more.
+        assert [text for text in found[name] if text in expected] == expected, name
+    assert sum(map(len, found.values())) >= (90 if WHOLE else 40)
+    assert [text.partition(" (")[0] for text in found["half-bad"]] == [
+        "'ten' is neither a number of nodes nor a percentage", "'latest' is no driver version", "the selector 'pool=trainig' matches no node",
+        "the cluster has no node gpu-22", "a patch matches no object of the set",
+    ]
+    # Where messages are, beside the names of tasks.
+    for texts in found.values():
+        assert not re.search(FORBIDDEN, "\n".join(texts)), texts
+    assert "planted" not in output
+    assert {seen.method for seen in api.seen} <= {"GET"}
+
+
+def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: Fake) -> None:
+    """Of each variable one of the answers that surveys give, all on one cluster."""
+    given: dict[str, t.Any] = {"hwaccel_stages": "feature_discovery, driver, device_plugin, monitoring"}
+    wanted = ("hwaccel_max_failed", "hwaccel_wait_timeout", "driver_adopt", "driver_version", "monitoring_thresholds", "monitoring_alerts", "driver_build")
+    for one in GOOD:
+        given |= {name: value for name, value in one.items() if name in wanted and name not in given}
+    given |= {"hwaccel_pools": '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]', "hwaccel_excluded_nodes": "gpu-1"}
+    code, output = run(tmp_path, "preflight", {"gpu_clusters": {"hosts": {"good": cluster(api, "good") | given}}})
+    assert code == 0, told(output) or output[-4000:]
