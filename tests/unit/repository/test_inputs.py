@@ -104,6 +104,7 @@ def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: 
     wanted = ("hwaccel_max_failed", "hwaccel_wait_timeout", "driver_adopt", "driver_version", "monitoring_thresholds", "monitoring_alerts", "driver_build")
     for one in GOOD:
         given |= {name: value for name, value in one.items() if name in wanted and name not in given}
-    given |= {"hwaccel_pools": '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]', "hwaccel_excluded_nodes": "gpu-1"}
+    given["hwaccel_excluded_nodes"] = "gpu-1"
+    given["hwaccel_pools"] = '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]'
     code, output = run(tmp_path, "preflight", {"gpu_clusters": {"hosts": {"good": cluster(api, "good") | given}}})
     assert code == 0, told(output) or output[-4000:]

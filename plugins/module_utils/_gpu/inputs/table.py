@@ -58,7 +58,7 @@ _OBJECTS = {
 _OWN: dict[str, dict[str, Variable]] = {
     "feature_discovery": {
         **_OBJECTS, "provider": Variable(values.choice(*_ONCE)), "image": _IMAGE, "system_namespace": _NAMESPACE, "sleep_interval": _DURATION,
-        "resync_period": _DURATION, "label_white_list": Variable(kinds.pattern),
+        "finding_namespaces": Variable(values.listed(kinds.namespace, "names of namespaces")), "resync_period": _DURATION, "label_white_list": Variable(kinds.pattern),
     },
     "driver": {
         **_OBJECTS, "provider": Variable(values.choice(*_ALL_PROVIDERS)), "version": Variable(kinds.driver_version),
