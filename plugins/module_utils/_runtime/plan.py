@@ -9,6 +9,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import cdi, containerd, engines, prerequisites, record, toml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Command, Host
@@ -26,7 +27,8 @@ Settings = c.Mapping[str, t.Any]
 
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """What is to be done, in plain data. settings: see the filter's documentation."""
-    faults: list[Fault] = prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
+    faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
+    faults += prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
     made = Rendered()
     try:
         kept = record.read(host)
@@ -38,6 +40,13 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     except HwaccelError as error:
         return _result(host, engines.HWACCEL, made, [*faults, *error.faults])
     return _result(host, who, made, faults)
+
+
+def _credential_faults(settings: Settings) -> list[Fault]:
+    """apt takes its file of credentials apart at blanks (apt_auth.conf(5))."""
+    why, next_step = "apt would read what comes after it as words of its own", "take it out"
+    names = [name for name in ("repository_url", "repository_username", "repository_password") if set(str(settings.get(name) or "")) & set(" \"")]
+    return [Fault("a text has a blank or a quote", f"node_runtime_{name}", why, next_step) for name in names]
 
 
 def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:

@@ -11,7 +11,12 @@ while read -r mode text path; do
     folder=${path%/*}
     [ -d "$folder" ] || mkdir -p "$folder"
     printf '%s\n' "$path" >>"$listed"
+    # One of a run that was cut off has the mode that it was to have then.
+    rm -f "$path.hwaccel-new"
+    # Nobody reads what is not for everybody while it is written.
+    [ "$mode" = 0644 ] || umask 077
     printf '%s' "${text#=}" | base64 -d >"$path.hwaccel-new"
+    umask 022
     [ "$mode" = 0644 ] || chmod "$mode" "$path.hwaccel-new"
 done
 while read -r path; do mv -f "$path.hwaccel-new" "$path"; done <"$listed"

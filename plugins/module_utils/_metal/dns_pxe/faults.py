@@ -144,7 +144,9 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         yield Fault(what, where, why, "add one to dns_pxe_profiles")
         return
     try:
-        entries.arguments(site, machine, profile, "")
+        if "'" in entries.arguments(site, machine, profile, ""):
+            what, why = f"kernel arguments of machine {machine.name} hold a single quote", "GRUB would read what comes after it as commands of its own"
+            yield Fault(what, "dns_pxe_profiles", why, "take it out of arguments and install_device")
     except (KeyError, ValueError, IndexError) as error:
         what = f"kernel arguments of machine {machine.name} cannot be completed"
         next_step = f"take one of {', '.join(sorted(entries.PLACEHOLDERS))} between the braces, and double braces that are meant as such"

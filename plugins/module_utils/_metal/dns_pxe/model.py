@@ -20,6 +20,8 @@ Settings = c.Mapping[str, t.Any]
 _Item = t.TypeVar("_Item")
 #: A path below a folder that is served: no way up, nothing that a shell, a boot loader or nginx would read otherwise.
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
+#: As dnsmasq has them (its manual, --dhcp-range).
+_LEASE = re.compile(r"\d+[smhdw]?|infinite")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -265,7 +267,10 @@ def _subnet(reader: Reader, entry: Settings, where: str) -> Subnet | None:
         reader.fault(f"{entry.get('mtu')} is no MTU", where, "", "write it as 1500 or 9000")
     router = reader.address(entry.get("router"), where)
     dns, ntp = reader.addresses(entry.get("dns"), where), reader.addresses(entry.get("ntp"), where)
-    return Subnet(network[0], router, dns, ntp, mtu, str(entry.get("lease") or "12h"), pool) if network else None
+    lease = str(entry.get("lease") or "12h")
+    if not _LEASE.fullmatch(lease):
+        reader.fault(f"{lease} is no lease time", where, "", "write it as 45m, 12h, 7d or infinite")
+    return Subnet(network[0], router, dns, ntp, mtu, lease, pool) if network else None
 
 
 def _extra(reader: Reader, entry: Settings, where: str) -> tuple[Address, tuple[str, ...]] | None:

@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe.place import Seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 
@@ -48,6 +49,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     wrong += unreadable
     if site:
         wrong += faults.found(site, settings)
+    wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + wrong
     system = systems.family(seen.os_release)
     if system is None:
         name = seen.os_release.get("PRETTY_NAME", "it has no name")

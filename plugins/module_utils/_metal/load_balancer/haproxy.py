@@ -58,8 +58,13 @@ def mark(texts: c.Iterable[str]) -> str:
 
 def users(name: str, password: str) -> str:
     """The section with secrets, in a file of its own: the others can be shown."""
-    quoted = "".join(f"\\{sign}" if sign in " \\\"'#$" else sign for sign in password)
+    quoted = _word(password).replace("$", "\\$")
     return f"{_HEADER}userlist {USERS}\n    user {name} insecure-password {quoted}\n" if name else ""
+
+
+def _word(text: str) -> str:
+    """One word of a line, whatever it holds but line ends (HAProxy 3.0, configuration manual 2.2: a dollar sign means something between quotes alone)."""
+    return "".join(f"\\{sign}" if sign in " \\\"'#" else sign for sign in text)
 
 
 def _section(header: str, lines: c.Iterable[str]) -> str:
@@ -111,7 +116,7 @@ def _frontend(service: Service, virtual: c.Container[str]) -> str:
 
 def _backend(service: Service) -> str:
     check = service.check
-    asked = (f"option httpchk GET {check.path}", f"http-check expect {_expected(check.status)}") if check.type != "tcp" else ()
+    asked = (f"option httpchk GET {_word(check.path)}", f"http-check expect {_expected(check.status)}") if check.type != "tcp" else ()
     consistent = "hash-type consistent" if service.balance == "source" else ""
     mode = f"mode {service.mode}" if service.mode != "tcp" else ""
     servers = [_server(member, service) for member in sorted(service.members, key=lambda member: member.name)]
@@ -119,7 +124,7 @@ def _backend(service: Service) -> str:
 
 
 def _expected(status: str) -> str:
-    return f"status {status}" if status.isdecimal() else f"rstatus ^({status})$"
+    return f"status {status}" if status.isdecimal() else f"rstatus {_word(f'^({status})$')}"
 
 
 def _server(member: Member, service: Service) -> str:

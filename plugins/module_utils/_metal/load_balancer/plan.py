@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import ipaddress
+import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import firewall
@@ -30,10 +31,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.p
     USERS,
 )  # fmt: skip
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.seen import Machine
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.services import Service
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.services import Reader, Service
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.wanted import wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
+#: More would end the word in HAProxy's configuration, or begin a comment.
+_USER = re.compile(r"[A-Za-z0-9._@-]+")
 _WHAT = "the load balancer cannot be configured"
 
 
@@ -56,7 +60,8 @@ class Action:
 def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """As the filter load_balancer_plan documents it."""
     found = wanted(settings, machine.text(MAIN))
-    faults, told = list(found.faults), list(found.told)
+    # First of all: what follows takes texts apart at line ends and blanks, and might tell only of the consequences.
+    faults, told = [*oneline.faults("load_balancer", settings, ("extra",)), *found.faults], list(found.told)
     virtual, wrong = keepalived.read(settings, machine)
     given = _global(machine, settings, found.services, virtual, faults)
     faults += wrong
@@ -106,6 +111,10 @@ def _global(
         asked = "0"
     faults += limits.shortage(int(asked), possible, count, members)
     address, user = str(settings["stats_address"]), settings["stats_user"] if settings["stats_password"] else ""
+    if user and not _USER.fullmatch(user):
+        faults.append(Fault(_WHAT, "load_balancer_stats_user", f"{user!r} is no name of a user", "take letters, digits and . _ @ -"))
+    for name in ("tunnel_timeout", "hard_stop_after"):
+        Reader(faults).duration(settings[name], f"load_balancer_{name}")
     try:
         if not ipaddress.ip_address(address).is_loopback and not user:
             why = f"statistics at {address} would be readable by everybody who reaches it"

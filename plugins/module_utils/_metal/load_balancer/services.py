@@ -163,7 +163,7 @@ def read_service(given: c.Mapping[str, t.Any], machines: c.Sequence[Machine], re
     for twice in sorted({member.name for member in members if [other.name for other in members].count(member.name) > 1}):
         reader.fault(where, f"two members have the name {twice}", "rename one of them")
     return Service(
-        reader.name(given.get("name", ""), where), port, str(given.get("cluster", "")),
+        reader.name(given.get("name", ""), where), port, reader.name(given["cluster"], f"{where}, cluster") if given.get("cluster") else "",
         "" if given.get("address", "") in ANY else reader.address(given["address"], f"{where}, address"),
         reader.choice(given.get("mode", "tcp"), ("tcp", "http"), f"{where}, mode"),
         reader.choice(given.get("balance", "roundrobin"), _BALANCES, f"{where}, balance"),

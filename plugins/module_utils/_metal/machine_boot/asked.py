@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import machines
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import virtual, vm
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot.vm import Vm
 from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machines import Machine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 REDFISH, IPMI, LIBVIRT = "redfish", "ipmi", "libvirt"
@@ -101,8 +102,14 @@ def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, 
     managed = [machine for machine in found if machine.more["provider"] != LIBVIRT]
     for machine in managed:
         wrong += _bmc(machine, machine.more)
+    wrong = [fault for entry in entries for fault in oneline.faults(VARIABLE, _variables(entry))] + wrong
     wrong += _shared(managed) + virtual.faults(virtuals, versions.get(virtual.COLLECTION, ""))
     return wrong + (_lacking(versions.get(COLLECTION, "")) if any(machine.more["provider"] == REDFISH for machine in found) else [])
+
+
+def _variables(entry: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Without what a hypervisor has answered."""
+    return {**entry, "vm": {key: value for key, value in (entry.get("vm") or {}).items() if key != "found"}}
 
 
 def _fault(machine: Machine, what: str, why: str, next_step: str) -> Fault:
