@@ -36,10 +36,10 @@ def _needed(check: values.Check) -> Variable:
     return Variable(check, needed=True)
 
 
-#: Settings that say how far a run goes, and change nothing in what it would do.
-_LIMIT, _SHARE = Variable(values.limit, needed=True, planned=False), Variable(values.share, needed=True, planned=False)
+#: Settings that say how far a run goes, and change nothing in what it would do. Modules take their default for an empty one.
+_LIMIT, _SHARE = Variable(values.limit, planned=False), Variable(values.share, planned=False)
 _SECONDS, _NODES = Variable(values.seconds(), planned=False), values.listed(kinds.node_name, "names of nodes")
-_TIMEOUT, _PARALLEL = _needed(values.seconds(0.001)), _needed(values.number(1, 10000, whole=True))
+_TIMEOUT, _PARALLEL = Variable(values.seconds(0.001), planned=False), Variable(values.number(1, 10000, whole=True), planned=False)
 _SECRETS = values.listed(kinds.object_name, "names of pull secrets")
 _TRUTH, _TEXT = Variable(values.truth), Variable(values.text)
 _IMAGE, _NAMESPACE, _PATH, _DURATION = map(_needed, (kinds.image, kinds.namespace, kinds.path, kinds.duration))
@@ -58,7 +58,8 @@ _OBJECTS = {
 _OWN: dict[str, dict[str, Variable]] = {
     "feature_discovery": {
         **_OBJECTS, "provider": Variable(values.choice(*_ONCE)), "image": _IMAGE, "system_namespace": _NAMESPACE, "sleep_interval": _DURATION,
-        "finding_namespaces": Variable(values.listed(kinds.namespace, "names of namespaces")), "resync_period": _DURATION, "label_white_list": Variable(kinds.pattern),
+        "finding_namespaces": Variable(values.listed(kinds.namespace, "names of namespaces")),
+        "resync_period": _DURATION, "label_white_list": Variable(kinds.pattern),
     },
     "driver": {
         **_OBJECTS, "provider": Variable(values.choice(*_ALL_PROVIDERS)), "version": Variable(kinds.driver_version),
