@@ -342,7 +342,8 @@ missing_rights:
     - In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
     - Only those are asked for that this gate would use, by what it has seen and by its options. Nodes are patched only where one is to be marked, freed or
       labelled, or one waits and may fail. Without O(quarantine) that is at gate V(driver) alone.
-    - Logs of pods and events are read to tell why a node failed. A run goes on without these rights, so their lack is a warning.
+    - Logs of pods and events are read to tell why a node failed, and DaemonSets of all namespaces to choose the effect of a taint. A run goes on without
+      these rights, so their lack is a warning.
   returned: when the gate has ended
   type: list
   elements: dict
