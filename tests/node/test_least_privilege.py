@@ -50,6 +50,7 @@ NOT_ALWAYS = {
     f"{CONTROLLERS}/nfd-gc: delete nodefeatures.nfd.k8s-sigs.io": _WHERE_A_NODE_LEAVES,
     f"{CONTROLLERS}/nfd-gc: delete noderesourcetopologies.topology.node.k8s.io": _WHERE_A_NODE_LEAVES,
     f"{CONTROLLERS}/nfd-gc: list nodes": _BY_WATCH,
+    f"{CONTROLLERS}/nfd-master: list namespaces": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list nodefeaturerules.nfd.k8s-sigs.io": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list nodefeatures.nfd.k8s-sigs.io": _BY_WATCH,
 }
