@@ -20,9 +20,9 @@ from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.bad_inputs import BAD, FORBIDDEN, GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
 
-#: The oldest and the newest core meet the longer way, and check mode, on a few clusters.
+#: The oldest and the newest core meet the longer way, and check mode, on one cluster.
 WHOLE = importlib.metadata.version("ansible-core").startswith("2.19.")
-CLUSTERS = 8 if WHOLE else 2
+CLUSTERS = 8 if WHOLE else 1
 NODES = [samples.node("gpu-1", labels={"pool": "training"}), samples.node("gpu-2", labels={"pool": "training"})]
 PLAYBOOK = ("preflight",) if WHOLE else ("site", "--check")
 
@@ -98,6 +98,7 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
     assert {seen.method for seen in api.seen} <= {"GET"}
 
 
+@pytest.mark.skipif(not WHOLE, reason="what is right is told by the same functions on every core")
 def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: Fake) -> None:
     """Of each variable one of the answers that surveys give, all on one cluster."""
     given: dict[str, t.Any] = {"hwaccel_stages": "feature_discovery, driver, device_plugin, monitoring"}
