@@ -68,9 +68,6 @@ class RecordStore:
         """The record as stored. Raises RecordChanged where it is not the one that was read."""
         parent, parts = to_objects(record, self._options.name)
         resource = RESOURCES[record.kind]
-        if not record.stored:
-            # Asking whether it is there costs as much as trying, and that once more where it is not.
-            self._create_namespace()
         for part in parts:
             self._create_part(part, resource)
         try:
@@ -171,7 +168,7 @@ class RecordStore:
             return
 
     def _create(self, obj: dict[str, t.Any], resource: Resource) -> Answer:
-        """Create in the namespace of the records, which may be missing, or still on its way out after the last set was removed."""
+        """Create in the namespace of the records, which may be missing (of a cluster's first set), or still on its way out after the last one was removed."""
         for _try in range(_LEAVING_TRIES):
             try:
                 return self._client.create(obj, resource, field_manager=self._manager)

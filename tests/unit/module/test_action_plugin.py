@@ -27,6 +27,8 @@ from __future__ import annotations
 DOCUMENTATION = "module: count"
 import os
 import time
+import os
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import this_run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
@@ -40,14 +42,17 @@ def operation(params, context):
         if time.monotonic() > patience:
             raise HwaccelError("the first line was not seen", "here", "nobody could read it while the task ran", "flush it")
         time.sleep(0.02)
-    outcome = Outcome(changed=step == 1, values={"step": step, "sliced": context.deadline is not None, "texts": params["texts"]})
+    tasks = sorted({*context.resume.get("tasks", ()), context.task})
+    alive = bool(context.task) and not this_run(context.task, sliced=True).ended and context.task.split()[0] != str(os.getpid())
+    values = {"step": step, "sliced": context.deadline is not None, "texts": params["texts"], "tasks": tasks, "alive": alive}
+    outcome = Outcome(changed=step == 1, values=values)
     outcome.diff = [{"before": str(step - 1), "after": str(step)}] if step < 3 else []
     if params["fail_at"] == step:
         outcome.failure = HwaccelError("step failed", "here", "it was asked for", "ask for another")
     if params["crash_at"] == step:
         raise KeyError(params["secret"])
     if step < params["steps"] and context.deadline is not None:
-        outcome.pending = {"step": step}
+        outcome.pending = {"step": step, "tasks": tasks}
     if context.deadline is not None:
         outcome.progress = [f"{step} of {params['steps']} with {params['secret']}"]
     return outcome
@@ -134,9 +139,10 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(collections:
     assert [line for line in output.splitlines() if line.startswith("alpha: ")] == [f"alpha: {step} of 3 with ********" for step in (1, 2, 3)]
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["step"] == 3 and result["sliced"] and result["changed"] is True
+    assert len(result["tasks"]) == 1 and result["alive"], "all slices know one process that outlives them"
     assert [entry["after"] for entry in result["diff"]] == ["1", "2"]
     assert len(result["warnings"]) == 1
-    assert not {"pending", "progress", "wait_resume"} & (set(result) | set(result.get("invocation", {}).get("module_args", {})))
+    assert not {"pending", "progress", "wait_resume", "wait_task"} & (set(result) | set(result.get("invocation", {}).get("module_args", {})))
 
 
 def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
