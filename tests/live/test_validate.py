@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that compute, through a real scheduler, Job controller and garbage collector: proofs, busy and broken nodes, wrong declarations, killed runs.
 
-Runtime: one run of site, nine of validate.
+Runtime: one run of site, ten of validate.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER, reduce_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, validation
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
@@ -212,9 +213,70 @@ def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster, tmp
     until(lambda: cluster.jobs() == [], "the cluster to take away what the killed run has made")
 
 
-def test_teardown_takes_the_proofs(cluster: Cluster) -> None:
-    cluster.validate()
+#: By this kind a cluster is known for OpenShift.
+CLUSTER_VERSION: dict[str, t.Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "clusterversions.config.openshift.io"},
+    "spec": {
+        "group": "config.openshift.io", "scope": "Cluster", "names": {"plural": "clusterversions", "singular": "clusterversion", "kind": "ClusterVersion"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
+#: As its admission does: no pod with a user of its own choice under an account that is bound to nothing.
+_OWN_USER = "object.spec.?securityContext.?runAsUser.orValue(0) == 65534"
+_MAY_USE = """authorizer.serviceAccount(object.metadata.namespace, object.spec.?serviceAccountName.orValue("default")).group("security.openshift.io")
+.resource("securitycontextconstraints").namespace(object.metadata.namespace).name(name).check("use").allowed()"""
+_BOUND = f'{_OWN_USER} ? ["nonroot-v2", "privileged"].exists(name, {_MAY_USE}) : true'
+ADMISSION: list[dict[str, t.Any]] = [
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "constraints"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
+            "validations": [{"expression": _BOUND, "message": "unable to validate against any security context constraint"}],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "constraints"},
+        "spec": {
+            "policyName": "constraints", "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": AGENTS}}},
+        },
+    },
+]
+
+
+def refused(client: Client) -> bool:
+    spec = {"securityContext": {"runAsUser": 65534}, "containers": [{"name": "main", "image": "busybox:1.37"}], "nodeName": "none"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own-user", "namespace": AGENTS}, "spec": spec}
+    try:
+        client.create(pod, client.resource("v1", "Pod"))
+    except ApiError as error:
+        return "security context constraint" in str(error)
+    client.delete(client.resource("v1", "Pod"), "own-user", AGENTS)
+    return False
+
+
+def accounts(cluster: Cluster) -> set[str]:
+    found = cluster.client.list(cluster.client.resource("v1", "ServiceAccount"), AGENTS, metadata_only=True).items
+    return {item["metadata"]["name"] for item in found}
+
+
+def test_on_openshift_pods_run_under_an_account_that_is_bound(cluster: Cluster) -> None:
+    assert "gpu-validation" not in accounts(cluster), "elsewhere nobody needs it"
+    for manifest in (CLUSTER_VERSION, *ADMISSION):
+        cluster.client.create(manifest, cluster.client.resource(manifest["apiVersion"], manifest["kind"]))
+    until(lambda: refused(cluster.client), "pods to be refused as OpenShift refuses them")
+    until(lambda: fleet.platform(connect({"kubeconfig": cluster.sandbox.kubeconfig}))["distribution"] == "openshift", "the kind to be served")
+    run, result = cluster.validate()
+    assert run.rc == 0, run.stdout[-6000:]
+    assert result["nodes"] == {"passed": 3, "unproven": 0, "failed": 0}
+    run, result = cluster.validate(gpu_validation_always=False)
+    assert run.rc == 0 and run.changed() == 0, run.stdout[-4000:]
+    assert "gpu-validation" in accounts(cluster)
+
+
+def test_teardown_takes_the_proofs_and_the_account(cluster: Cluster) -> None:
     assert cluster.proofs()
     run = cluster.run("teardown")
     assert run.rc == 0, run.stdout[-4000:]
     assert cluster.proofs() == {}
+    assert "gpu-validation" not in accounts(cluster)
