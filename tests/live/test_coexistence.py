@@ -104,6 +104,28 @@ def gpus(client: Client, name: str) -> int:
     return resources.total(resources.observed(reduce_node(client.get(client.resource("v1", "Node"), name), [])))
 
 
+def operated(client: Client) -> None:
+    """What the operator makes once its ClusterPolicy is there, and when all of it is ready."""
+    until(lambda: bool([one for one in client.all_resources() if one.kind == "ClusterPolicy"] or client.forget_discovery()), "the kind ClusterPolicy")
+    put(client, [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": {"enabled": True}}}])
+    (policy,) = client.list(client.resource("nvidia.com/v1", "ClusterPolicy")).items
+    gpu_stack.deploy_operator(client, policy)
+    until(lambda: gpus(client, "gpu-0") == gpus(client, "gpu-1") == 8, "the other stack to offer its GPUs")
+    until(lambda: len(completed(client)) == 2 and all(validators(client).values()), "its validators to have passed", seen=lambda: pods(client, "gpu-operator"))
+
+
+def mended(made: t.Any, client: Client, pools: list[dict[str, t.Any]]) -> None:
+    """The mark keeps nobody off who has to mend the node: the plugin's pod comes back, and the next run takes the node back."""
+    made.clear_faults()
+    stale = plugin_on(client, "gpu-1")
+    client.delete(client.resource("v1", "Pod"), stale, "gpu-operator")
+    until(lambda: plugin_on(client, "gpu-1") not in ("", stale), "the plugin's pod to be made anew in spite of the mark", 60)
+    until(lambda: gpus(client, "gpu-1") == 8 and all(validators(client).values()), "gpu-1 to have all its GPUs")
+    released = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT, hwaccel_max_failed="1", hwaccel_pools=pools)})
+    assert released.rc == 0, released.stdout[-6000:]
+    assert QUARANTINE not in gpu_stack.taints(client, "gpu-1")
+
+
 @pytest.fixture(scope="module")
 def nfd(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, t.Any]]:
     return foreign_nfd(tmp_path_factory.mktemp("render"))
@@ -113,12 +135,7 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     made = make_sandbox({"time_scale": 0.01, "pools": [{"name": "gpu", "count": 2, "kernel": gpu_stack.KERNEL, "gpu": GPU}]})
     client = connect({"kubeconfig": made.kubeconfig})
     put(client, [*nfd, CLUSTER_POLICY])
-    until(lambda: bool([one for one in client.all_resources() if one.kind == "ClusterPolicy"] or client.forget_discovery()), "the kind ClusterPolicy")
-    put(client, [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": {"enabled": True}}}])
-    (policy,) = client.list(client.resource("nvidia.com/v1", "ClusterPolicy")).items
-    gpu_stack.deploy_operator(client, policy)
-    until(lambda: gpus(client, "gpu-0") == gpus(client, "gpu-1") == 8, "the other stack to offer its GPUs")
-    until(lambda: len(completed(client)) == 2 and all(validators(client).values()), "its validators to have passed", seen=lambda: pods(client, "gpu-operator"))
+    operated(client)
     before, audit = asked(client), AuditLog(made.audit_log)
 
     # Not so long that a gate could wait for pods which have completed.
@@ -146,15 +163,7 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     assert "7 nvidia.com/gpu schedulable" in judged.failures[-1]
     assert {(request.resource, request.name) for request in audit.our_writes()} == {("nodes", "gpu-1")}
 
-    # Its mark keeps nobody off who has to mend it: the plugin's pod comes back, and the next run takes the node back.
-    made.clear_faults()
-    stale = plugin_on(client, "gpu-1")
-    client.delete(client.resource("v1", "Pod"), stale, "gpu-operator")
-    until(lambda: plugin_on(client, "gpu-1") not in ("", stale), "the plugin's pod to be made anew in spite of the mark", 60)
-    until(lambda: gpus(client, "gpu-1") == 8 and all(validators(client).values()), "gpu-1 to have all its GPUs")
-    released = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT, hwaccel_max_failed="1", hwaccel_pools=pools)})
-    assert released.rc == 0, released.stdout[-6000:]
-    assert QUARANTINE not in gpu_stack.taints(client, "gpu-1")
+    mended(made, client, pools)
 
     # To be told to bring one's own beside it is refused before anything is written.
     for role in ("feature_discovery", "driver", "device_plugin"):

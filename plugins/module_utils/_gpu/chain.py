@@ -11,14 +11,16 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, trouble
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, trouble, verdicts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Verdict as Verdict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Wanted as Wanted
 
-PASSED, WAITING, FAILED, UNKNOWN = "passed", "waiting", "failed", "unknown"
-HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = "hardware seen", "driver", "toolkit", "cuda", "plugin", "schedulable"
+PASSED, WAITING, FAILED, UNKNOWN = verdicts.STATES
+HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = verdicts.LINKS
 #: Gates in the order in which a run passes them.
 GATES = ("features", "driver", "devices")
 
@@ -34,48 +36,6 @@ FLAPS = 3
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
 
 Pods = c.Mapping[str, PodFacts]
-
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """link: the one that is passed, or that holds the node up. grace: seconds after which waiting becomes failed, 0 for no such limit.
-
-    since: when that began as the server writes times, "" where only the gate can tell.
-    pod and container: whose log tells why ("" for none).
-    """
-
-    state: str
-    link: str
-    reason: str = ""
-    next_step: str = ""
-    grace: float = 0.0
-    pod: PodFacts | None = None
-    container: str = ""
-    brief: str = ""
-    #: What waits is the observer, not the node: at the end nothing is known of the node.
-    observer: bool = False
-    since: str = ""
-
-    @property
-    def words(self) -> str:
-        """For a line about many nodes: "driver: compiling or loading"."""
-        return f"{self.link}: {self.brief or self.reason}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What the gate expects of one node. expected: {} where nobody knows."""
-
-    gpu_declared: bool = False
-    expected: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    #: The driver is the host's own business (declared, or seen on the node).
-    host_driver: bool = False
-    #: Another deployment brings it, perhaps without a validator.
-    existing: bool = False
-    #: Crashes of the validator's steps, by step, that are excused: what `excused` has found.
-    excused: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    #: How often the node has ceased to be Ready since the gate began.
-    absences: int = 0
 
 
 def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPU stacks of others as their deployers make them, and what keeps them: DaemonSet controller, kubelet, device plugin. Nothing here tolerates a taint of ours.
+"""GPU stacks of others as their deployers make them, as data. Nothing here tolerates a taint of ours.
 
 Sources of names, owners, images, init containers, tolerations and strategies: objects that the binary of NVIDIA/gpu-operator v26.7.0 made (chart with
 bundled NFD); NVIDIA/k8s-device-plugin v0.20.0, its static manifest and chart (deployments/helm/nvidia-device-plugin/values.yaml 00f2a02); GKE's
@@ -12,34 +12,18 @@ the driver's, and NFD comes from Red Hat's operator.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, node_gate, validation
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations import validation_fleets
 
 Obj = dict[str, t.Any]
 
 GPU_TAINT: Obj = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 ALL_NO_SCHEDULE: Obj = {"operator": "Exists", "effect": "NoSchedule"}
-#: What the roles' pods for validation tolerate.
-POD = validation_fleets.POD | {"spec": {**validation_fleets.POD["spec"], "tolerations": [ALL_NO_SCHEDULE, {"key": "nvidia.com/gpu", "operator": "Exists"}]}}
 PLUGIN_IMAGE, OPERATOR_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "nvcr.io/nvidia/gpu-operator:v26.7.0"
 NFD_IMAGE = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
-DRIVER_CRASH, PLUGIN_CRASH, VALIDATOR_STUCK, NO_TOOLKIT = "driver crash", "plugin crash", "validator stuck", "no toolkit"
-_LOGS = {
-    "driver": "NVRM: Xid (PCI:0000:3b:00): 119, pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
-              "Could not load NVIDIA driver kernel modules: exiting\n",
-    "validator": "running command bash with args [-c cp /usr/bin/nvidia-validator]\ncommand failed, retrying after 5 seconds\n",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,216 +168,3 @@ def stack(name: str, *, host: bool) -> Stack:
         nfd = Agent("nfd", "openshift-nfd", "nfd-worker", image, "nfd-worker", command="nfd-worker", tolerations=())
         return _operator("nvidia-gpu-operator", nfd, "nvidia-driver-daemonset-9.6.20260801-0", ("openshift-driver-toolkit-ctr",), host=host)
     return {"upstream": _upstream, "gke": _gke, "k3s": _k3s}[name](host=host)
-
-
-class Foreign(validation_fleets.Cluster):
-    """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`settle`)."""
-
-    def __init__(self, made: Stack) -> None:
-        labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "81559",
-                  "nvidia.com/gpu.present": "true", **dict(made.labels), names.DRIVER_VERSION_LABEL: "580.178.04"}
-        taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-        gpu_nodes = [s.node(f"gpu-{number}", labels=labels, allocatable=8, taints=[taint]) for number in range(4)]
-        super().__init__(*gpu_nodes, s.node("cpu-0", gpus=0), s.node("cpu-1", gpus=0))
-        self.objects |= {"RuntimeClass": {}, "ClusterPolicy": {}}
-        if made.policy:
-            self.objects["ClusterPolicy"]["cluster-policy"] = {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
-        self.stack, self.faults = made, dict[str, str]()
-        #: What other requests than patches of Nodes have written, ours and wrongly theirs.
-        self.touched: list[str] = []
-        self._made = 0
-        self.settle()
-
-    def settle(self) -> None:
-        """What the controllers make of it now."""
-        for agent in self.stack.agents:
-            wanted = [name for name, node in self.objects["Node"].items() if _wanted(agent, node)]
-            for name in self.objects["Node"]:
-                known = self.objects["Pod"].get(f"{agent.name}-{name}")
-                # A taint that keeps new pods off leaves those that are there.
-                if known is None and name not in wanted:
-                    continue
-                self._show(self._agent_pod(agent, name, known))
-            template = agent.template()
-            status = {"observedGeneration": 1, **dict.fromkeys(("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"), len(wanted))}
-            metadata = {"name": agent.name, "namespace": agent.namespace, "generation": 1, "managedFields": [{"manager": agent.manager}]}
-            spec = {"template": template, "updateStrategy": {"type": agent.strategy}}
-            self._show({"kind": "DaemonSet", "metadata": metadata, "spec": spec, "status": status})
-        for number in range(4):
-            name = f"gpu-{number}"
-            node = copy.deepcopy(self.objects["Node"][name])
-            node["status"]["allocatable"][s.GPU] = "0" if self._fault(name) in (DRIVER_CRASH, PLUGIN_CRASH, NO_TOOLKIT) else "8"
-            self._show(node)
-            if self.stack.policy:
-                self._show(self._bare("nvidia-cuda-validator", name, "cuda-validation", "Succeeded"))
-
-    def heal(self, name: str) -> None:
-        """The cause is gone, and the driver's pod is deleted, as with OnDelete somebody has to."""
-        self.faults.pop(name)
-        for agent in self.stack.agents:
-            if agent.part == "driver":
-                self.remove("Pod", f"{agent.name}-{name}")
-        self.settle()
-
-    def theirs(self) -> Obj:
-        """All that is not ours, but what its controllers report."""
-        agents = {agent.name for agent in self.stack.agents if not agent.manager.startswith("hwaccel.gpu/")}
-        pods = {name for name, pod in self.objects["Pod"].items() if pod["metadata"]["ownerReferences"][0]["name"] in agents | {"cluster-policy"}}
-        return {"DaemonSet": {name: self.objects["DaemonSet"][name]["spec"] for name in agents}, "Pod": sorted(pods)}
-
-    def resource_by_group(self, group: str, kind: str) -> Resource:
-        if not self.objects.get(kind):
-            raise UnknownKind(f"no kind {kind}")
-        return Resource(group, "v1", kind, kind.lower(), False)
-
-    def patch(self, resource: Resource, name: str, namespace: str, patch: t.Any, **more: t.Any) -> Answer:
-        if resource.kind != "Node":
-            self.touched.append(f"{resource.kind} {name}")
-        return super().patch(resource, name, namespace, patch, **more)
-
-    def create(self, obj: Obj, resource: Resource, **more: t.Any) -> Answer:
-        if resource.kind != "Job" or obj["metadata"]["namespace"] != "n":
-            self.touched.append(f"{resource.kind} {obj['metadata']['name']}")
-        return super().create(obj, resource, **more)
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        page = super().list(resource, namespace, **options)
-        kept = [item for item in page.items if resource.kind != "DaemonSet" or namespace in ("", item["metadata"]["namespace"])]
-        return Page(kept, page.resource_version)
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        part = next((agent.part for agent in self.stack.agents if pod.startswith(f"{agent.name}-")), "")
-        return _LOGS.get(part) or super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
-
-    def _show(self, obj: Obj) -> None:
-        known = self.objects[obj["kind"]].get(obj["metadata"]["name"])
-        if known is None or _told(known) != _told(obj):
-            self.put(obj)
-
-    def _fault(self, name: str) -> str:
-        lacks_driver = self.stack.brings_driver and not any(
-            f"{agent.name}-{name}" in self.objects["Pod"] for agent in self.stack.agents if agent.part == "driver"
-        )
-        return DRIVER_CRASH if lacks_driver else self.faults.get(name, "")
-
-    def _agent_pod(self, agent: Agent, name: str, known: Obj | None) -> Obj:
-        inits, main, sandbox = _statuses(agent, name, self._fault(name))
-        begun = bool(inits) and any(status["state"].get("terminated", {}).get("exitCode") != 0 for status in inits.values())
-        containers = dict.fromkeys((agent.container, *agent.beside), main)
-        made = s.pod(agent.name, name, inits, containers, agent.image, phase="Pending" if begun or not sandbox else "Running", sandbox=sandbox)
-        template = agent.template()
-        self._made += known is None
-        held = known["metadata"] if known else {"uid": f"uid-{self._made}", "creationTimestamp": f"2026-11-20T{self._made // 60:02d}:{self._made % 60:02d}:00Z"}
-        owner = {"kind": "DaemonSet", "name": agent.name, "controller": True}
-        made["metadata"] |= {
-            "name": f"{agent.name}-{name}", "namespace": agent.namespace, "uid": held["uid"], "creationTimestamp": held["creationTimestamp"],
-            "ownerReferences": [owner], "labels": template["metadata"]["labels"],
-        }
-        made["spec"] = template["spec"] | {"nodeName": name}
-        return made
-
-    def _bare(self, prefix: str, name: str, step: str, phase: str) -> Obj:
-        """What the operator's validator makes of its own: younger than all, and it stays when it has completed."""
-        made = s.pod(prefix, name, {step: s.done()}, {prefix: s.done()}, OPERATOR_IMAGE, phase=phase, ready=False)
-        made["metadata"] |= {
-            "name": f"{prefix}-{name}", "namespace": self.stack.agents[0].namespace, "uid": f"uid-{prefix}-{name}", "labels": {"app": prefix},
-            "creationTimestamp": "2026-11-21T00:00:00Z", "ownerReferences": [{"kind": "ClusterPolicy", "name": "cluster-policy", "controller": True}],
-        }
-        return made
-
-
-def _told(obj: Obj) -> Obj:
-    """Without what differs from one making to the next."""
-    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}}
-
-
-def _wanted(agent: Agent, node: Obj) -> bool:
-    """As the DaemonSet controller decides: node selector, and taints of the two effects that keep pods out."""
-    labels, taints = node["metadata"]["labels"], (node.get("spec") or {}).get("taints") or []
-    return all(labels.get(key) == value for key, value in agent.selector) and all(
-        any(
-            one.get("key", taint["key"]) == taint["key"] and one.get("effect", taint["effect"]) == taint["effect"]
-            and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
-            for one in agent.tolerations
-        )
-        for taint in taints if taint["effect"] in ("NoSchedule", "NoExecute")
-    )
-
-
-def _statuses(agent: Agent, name: str, fault: str) -> tuple[dict[str, Obj], Obj, bool]:
-    """Of init containers and containers, and whether there is a sandbox, as the kubelet says it."""
-    crash, done = s.crash_loop("x", 6), dict.fromkeys(agent.inits, s.done())
-    if name.startswith("cpu"):
-        return done, crash if agent.part in ("plugin", "exporter") else s.running(), True
-    if fault == NO_TOOLKIT and agent.runtime and not agent.name.startswith("nvidia-operator") and "toolkit-validation" not in agent.inits[:1]:
-        return dict.fromkeys(agent.inits, s.waiting()), s.waiting("ContainerCreating"), False
-    held = {
-        DRIVER_CRASH: {"driver": agent.inits[0] if agent.installer else agent.container, "nfd": ""},
-        PLUGIN_CRASH: {"plugin": agent.container, "validator": "plugin-validation"},
-        VALIDATOR_STUCK: {"validator": "cuda-validation"},
-        NO_TOOLKIT: {"toolkit": agent.container, "validator": "toolkit-validation", "driver": "", "nfd": ""},
-        "": {},
-    }[fault]
-    at = held.get(agent.part, "")
-    if agent.part not in held and fault in (DRIVER_CRASH, NO_TOOLKIT):
-        # Who needs a driver waits for it in its first init container, or crashes.
-        at = agent.inits[0] if agent.inits else agent.container
-    if at == agent.container:
-        return done, crash, True
-    if at not in agent.inits:
-        return done, s.running(), True
-    before = agent.inits.index(at)
-    inits = {one: s.done() if number < before else s.waiting() for number, one in enumerate(agent.inits)}
-    return inits | {at: crash if agent.installer else s.running(ready=False)}, s.waiting(), True
-
-
-@dataclasses.dataclass
-class Site:
-    """What a run of all stages came to. failed: (gate, row of the fault) by node."""
-
-    failed: dict[str, tuple[str, Obj]]
-    changed: bool
-    released: list[str]
-    proven: int
-    took: float
-
-
-def site(cluster: Foreign, clock: t.Any) -> Site:
-    """All gates and the validation, as the roles call them for what preflight finds."""
-    cluster.on_idle = lambda: (clock.advance(20), cluster.settle())[0]
-    found, began = fleet_existing.components(t.cast(t.Any, cluster)), clock.now
-    provider = cluster.stack.provider or ("existing" if found["cluster_policy"] or found["driver"] else "host")
-    spaces = {"features": _space(found, "nfd"), "driver": _space(found, "driver", "device_plugin") if provider == "existing" else s.NAMESPACE,
-              "devices": _space(found, "device_plugin")}
-    seen = Site({}, False, [], 0, 0.0)
-    for gate, space in spaces.items():
-        settings = node_gate.Settings(
-            gate, namespace=space, max_failed="1", exclude=frozenset(seen.failed), driver_providers={"default": provider} if gate == "driver" else {},
-        )
-        result = node_gate.run(settings, t.cast(t.Any, cluster))
-        assert result.failure is None and not result.warnings, (result.failure, result.warnings)
-        seen.failed |= {row["node"]: (gate, row) for row in result.values["faults"]}
-        seen.changed |= result.changed
-        seen.released += result.values["released"]
-    options = validation.Settings(POD, exclude=frozenset(seen.failed), options=RunOptions(namespace="n"))
-    proofs = validation.run(options, t.cast(t.Any, cluster), cluster.clock())
-    assert proofs.failure is None, proofs.failure
-    return dataclasses.replace(seen, changed=seen.changed or proofs.changed, proven=proofs.values["nodes"]["passed"], took=clock.now - began)
-
-
-def _space(found: dict[str, list[dict[str, str]]], *components: str) -> str:
-    return next((row["namespace"] for one in components for row in found[one] if row["namespace"]), s.NAMESPACE)
-
-
-def only_ours(writes: t.Sequence[tuple[str, Obj]]) -> bool:
-    """Whether patches of Nodes name nothing but what is under our own names; of taints the whole list goes, foreign ones as they were."""
-    ours = re.compile(r"hwaccel\.gpu/")
-    for _name, patch in writes:
-        metadata = patch["metadata"]
-        keys = [*(metadata.get("labels") or {}), *(metadata.get("annotations") or {})]
-        foreign = [one for one in patch.get("spec", {}).get("taints", []) if one["key"] != names.QUARANTINE]
-        if set(patch) - {"metadata", "spec"} or set(patch.get("spec", {})) - {"taints"} or not all(map(ours.match, keys)):
-            return False
-        if "taints" in patch.get("spec", {}) and foreign != [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]:
-            return False
-    return True

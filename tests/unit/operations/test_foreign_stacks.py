@@ -10,7 +10,7 @@ import re
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import (
+from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_cluster import (
     DRIVER_CRASH,
     NO_TOOLKIT,
     PLUGIN_CRASH,
@@ -18,8 +18,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import
     Foreign,
     only_ours,
     site,
-    stack,
 )
+from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import stack
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock
 
 #: (stack, driver of the host, fault, the gate that tells it, the reason).
