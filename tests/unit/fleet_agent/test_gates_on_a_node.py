@@ -206,3 +206,34 @@ def test_a_plugin_outlives_a_gate_that_is_closed_for_a_while(world, node):
     world.until(lambda: again.main[0].ready)
     assert node.plugin.main[0].restarts == 0
     assert node.offered() == 8
+
+
+@pytest.mark.parametrize(("driver", "default", "binary"), [
+    ("", "other", "/usr/bin/other"),                                                # anybody's
+    (HOST_DRIVER, "nvidia", "/usr/bin/nvidia-container-runtime"),                   # of the host's own nvidia-ctk
+    (HOST_DRIVER, "other", "/usr/bin/other"),
+])
+def test_the_default_runtime_of_another_is_what_it_was_with_our_toolkit_and_after_it(world, driver, default, binary):
+    node = Node(world, **({"host_driver": driver} if driver else {}))
+    before = {**node.kubelet.host.handlers, default: binary}
+    node.kubelet.host.handlers, node.kubelet.host.default_handler = dict(before), default
+    if not driver:
+        node.run("nvidia-driver", image="nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04")
+    toolkit = node.run("nvidia-container-toolkit")
+    world.until(lambda: "Waiting for signal" in log(toolkit.main[0]), 60)
+    assert node.kubelet.host.default_handler == default
+    assert node.kubelet.host.handlers[default] == binary
+    assert "nvidia" in node.kubelet.host.handlers
+    world.delete(toolkit)
+    world.until(lambda: f"/api/v1/namespaces/ns/pods/{toolkit.name}" not in world.api.objects, 60)
+    assert (node.kubelet.host.default_handler, node.kubelet.host.handlers) == (default, before)
+
+
+def test_a_toolkit_of_the_host_that_cannot_reach_our_driver_is_replaced_and_stays_the_default(world):
+    node = Node(world)
+    host = node.kubelet.host
+    host.handlers["nvidia"], host.default_handler = "/usr/bin/nvidia-container-runtime", "nvidia"
+    node.run("nvidia-driver", image="nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04")
+    toolkit = node.run("nvidia-container-toolkit")
+    world.until(lambda: "Waiting for signal" in log(toolkit.main[0]), 60)
+    assert (host.default_handler, host.handlers["nvidia"]) == ("nvidia", "/usr/local/nvidia/toolkit/nvidia-container-runtime")

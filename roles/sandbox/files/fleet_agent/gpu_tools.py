@@ -151,7 +151,7 @@ def _chroot(proc: Any) -> Process:
         return 127
     if name == "nvidia-smi":
         return smi_output(dataclasses.replace(proc, argv=words))
-    return (yield from TOOLS.get(name, _true)(dataclasses.replace(proc, argv=words)))
+    return (yield from {**TOOLS, **_OF_HOST}.get(name, _true)(dataclasses.replace(proc, argv=words)))
 
 
 def _true(_proc: Any) -> Process:
@@ -206,4 +206,17 @@ def _first_visible(gpus: list[int], uuids: list[str], chosen: str | None) -> int
     return None
 
 
+def _containerd(proc: Any) -> Process:
+    """containerd config dump, of the machine's own: its handlers and which of them is the default one, as version 2 has them."""
+    host, key = proc.host, 'plugins."io.containerd.grpc.v1.cri".containerd'
+    proc.say(f'[{key}]\n  default_runtime_name = "{host.default_handler or "runc"}"')
+    for name, binary in sorted(host.handlers.items()):
+        if name:
+            proc.say(f'[{key}.runtimes.{name}]\n  runtime_type = "io.containerd.runc.v2"\n[{key}.runtimes.{name}.options]\n  BinaryName = "{binary}"')
+    return 0
+    yield
+
+
 TOOLS: dict[str, Callable[[Any], Process]] = {"nvidia-smi": nvidia_smi, "lsmod": _lsmod, "modprobe": _modprobe, "chroot": _chroot}
+#: Found on the machine only.
+_OF_HOST: dict[str, Callable[[Any], Process]] = {"containerd": _containerd}

@@ -19,7 +19,7 @@ PCI_DEVICES = {"H100": "0x2330", "H200": "0x2335", "A100": "0x20b2", "L40S": "0x
 
 
 RUNTIME_FILES = {
-    "containerd": {"/run/containerd/containerd.sock": "", "/etc/containerd/config.toml": "version = 3\n"},
+    "containerd": {"/usr/bin/containerd": "", "/run/containerd/containerd.sock": "", "/etc/containerd/config.toml": "version = 3\n"},
     "cri-o": {"/var/run/crio/crio.sock": "", "/run/crio/crio.sock": "", "/etc/crio/crio.conf": ""},
     "docker": {"/var/run/docker.sock": "", "/run/docker.sock": "", "/etc/docker/daemon.json": "{}\n"},
 }

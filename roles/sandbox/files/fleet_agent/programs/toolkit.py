@@ -34,7 +34,8 @@ def toolkit(proc: Any) -> Process:
     except OSError as error:
         _say(proc, "error", f"unable to install toolkit: {error.filename}: {error.strerror}")
         return 1
-    fault = _management_spec(proc) or _configure(proc, runtime, binary)
+    configures = proc.env.get("NO_RUNTIME_CONFIG", "").lower() != "true"
+    fault = _management_spec(proc) or (_configure(proc, runtime, binary) if configures else "")
     if fault:
         _say(proc, "error", fault)
         return 1
@@ -44,7 +45,8 @@ def toolkit(proc: Any) -> Process:
             yield Park()
         except Terminated:
             _say(proc, "info", "Cleaning up Runtime")
-            _clean(proc)
+            if configures:
+                _clean(proc)
             return 0
 
 
@@ -82,7 +84,11 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
         for handler in (name, f"{name}-cdi", f"{name}-legacy"):
             host.handlers[handler] = host_binary
         default = proc.env.get("NVIDIA_RUNTIME_SET_AS_DEFAULT") or proc.env.get(f"{prefix}_SET_AS_DEFAULT") or "false"
-        host.default_handler = name if default.lower() == "true" else ""
+        # It takes the default away from its own name alone (AddRuntimeWithOptions).
+        if default.lower() == "true":
+            host.default_handler = name
+        elif host.default_handler == name:
+            host.default_handler = ""
         host.changed()
     _say(proc, "info", f"Completed setup for runtime '{runtime}' as {name}")
     return ""
@@ -103,5 +109,6 @@ def _restart(proc: Any, runtime: str, mode: str, socket: str) -> str:
 
 def _clean(proc: Any) -> None:
     proc.host.handlers = {name: path for name, path in proc.host.handlers.items() if not name.startswith("nvidia")}
-    proc.host.default_handler = ""
+    if proc.host.default_handler not in proc.host.handlers:
+        proc.host.default_handler = ""
     proc.host.changed()
