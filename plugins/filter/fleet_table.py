@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import brought
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import table
 
 DOCUMENTATION = r"""
@@ -15,6 +16,7 @@ version_added: 0.1.0
 short_description: A cluster's summary as lines of a table
 description:
   - Writes one line for each pool with its nodes, kernels, drivers, GPUs expected and seen, and the gates that it has passed.
+  - After the table there is a line for each part of the GPU stack that another deployment, the host or nobody brings, where the summary has C(providers).
   - Where nodes were validated, it also tells how many are proven, unproven (busy or cordoned) and failed.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -51,7 +53,8 @@ def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[s
     rows = [_row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s") for pool in summary.get("pools") or ()]
     # Where nothing was validated there is nothing to tell of it.
     header, *rows = [_HEADER, *rows] if any(row[_PROOFS] for row in rows) else [(*row[:_PROOFS], *row[_PROOFS + 1:]) for row in (_HEADER, *rows)]
-    return table(header, rows)
+    told = brought.lines(summary.get("providers") or ())
+    return [*table(header, rows), *([""] if told else []), *told]
 
 
 def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:

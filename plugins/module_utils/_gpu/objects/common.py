@@ -43,11 +43,14 @@ class Plan:
     notes: list[str] = dataclasses.field(default_factory=list)
     faults: list[Fault] = dataclasses.field(default_factory=list)
 
-    def as_dict(self, provider: str, namespace: str = "") -> dict[str, t.Any]:
-        """namespace: of the pods that the gate is to look at, where they are somebody else's."""
+    def as_dict(self, provider: str, namespace: str = "", existing: c.Mapping[str, t.Any] | None = None) -> dict[str, t.Any]:
+        """namespace: of the pods that the gate is to look at, where they are somebody else's. existing: what others have deployed, by component."""
         assumed, unknown = sorted(set(self.assumed)), sorted(set(self.unknown))
         return {
-            "provider": provider, "namespace": namespace, "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
+            "provider": provider, "namespace": namespace,
+            # As plain data: what a filter is given may be a template's.
+            "existing": {component: [dict(entry) for entry in entries] for component, entries in (existing or {}).items() if entries},
+            "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
             "objects": self.objects, "assumed": assumed, "unknown": unknown, "notes": self.notes,
             "told": [*self.notes, *(f"assumed: {text}" for text in assumed), *(f"unknown: {text}" for text in unknown)],
             "faults": [fault.as_dict() for fault in self.faults],

@@ -47,7 +47,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.objects = finish(objects, Sources.of(settings), "device-plugin")
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "device_plugin_patches")
-    return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "")
+    return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "", fleet.existing)
 
 
 def _objects(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan) -> list[Manifest]:

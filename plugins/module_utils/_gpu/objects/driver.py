@@ -61,7 +61,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "driver_patches")
-    return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "") | {"pools": providers}
+    return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "", fleet.existing) | {"pools": providers}
 
 
 def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:

@@ -34,4 +34,4 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
             made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "feature_discovery_patches")
-    return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "")
+    return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "", fleet.existing)

@@ -51,7 +51,7 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     made.objects = finish(objects, Sources.of(settings), "monitoring")
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "monitoring_patches")
-    return made.as_dict(provider, fleet.namespace_of("dcgm_exporter") if provider == "existing" else "")
+    return made.as_dict(provider, fleet.namespace_of("dcgm_exporter") if provider == "existing" else "", fleet.existing)
 
 
 def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: who brings which part of the GPU stack."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import brought
+
+DOCUMENTATION = r"""
+name: providers
+version_added: 0.1.0
+short_description: Who brings which part of the GPU stack to a cluster
+description:
+  - Tells for each part of the stack, and for the driver's parts by pool, whether this collection brings it, another deployment, the host, or nobody.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input
+options:
+  _input:
+    description: What the roles have planned, by role, as the filters that make their objects return it. Those of stages that did not run are left out.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Tell who brings the driver
+  ansible.builtin.debug:
+    msg: "{{ {'driver': driver_plan} | hwaccel.gpu.providers }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - One row a part and provider, each with C(component), C(pools) (none for all), C(provider) (V(hwaccel), V(existing), V(host) or V(none)) and
+      C(objects) (those of another deployment).
+  type: list
+  elements: dict
+"""
+
+
+def providers(plans: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """See DOCUMENTATION."""
+    return brought.rows({role: plan for role, plan in plans.items() if plan})
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"providers": providers}
