@@ -14,13 +14,14 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.absent import ensure_absent
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HeldClient, HoldLost, turn_of
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HeldClient, HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder, this_run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.present import ensure_present
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import prune_limit
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.resolve import with_namespace
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordStore
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.turn import turn_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults

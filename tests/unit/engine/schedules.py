@@ -20,15 +20,11 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import holder, parallel, record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.manifest_set import ensure
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import DEFAULT_RECORD_NAMESPACE, Clock, Report
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import PART_OF, Record, from_objects
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, NotFound, Unreachable
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
-from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import KINDS, Cluster, Obj
+from ansible_collections.hwaccel.gpu.tests.unit.engine.set_server import ASKS, NAME, Server, is_member, is_record
 
-CONFIG_MAP, SECRET, NAMESPACE, NODE, DAEMON_SET = KINDS[:5]
-NAME, SPACE = "s", "n"
 SLICE = 10.0
 DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
 _WRITES = ("apply", "create", "replace", "patch", "delete")
@@ -43,24 +39,6 @@ class Killed(BaseException):
     """SIGKILL, as far as a thread can have it: the wire lets nothing of it through any more."""
 
 
-def config_map(name: str, value: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": SPACE}, "data": {"v": value}}
-
-
-def daemon_set(value: str) -> Obj:
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": SPACE}, "spec": {"v": value}}
-
-
-SECRETS = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": SPACE}, "data": {"v": "MQ=="}}
-#: What runs ask for; None is state: absent.
-ASKS: dict[str, list[Obj] | None] = {
-    "first": [config_map("a", "1"), daemon_set("1")],
-    "second": [config_map("a", "2"), config_map("b", "2")],
-    "third": [config_map("a", "3"), daemon_set("3"), SECRETS],
-    "absent": None,
-}
-
-
 @dataclasses.dataclass
 class Host:
     """A machine that runs modules. skew: what its wall clock is ahead; booted: when its monotonic clock began; hidden: /proc shows nothing of others."""
@@ -71,49 +49,6 @@ class Host:
     hidden: bool = False
     #: pid to user.
     processes: dict[int, str] = dataclasses.field(default_factory=dict)
-
-
-class Server(Cluster):
-    """A DaemonSet is there for a while after it was deleted, and ready a while after it was made."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-        self.linger = self.ready_after = 0.0
-        self.due: dict[tuple[str, str, str], float] = {}
-        self.made: dict[str, float] = {}
-        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}}, NAMESPACE)
-        self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NODE)
-
-    def tick(self) -> None:
-        for place, when in list(self.due.items()):
-            if when <= self._world.time:
-                del self.due[place]
-                self.objects.pop(place, None)
-        for (plural, _space, _name), obj in self.objects.items():
-            if plural == DAEMON_SET.plural and self.made.setdefault(obj["metadata"]["uid"], self._world.time) + self.ready_after <= self._world.time:
-                obj["status"] = {"desiredNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "updatedNumberScheduled": 1}
-
-    def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
-        place = (resource.plural, namespace, name)
-        obj = self.objects.get(place)
-        if resource != DAEMON_SET or options.get("dry_run") or not self.linger or obj is None or options.get("uid") not in ("", None, obj["metadata"]["uid"]):
-            super().delete(resource, name, namespace, **options)
-        elif "deletionTimestamp" not in obj["metadata"]:
-            obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-            self.due[place] = self._world.time + self.linger
-
-    def records(self) -> list[Record]:
-        found = [self.objects.get((plural, DEFAULT_RECORD_NAMESPACE, NAME)) for plural in ("secrets", "configmaps")]
-        return [from_objects(obj, ()) for obj in found if obj is not None]
-
-    def members(self) -> dict[ObjectKey, Obj]:
-        """Objects of the set, those that are on their way out apart."""
-        return {
-            ObjectKey.of(obj): obj
-            for place, obj in self.objects.items()
-            if PART_OF in (obj["metadata"].get("labels") or {}) and "deletionTimestamp" not in obj["metadata"]
-        }
 
 
 class Wire:
@@ -270,7 +205,7 @@ class World:
 
     def __init__(self) -> None:
         self.time = 1000.0
-        self.server = Server(self)
+        self.server = Server(lambda: self.time)
         self.hosts = [Host("one", 0.0, 0.0, hidden=True), Host("two", 100.0, -5000.0), Host("three", -100.0, 900.0)]
         self.runs: list[Run] = []
         self.current: Run | None = None
@@ -332,13 +267,13 @@ class World:
 
     def judge(self, run: Run, verb: str, args: tuple[t.Any, ...], holds: c.Mapping[str, str]) -> None:
         """A write that was carried out; holds: holders by the kind of the record, as they were before."""
-        if _is_record(verb, args):
+        if is_record(verb, args):
             self._take_over(run, holds.get(args[0].kind if verb == "delete" else args[0]["kind"], ""))
             held = "" if verb == "delete" else (args[0]["metadata"].get("annotations") or {}).get(record.HELD_BY, "")
             if held:
                 run.identity = held
                 self._renewed[held] = self.time
-        elif _is_member(verb, args):
+        elif is_member(verb, args):
             if run.identity not in holds.values():
                 raise Violation(f"{run.ask} writes without holding the set: {verb}, held by {', '.join(holds.values()) or 'nobody'}")
             if run.robbed:
@@ -409,20 +344,3 @@ class _InOrder:
 
     def map(self, work: c.Callable[[t.Any], t.Any], items: c.Iterable[t.Any]) -> c.Iterator[t.Any]:
         return map(work, items)
-
-
-def _place_of(verb: str, args: tuple[t.Any, ...]) -> tuple[str, str, str]:
-    """plural, namespace, name of what a request writes."""
-    if verb in ("delete", "patch"):
-        resource, name, namespace = (*args, "")[:3]
-        return resource.plural, namespace, name
-    obj, resource = args
-    return resource.plural, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
-
-
-def _is_record(verb: str, args: tuple[t.Any, ...]) -> bool:
-    return _place_of(verb, args)[1:] == (DEFAULT_RECORD_NAMESPACE, NAME)
-
-
-def _is_member(verb: str, args: tuple[t.Any, ...]) -> bool:
-    return _place_of(verb, args)[1] == SPACE

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, holder, manifest_set
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, holder, manifest_set, turn
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import KINDS, Cluster
-from ansible_collections.hwaccel.gpu.tests.unit.engine.schedules import ASKS, Run, Violation, World
+from ansible_collections.hwaccel.gpu.tests.unit.engine.schedules import Run, Violation, World
+from ansible_collections.hwaccel.gpu.tests.unit.engine.set_server import ASKS
 from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import Time, call, config_map
 
 #: In make test, and in make soak.
@@ -134,7 +135,7 @@ def test_one_run_at_a_time_in_many_schedules() -> None:
 def released_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each slice is a run of its own."""
     monkeypatch.setattr(hold.Held, "pause", hold.Held.release)
-    monkeypatch.setattr(manifest_set, "turn_of", lambda _resume, run: hold.Turn(run))
+    monkeypatch.setattr(manifest_set, "turn_of", lambda _resume, run: turn.Turn(run))
 
 
 def without_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
