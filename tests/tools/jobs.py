@@ -85,8 +85,8 @@ LINT = (
 #: What meets Ansible itself; the layers below meet Python only, whose oldest and newest come with the oldest and newest core.
 ANSIBLE_FACING = tuple(f"tests/unit/{folder}" for folder in ("filter", "inventory", "module", "monitoring", "repository", "roles"))
 UNIT = (
-    Job("unit core-2.19", "core-2.19", pytest(*ANSIBLE_FACING, "-m", "not slow")),
-    *(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow")) for core in CORES[1:]),
+    Job("unit core-2.19", "core-2.19", pytest(*ANSIBLE_FACING, "-m", "not slow"), limit=1800),
+    *(Job(f"unit {core}", core, pytest("tests/unit", "-m", "not slow"), limit=1800) for core in CORES[1:]),
 )
 
 CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_plane.py"), limit=2400, heavy=True)

@@ -98,7 +98,6 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
     assert {seen.method for seen in api.seen} <= {"GET"}
 
 
-@pytest.mark.skipif(not WHOLE, reason="what is right is told by the same functions on every core")
 def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: Fake) -> None:
     """Of each variable one of the answers that surveys give, all on one cluster."""
     given: dict[str, t.Any] = {"hwaccel_stages": "feature_discovery, driver, device_plugin, monitoring"}
