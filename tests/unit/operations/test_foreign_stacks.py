@@ -32,6 +32,10 @@ FAULTS = [
     ("gpu-operator", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
     ("openshift", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-9\S+ crashed"),
     ("openshift", True, NO_TOOLKIT, "driver", r"container nvidia-container-toolkit-ctr of pod \S+ crashed"),
+    ("openshift", False, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
+    ("openshift", False, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
+    ("openshift", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
+    ("openshift", True, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
     ("upstream", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod \S+ crashed"),
     ("upstream", False, PLUGIN_CRASH, "driver", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
     ("upstream", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
@@ -40,6 +44,7 @@ FAULTS = [
     ("gke", False, PLUGIN_CRASH, "driver", r"container nvidia-gpu-device-plugin of pod \S+ crashed"),
     ("gke", True, PLUGIN_CRASH, "driver", r"container nvidia-gpu-device-plugin of pod \S+ crashed"),
     ("k3s", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod \S+ crashed"),
+    ("k3s", False, PLUGIN_CRASH, "driver", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
     ("k3s", True, NO_TOOLKIT, "driver", r"pod nvidia-validator-gpu-1: its sandbox is not created"),
     ("k3s", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
 ]
@@ -47,8 +52,16 @@ FAULTS = [
 TOLERANT = ("gke",)
 
 
+STACKS = ("gpu-operator", "openshift", "upstream", "gke", "k3s")
+
+
+def test_each_stack_has_a_fault_with_either_driver() -> None:
+    assert {(name, host) for name, host, *_told in FAULTS} == {(name, host) for name in STACKS for host in (False, True)}
+    assert {name for name, _host, fault, *_told in FAULTS if fault in (PLUGIN_CRASH, VALIDATOR_STUCK)} == set(STACKS)
+
+
 @pytest.mark.parametrize("host", [False, True], ids=["driver in pods", "driver of the host"])
-@pytest.mark.parametrize("name", ["gpu-operator", "openshift", "upstream", "gke", "k3s"])
+@pytest.mark.parametrize("name", STACKS)
 def test_a_ready_stack_of_others_passes_at_once_and_is_left_alone(clock: Clock, name: str, host: bool) -> None:
     cluster = Foreign(stack(name, host=host))
     theirs = cluster.theirs()
