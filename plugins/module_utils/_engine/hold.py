@@ -142,7 +142,12 @@ class Held:
         # Until the look for a Secret that another run may be making at this moment.
         moving = record.moving or (record.kind == "ConfigMap" and not record.stored)
         self._record, self._members = dataclasses.replace(record, moving=moving), members
-        self._write(self._hold())
+        try:
+            self._write(self._hold(), taking=True)
+        except RecordChanged:
+            if record.stale is not None:
+                self._store.write(dataclasses.replace(record.stale, hold=None))
+            raise
         self._look_aside(fresh=not record.stored)
 
     def put(self, members: Members) -> None:
@@ -198,6 +203,10 @@ class Held:
                 self.read(holds_secret=self._in_secret)
             if self.record.parts and self.record.members != self._members:
                 self._renew()
+            stale = self.record.stale
+            if stale is not None and self._is_ours(stale):
+                # A move that was not finished; the Secret holds the set until the write after this one.
+                self._record = dataclasses.replace(self.record, stale=self._store.write(dataclasses.replace(stale, hold=None)))
             self._write(None)
             self._turn.renewed = None
 
@@ -284,9 +293,9 @@ class Held:
             self.read(holds_secret=self._in_secret)
         self._write(self._hold())
 
-    def _write(self, hold: Hold | None) -> None:
-        """Write the record as it is to be. Where it has changed since, it goes on where the hold is still ours."""
-        taking, started = not self.ours, self._now()
+    def _write(self, hold: Hold | None, *, taking: bool = False) -> None:
+        """Write the record as it is to be. Where it has changed since, it goes on where the hold is still ours. taking: that we had none is no loss."""
+        started = self._now()
         # From here on the server may have it, whatever we hear.
         self._turn.renewed = self._turn.renewed or started
         wanted = dataclasses.replace(self.record, members=self._members, hold=hold)

@@ -11,6 +11,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict
 from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.engine.test_engine import actions, call, config_map
 
@@ -55,3 +56,50 @@ def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: s
     cluster.writes.clear()
     assert (call(cluster, asked).changed, cluster.writes) == (False, [])
     assert (("secrets", "n", "x") in cluster.objects) is (then == "again")
+
+
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "n"}, "data": {"p": "cGxhbnRlZA=="}}
+
+
+def holders(cluster: Cluster) -> set[str]:
+    records = [obj for place, obj in cluster.objects.items() if place[1] == "hwaccel-gpu-records"]
+    return {obj["metadata"]["annotations"].get("hwaccel.gpu/held-by", "") for obj in records}
+
+
+def test_a_move_that_fails_leaves_no_hold_on_either_record() -> None:
+    cluster = Cluster()
+    call(cluster, [config_map("a")])
+    original = cluster.apply
+
+    def refusing(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
+        if obj["kind"] == "Secret" and not options.get("dry_run"):
+            raise ApiError("applying Secret n/x", why="the disk is full")
+        return original(obj, *args, **options)
+
+    cluster.apply = refusing  # type: ignore[method-assign]
+    assert "the disk is full" in str(call(cluster, [config_map("a"), SECRET]).failure)
+    assert holders(cluster) == {""}
+
+
+def test_a_secret_that_changes_while_its_move_is_taken_is_planned_anew() -> None:
+    """Its last holder let go of it a moment ago: that is no loss of what was never ours."""
+    cluster = Cluster()
+    call(cluster, [config_map("a")])
+    killed_after(cluster, 2)
+    with contextlib.suppress(Killed):
+        call(cluster, [config_map("a"), SECRET])
+    del cluster._store
+    for place in (("configmaps", "hwaccel-gpu-records", "s"), ("secrets", "hwaccel-gpu-records", "s")):
+        annotations = cluster.objects[place]["metadata"]["annotations"]
+        del annotations["hwaccel.gpu/held-by"]
+    original, once = cluster.replace, [True]
+
+    def replace(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
+        if obj["kind"] == "Secret" and once:
+            once.clear()
+            raise Conflict("the object has been modified")
+        return original(obj, *args, **options)
+
+    cluster.replace = replace  # type: ignore[method-assign]
+    assert call(cluster, [config_map("a"), SECRET]).failure is None
+    assert holders(cluster) == {""}
