@@ -26,16 +26,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import HOLD_SECONDS, Entry, Hold, Record, stamp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.store import RecordChanged, RecordStore
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.turn import Turn
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
 #: As rarely as leaves a request two thirds of the hold: the transport repeats one for a minute (`_api.retry.PATIENT`).
 _RENEW_AFTER = HOLD_SECONDS / 3
 _POLL = 1.0
-
-#: Of a client: what sends nothing, or asks for kinds only.
-_NO_REQUESTS = frozenset(("resource", "resource_by_group", "all_resources", "forget_discovery"))
 
 Members = c.Mapping[ObjectKey, Entry]
 
@@ -358,25 +354,6 @@ class Held:
         since = f" since {hold.since} by its own clock" if hold.since else ""
         left = f"its last renewal was seen {seen:.0f} s ago, without another it is free in {max(0.0, hold.seconds - seen):.0f} s"
         return f"the set is held by {_short(hold.holder)}{since}; {left}"
-
-
-class HeldClient:
-    """A client whose every request is preceded by a look at the hold, so that no wait can outlast it unseen and nothing is written without it."""
-
-    def __init__(self, client: Client, held: Held) -> None:
-        self._client = client
-        self._held = held
-
-    def __getattr__(self, name: str) -> t.Any:
-        method = getattr(self._client, name)
-        if name in _NO_REQUESTS or not callable(method):
-            return method
-
-        def kept(*args: t.Any, **options: t.Any) -> t.Any:
-            self._held.keep()
-            return method(*args, **options)
-
-        return kept
 
 
 def _short(identity: str) -> str:

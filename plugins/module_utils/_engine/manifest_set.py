@@ -14,7 +14,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import summary
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.absent import ensure_absent
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HeldClient, HoldLost
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.held_client import HeldClient
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.hold import Held, HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder, this_run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report, SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.present import ensure_present

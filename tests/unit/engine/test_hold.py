@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import hold, holder, manifest_set, turn
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import held_client, hold, holder, manifest_set, turn
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.tests.unit.engine.cluster import KINDS, Cluster
@@ -140,7 +140,7 @@ def released_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits inside a wave, and writes, do not look at the hold."""
-    monkeypatch.setattr(hold.HeldClient, "__getattr__", lambda self, name: getattr(self._client, name))
+    monkeypatch.setattr(held_client.HeldClient, "__getattr__", lambda self, name: getattr(self._client, name))
 
 
 def by_the_holders_clock(monkeypatch: pytest.MonkeyPatch) -> None:
