@@ -11,6 +11,7 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 
 # Read in the process that forks workers, which then have it: each would read the files for itself.
@@ -33,9 +34,20 @@ class ActionModule(ActionBase):
         for host in dict.fromkeys([*self._clusters(variables), *args["hosts"]]):
             if host != mine and host in hostvars:
                 faults += self._of_another(host, hostvars.raw_get(host))
+        # What is undefined somewhere would be told twice.
+        if not faults:
+            faults += _variables.of_batches(variables, self._templar.template)
+            for role in self._roles():
+                faults += _variables.of_machines(role, variables, self._templar.template)
         if faults:
             return result | {"changed": False, "failed": True, "msg": faults}
         return result | {"changed": False}
+
+    def _roles(self) -> list[str]:
+        """Roles on machines that depend on this one, and are to begin: nothing of theirs was looked at yet."""
+        role = getattr(self._task, "_role", None)
+        parents = role.get_parents() if role else []
+        return [name for parent in parents if (name := parent.get_name(include_role_fqcn=False)) in inputs.ROLES]
 
     def _clusters(self, variables: c.Mapping[str, t.Any]) -> list[str]:
         """The cluster of a machine, whose variables its roles read: the one that it names, or the only one."""

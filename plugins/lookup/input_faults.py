@@ -11,6 +11,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import judge, on_cluster, table
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 
 DOCUMENTATION = r"""
 name: input_faults
@@ -60,17 +61,4 @@ class LookupModule(LookupBase):
 
     def _given(self, names: list[str], variables: dict[str, t.Any]) -> dict[str, t.Any]:
         """Values as modules would get them: plain, with their templates evaluated."""
-        return {name: _plain(self._templar.template(variables[name])) for name in names if name in variables}
-
-
-def _plain(value: t.Any) -> t.Any:
-    """Without what Ansible knows of a value: where it is from, and whether it is to be trusted."""
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float):
-        if isinstance(value, kind):
-            return kind(value)
-    # Texts, and what Ansible has of its own in their place: those of a vault.
-    return None if value is None else str(value)
+        return {name: _variables.plain(self._templar.template(variables[name])) for name in names if name in variables}

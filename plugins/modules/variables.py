@@ -15,6 +15,9 @@ description:
     undefined one for one that is not set, so another cluster than the one that is meant could be worked on.
   - Variables that are not set, or empty, are no faults.
   - Of a machine the variables of its cluster's host are looked at too, as roles on machines read them.
+  - Where a role on machines begins, the values of its variables are judged as well, all at once, before they are held against its argument specification
+    and before a machine is reached. How many machines are taken together (C(hwaccel_machines_at_a_time), C(hwaccel_boots_at_a_time)) is judged wherever
+    it is set.
   - It runs on the controller alone, reaches no host, and is the first task of each role and of each playbook.
 author:
   - hwaccel.gpu contributors (@hwaccel)

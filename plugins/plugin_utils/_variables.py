@@ -14,6 +14,8 @@ import typing as t
 import yaml
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
+
 _TOP = pathlib.Path(__file__).resolve().parents[2]
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: How ansible-core words it: "'name' is undefined", and of parts (2.16) "'dict object' has no attribute 'part'" or "list object has no element 4",
@@ -29,9 +31,17 @@ _LONGEST = 200
 def public() -> frozenset[str]:
     """Names of all variables that users set: those of the argument specs of all roles, and those of the playbooks."""
     named = set(_read(_TOP / "playbooks" / "vars" / "public.yml")["hwaccel_public_variables"])
+    return frozenset(named.union(*options().values()))
+
+
+@functools.cache
+def options() -> dict[str, dict[str, dict[str, t.Any]]]:
+    """By role, its variables with what its argument specification says of each."""
+    found: dict[str, dict[str, dict[str, t.Any]]] = {}
     for path in _TOP.glob("roles/*/meta/argument_specs.yml"):
-        named.update(name for entry in _read(path)["argument_specs"].values() for name in entry.get("options") or {})
-    return frozenset(named)
+        entries = _read(path)["argument_specs"].values()
+        found[path.parents[1].name] = {name: option for entry in entries for name, option in (entry.get("options") or {}).items()}
+    return found
 
 
 def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
@@ -45,6 +55,34 @@ def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.
             if told := _fault(value, template):
                 found.append(f"{path} of {host}: {told}. Next: {_step(told, name, host)}")
     return found
+
+
+def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
+    """What is wrong with the sizes of batches of machines, which plays take before their first task. Something undefined must not be in them."""
+    return [str(fault) for name in inputs.BATCHES if name in variables for fault in inputs.batch(plain(template(variables[name])), name)]
+
+
+def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
+    """What is wrong with the values of a role on machines, told before Ansible holds them against the argument specification in words of its own.
+
+    Something undefined must not be in any of them.
+    """
+    known = options()[role]
+    given = {name: plain(template(variables[name])) for name in known if name in variables}
+    return [str(fault) for fault in inputs.judge(role, known, given)]
+
+
+def plain(value: t.Any) -> t.Any:
+    """Without what Ansible knows of a value: where it is from, and whether it is to be trusted."""
+    if isinstance(value, c.Mapping):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    # Texts, and what Ansible has of its own in their place: those of a vault.
+    return None if value is None else str(value)
 
 
 def _texts(path: str, value: t.Any) -> c.Iterator[tuple[str, str]]:

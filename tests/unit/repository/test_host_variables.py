@@ -38,7 +38,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
     "dns_pxe": boot_server.settings(
         forwarders=["10.77.0.3"], clients=["10.77.0.0/24"], install_again=["worker-0"], joined={"ocp": ["worker-0"]}, loaders={"ipxe.efi": "/l/ipxe.efi"},
         networks=[{"network": "10.77.0.0/24", "router": "10.77.0.1", "dns": ["10.77.0.3"], "ntp": ["10.77.0.3"], "lease": "12h", "pool": ["10.77.0.200"]}],
-        extra_hosts=[{"address": "10.77.0.9", "names": ["files.example.com"]}], skipped_checks=["memory"],
+        extra_hosts=[{"address": "10.77.0.9", "names": ["files.example.com"]}], skipped_checks=["other_dhcp"],
         profiles=[{"role": "master", "kernel": "os/kernel", "initramfs": "os/initramfs", "install_device": "/dev/sda", "arguments": ["console=ttyS0"]}],
     ),
     "machine_boot": {

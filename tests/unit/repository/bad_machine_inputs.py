@@ -1,0 +1,150 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inputs of the roles on machines as tables: those that cannot be used, with the parts of what must be told of each; and those that must stay right."""
+
+from __future__ import annotations
+
+import typing as t
+
+SUM = f"sha256:{'0' * 64}"
+
+
+def service(**changes: t.Any) -> list[dict[str, t.Any]]:
+    return [{"name": "web", "port": 80, "members": [{"name": "m0", "address": "10.0.0.11"}], **changes}]
+
+
+def network(**changes: t.Any) -> list[dict[str, t.Any]]:
+    return [{"network": "10.77.0.0/24", "router": "10.77.0.1", **changes}]
+
+
+def profile(**changes: t.Any) -> list[dict[str, t.Any]]:
+    return [{"role": "worker", "kernel": "os/kernel", "initramfs": "os/initramfs", **changes}]
+
+
+def artifact(**changes: t.Any) -> list[dict[str, t.Any]]:
+    return [{"path": "os/kernel", "source": "https://mirror.example.com/kernel", "checksum": SUM, **changes}]
+
+
+#: By role: the variable without it, its value, and parts of what is told.
+BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
+    "load_balancer": [
+        ("stats_port", "eighty", ("'eighty' is no port", "(load_balancer_stats_port)")), ("stats_port", 0, ("0 is no port",)),
+        ("health_port", 70000, ("70000 is no port",)), ("health_port", "", ("load_balancer_health_port is empty",)),
+        ("stats_port", [8404], ("a list is no port",)),
+        ("drain_timeout", "5m", ("'5m' is no number of seconds",)), ("drain_timeout", -1, ("-1 is no number of seconds",)),
+        ("maxconn", "many", ("'many' is no whole number",)), ("maxconn", -5, ("-5 is no",)), ("tunnel_timeout", "4 hours", ("'4 hours' is no time",)),
+        ("hard_stop_after", ["4h"], ("a list is no time",)), ("stats_address", "10.0.0.300", ("'10.0.0.300' is no IP address",)),
+        ("stats_address", ["10.0.0.3"], ("a list is no IP address",)), ("stats_user", ["ops"], ("a list is no text",)),
+        ("stats_password", ["planted"], ("a list is no text", "load_balancer_stats_password")), ("router_id", 256, ("from 1 to 255",)),
+        ("router_id", "first", ("'first' is no",)), ("unicast", "maybe", ("'maybe' is neither true nor false",)), ("replace", 7, ("7 is neither",)),
+        ("virtual_addresses", ["10.0.0.5"], ("'10.0.0.5' is no address with its prefix length", "virtual_addresses[0]")),
+        ("virtual_addresses", {"a": "10.0.0.5/24"}, ("a dictionary is no list",)), ("interface", "eth0 eth1", ("no name of a network interface",)),
+        ("peers", [{"name": "lb-0", "address": "lb-0.example.com"}], ("no IP address", "peers[0].address")),
+        ("peers", [{"name": "a"}], ("address is missing",)),
+        ("services", "web", ("'web' is no dictionary",)), ("services", service(port="http"), ("'http' is no port", "services[0].port")),
+        ("services", service(prot=80), ("unknown: prot", "did you mean port?")), ("services", service(members="m0"), ("'m0' is no dictionary",)),
+        ("services", service(mode=["tcp"]), ("a list is unknown", "choose one of tcp, http")), ("services", service(sources="10.0.0.1/24"),
+        ("bits are set",)),
+        ("services", service(check={"type": "icmp"}), ("'icmp' is unknown",)), ("services", service(check={"rise": 0}), ("0 is no", "check.rise")),
+        ("services", service(check={"interval": "soon"}), ("'soon' is no time",)), ("services", service(roles={"a": 1}), ("a dictionary is no text",)),
+        ("machines", "m0", ("it", "load_balancer_machines[0]")), ("clusters", [{"name": "a", "profile": ["k3s"]}], ("a list is no text", "[0].profile")),
+        ("extra", ["frontend a"], ("a list is no text", "load_balancer_extra")),
+    ],
+    "dns_pxe": [
+        ("http_port", "web", ("'web' is no port",)), ("http_port", -1, ("-1 is no port",)),
+        ("address", "10.77.0.2/24", ("no IP address", "without a prefix length")),
+        ("address", 10.77, ("10.77 is no IP address",)), ("interfaces", [["eth0"]], ("a list is no name of a network interface", "interfaces[0]")),
+        ("interfaces", {"eth0": True}, ("a dictionary is no list",)), ("dhcp", "perhaps", ("'perhaps' is neither true nor false",)),
+        ("clients", ["10.77.0.2/24"], ("bits are set behind its prefix", "clients[0]")), ("clients", ["all"], ("'all' is no network",)),
+        ("forwarders", ["dns.example.com"], ("no IP address", "forwarders[0]")), ("forwarders", [8], ("8 is no IP address",)),
+        ("networks", ["10.77.0.0/24"], ("is no dictionary", "networks[0]")), ("networks", network(gateway="10.77.0.1"), ("unknown: gateway",)),
+        ("networks", network(mtu="jumbo"), ("'jumbo' is no",)), ("networks", network(mtu=9), ("9 is no", "networks[0].mtu")),
+        ("networks", network(lease=["12h"]), ("a list is no lease time",)), ("networks", network(pool={"first": 1}), ("a dictionary is no IP address",)),
+        ("networks", [{"router": "10.77.0.1"}], ("network is missing",)), ("networks", network(network="10.77.0.0/33"), ("is no network",)),
+        ("ipxe", "sometimes", ("'sometimes' is unknown", "choose one of never, clients, always")), ("ipxe", True, ("true is unknown",)),
+        ("loaders", ["/srv/httpx64.efi"], ("a list is no dictionary",)),
+        ("loaders", {"httpx64.efi": "httpx64.efi"}, ("is no absolute path", "loaders.httpx64.efi")),
+        ("skipped_checks", ["other_dhpc"], ("'other_dhpc' is unknown", "did you mean other_dhcp?")),
+        ("dnsmasq_extra", [{"a": 1}], ("a dictionary is no text",)),
+        ("profiles", profile(kernal="x"), ("unknown: kernal", "did you mean kernel?")), ("profiles", profile(architecture="arm"), ("'arm' is unknown",)),
+        ("profiles", profile(arguments={"console": "ttyS0"}), ("a dictionary is no text",)), ("profiles", [{"role": "worker"}], ("kernel is missing",)),
+        ("artifacts", artifact(checksum="md5:1"), ("is no checksum", "artifacts[0].checksum")), ("artifacts", artifact(source=["/a"]),
+        ("a list is neither",)),
+        ("artifacts", artifact(source="kernel"), ("'kernel' is neither an address nor an absolute path",)), ("artifacts", artifact(keyring="a"),
+        ("absolute path",)),
+        ("ignitions", [{"path": "worker.ign"}], ("source is missing",)), ("ignitions", "worker.ign", ("is no dictionary",)),
+        ("extra_hosts", [{"address": "10.77.0.9", "names": ["FILES"]}], ("'FILES' is no DNS name",)), ("machines", [{"mac": ["a"]}], ("a list is no text",)),
+        ("machines", [{"name": "m0", "install": "later"}], ("'later' is neither true nor false",)),
+        ("clusters", [{"name": "a", "api": "api.example.com"}], ("[0].api",)),
+        ("self_test", [True], ("a list is neither true nor false",)), ("install_again", [{"name": "m0"}], ("a dictionary is no text",)),
+    ],
+    "machine_boot": [
+        ("boot", "pxe", ("'pxe' is unknown", "choose one of network, disk, media")), ("power", "reset", ("'reset' is unknown",)),
+        ("power", 1, ("1 is unknown",)),
+        ("provider", "bmc", ("'bmc' is unknown",)), ("bmc_timeout", "30s", ("'30s' is no number of seconds",)), ("bmc_timeout", 0, ("0 is no",)),
+        ("bmc_retries", "twice", ("'twice' is no",)), ("bmc_retries", -1, ("-1 is no",)), ("power_timeout", "2m", ("'2m' is no number of seconds",)),
+        ("timeout", 0, ("0 is no number of seconds above 0",)), ("timeout", ["1200"], ("a list is no",)),
+        ("interval", 0, ("0 is no number of seconds above 0",)),
+        ("interval", "often", ("'often' is no",)), ("shutdown_timeout", -120, ("-120 is no number of seconds",)), ("shutdown_timeout", "2m", ("'2m' is no",)),
+        ("wait_for", "installed", ("'installed' is unknown",)), ("http", "uefi", ("'uefi' is neither true nor false",)),
+        ("bmc_verify", "never", ("'never' is neither",)),
+        ("media_url", "/srv/agent.iso", ("no address of an image",)), ("media_url", ["http://10.0.0.2/a.iso"], ("a list is no address of an image",)),
+        ("bmc_address", ["10.0.0.111"], ("a list is no text",)), ("bmc_address", {"host": "a"}, ("a dictionary is no text",)),
+        ("bmc_system", [1], ("a list is no text",)),
+        ("bmc_password", ["planted"], ("a list is no text",)), ("bmc_ca", "ca.pem", ("is no absolute path",)), ("ipmi_cipher", "strong", ("'strong' is no",)),
+        ("ipmi_cipher", 42, ("from 0 to 17",)), ("vm_memory", "16 GiB", ("'16 GiB' is no",)), ("vm_memory", -1, ("-1 is no",)),
+        ("vm_vcpus", 2.5, ("2.5 is no",)),
+        ("vm_disk", "big", ("'big' is no",)), ("vm_disk_path", "disk.qcow2", ("is no absolute path",)),
+        ("vm_bridge", ["br0"], ("a list is no name of a network",)),
+        ("vm_secure_boot", "strict", ("'strict' is neither",)), ("web_log", "access.log", ("is no absolute path",)),
+        ("marks", "run", ("is no absolute path",)),
+        ("mac", ["52:54:00:77:00:11"], ("a list is no text",)), ("address", {"ip": "10.0.0.11"}, ("a dictionary is no text",)),
+        ("named", {"m0": True}, ("named",)),
+        ("servers", {"boot": True}, ("a dictionary is no list",)), ("connection", "planted", ("a connection is more than one text",)),
+    ],
+    "node_runtime": [
+        ("provider", "nvidia", ("'nvidia' is unknown", "choose one of , hwaccel, container, existing")), ("provider", ["hwaccel"], ("a list is unknown",)),
+        ("engines", ["podman"], ("'podman' is unknown", "engines[0]")), ("engines", "containerd, dockr", ("'dockr' is unknown", "did you mean docker?")),
+        ("engines", {"containerd": True}, ("a dictionary is no list",)), ("default_runtime", "maybe", ("neither true nor false",)),
+        ("cdi", 2, ("2 is neither",)),
+        ("mode", "hook", ("'hook' is unknown",)), ("handler", "nvidia cdi", ("no name of a runtime",)),
+        ("handler", ["nvidia"], ("a list is no name of a runtime",)),
+        ("containerd_config", "config.toml", ("is no absolute path",)), ("containerd_config", {"path": "/a"}, ("a dictionary is no absolute path",)),
+        ("drain", "sometimes", ("'sometimes' is unknown",)), ("drain_timeout", "10m", ("'10m' is no number of seconds", "give 600")),
+        ("drain_timeout", -1, ("-1 is no number of seconds",)), ("min_disk_gib", "ten", ("'ten' is no number",)),
+        ("min_disk_gib", -10, ("-10 is no number",)),
+        ("min_disk_gib", "10G", ("'10G' is no number",)), ("skipped_checks", ["swp"], ("'swp' is unknown", "did you mean swap?")),
+        ("restart", "later", ("'later' is",)),
+        ("toolkit_source", "internet", ("'internet' is unknown",)), ("toolkit_version", "latest", ("'latest' is no version",)),
+        ("toolkit_version", ["1.20.1"], ("a list",)),
+        ("repository_url", "mirror.example.com", ("no address of a web server",)),
+        ("repository_url", "ftp://mirror.example.com", ("no address of a web server",)),
+        ("repository_password", ["planted"], ("a list is no text",)), ("repository_key", ["planted"], ("a list is no text",)),
+        ("archive", "toolkit.tar.gz", ("neither an address nor an absolute path",)), ("archive_checksum", "sha256:12", ("is no checksum",)),
+        ("archive_checksum", "0" * 64, ("is no checksum",)), ("node", "Worker 1", ("is no DNS name",)), ("cluster", ["ocp"], ("a list is no text",)),
+    ],
+}  # fmt: skip
+#: What surveys, INI inventories and the command line give, and what is written in documentation.
+GOOD: dict[str, list[dict[str, t.Any]]] = {
+    "load_balancer": [
+        {"stats_port": "8404", "unicast": "yes", "maxconn": 2000, "virtual_addresses": "10.0.0.5/24, 10.0.0.6/24", "stats_address": "::1"},
+        {"services": service(check={"type": "http", "path": "/ready", "status": "200|401"}, roles=["worker"], member_port="8080", address="*")},
+        {"extra": "frontend a\n    bind :1\n", "stats_password": "ab c", "tunnel_timeout": "500ms", "peers": [{"name": "lb-0", "address": "10.0.0.3"}]},
+        {"services": [{"name": "ingress-http", "cluster": "ocp", "state": "absent"}], "machines": [{"name": "m0", "role": "master", "address": "10.0.0.1"}]},
+    ],
+    "dns_pxe": [
+        {"http_port": "8080", "networks": network(pool=["10.77.0.200", "10.77.0.250"], mtu="9000", lease="infinite", dns="10.77.0.2"), "ipxe": "always"},
+        {"artifacts": artifact(source="/files/kernel", signature="https://a.example.com/sig", keyring="/keys.gpg"), "profiles": profile(arguments="quiet")},
+        {"clients": "10.77.0.0/24", "forwarders": ["fd00::1"], "extra_hosts": [{"address": "10.77.0.9", "names": "files.example.com"}], "dns": "true"},
+        {"clusters": [{"name": "ocp", "domain": "ocp.example.com", "api": ["10.0.0.5", "10.0.0.6"], "machine_networks": "10.77.0.0/24", "srv": "no"}]},
+    ],
+    "machine_boot": [
+        {"power": True, "vm_memory": "16384", "bmc_address": "10.0.0.111:8443", "mac": "52-54-00-77-00-11", "wait_for": "", "named": "m0, m1"},
+        {"power": "cycle", "bmc_timeout": "30", "ipmi_cipher": 3, "media_url": "nfs://10.0.0.2/srv/a.iso", "shutdown_timeout": 0, "servers": ["boot"]},
+    ],
+    "node_runtime": [
+        {"engines": "containerd, k3s", "min_disk_gib": "0.5", "toolkit_version": "1.20.1~rc.2-1", "archive": "https://mirror.example.com/a.tar.gz"},
+        {"drain_timeout": "600", "provider": "", "repository_key": "-----BEGIN\nabc\n", "toolkit_version": "", "archive_checksum": SUM, "restart": 0},
+    ],
+}  # fmt: skip

@@ -1,0 +1,128 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bad inputs of the roles on machines: all told at once, before a machine is reached, with no word of Python or Ansible."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import pathlib
+import re
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.tests.unit.gpu.bad_inputs import FORBIDDEN
+from ansible_collections.hwaccel.gpu.tests.unit.repository.bad_machine_inputs import BAD, GOOD
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import told
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+
+GROUPS = {"load_balancer": "load_balancers", "dns_pxe": "boot_servers", "machine_boot": "workers", "node_runtime": "workers"}
+#: What the playbooks themselves give to the roles, from variables of machines and clusters.
+OF_PLAYBOOKS = {"load_balancer": ("clusters", "machines", "peers"), "dns_pxe": ("clusters", "machines", "joined"), "machine_boot": ("servers", "connection")}
+#: One playbook says of the oldest and the newest core that it is the same there.
+ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
+
+
+def texts(role: str, given: dict[str, t.Any]) -> list[str]:
+    faults = inputs.judge(role, _variables.options()[role], {f"{role}_{name}": value for name, value in given.items()})
+    return [str(fault) for fault in faults]
+
+
+@pytest.mark.parametrize("role", inputs.ROLES)
+def test_what_cannot_be_used_is_told(role: str) -> None:
+    assert len(BAD[role]) >= 30
+    for name, value, parts in BAD[role]:
+        assert f"{role}_{name}" in _variables.options()[role]
+        found = texts(role, {name: value})
+        assert found and all(part in " ".join(found) for part in parts), (name, value, found)
+        assert all("Next: " in text and f"{role}_{name}" in text for text in found), found
+        assert not re.search(FORBIDDEN, " ".join(found)), found
+
+
+@pytest.mark.parametrize("role", inputs.ROLES)
+def test_what_is_right_passes(role: str) -> None:
+    for given in GOOD[role]:
+        assert {f"{role}_{name}" for name in given} <= set(_variables.options()[role])
+        assert texts(role, given) == []
+    assert texts(role, GIVEN[role]) == []
+    defaults = yaml.safe_load((TOP / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    plain = {name.removeprefix(f"{role}_"): value for name, value in defaults.items() if "{{" not in str(value)}
+    assert len(plain) > 10 and texts(role, plain) == []
+
+
+@pytest.mark.parametrize("role", inputs.ROLES)
+def test_no_variable_of_the_role_takes_any_kind(role: str) -> None:
+    """By the argument specification, so that a new one is judged by itself."""
+    known = {name: option for name, option in _variables.options()[role].items() if name.removeprefix(f"{role}_") not in ("nodes", "joined")}
+    for name, option in known.items():
+        kinds = [{"a": [1]}, [[["x"]]]] if option.get("type") != "dict" else ["words", [[1]]]
+        assert all(inputs.judge(role, {name: option}, {name: kind}) for kind in kinds), name
+        if option.get("type") in ("int", "float", "bool"):
+            assert all(inputs.judge(role, {name: option}, {name: word}) for word in ("words", "", "1 2")), name
+
+
+@pytest.mark.parametrize("role", inputs.ROLES if ONE_CORE else ("dns_pxe",))
+def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path, role: str) -> None:
+    """Of each variable the first value that is bad; the machine's ssh would write down that it was called."""
+    given: dict[str, t.Any] = {}
+    for name, value, _parts in BAD[role]:
+        if name in OF_PLAYBOOKS.get(role, ()):
+            continue
+        given.setdefault(f"{role}_{name}", value)
+    called = tmp_path / "called"
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho called >> {called}\nexit 255\n", encoding="utf-8")
+    ssh.chmod(0o755)
+    hosts = {"bad": {"ansible_ssh_executable": str(ssh), **given}}
+    if role == "machine_boot":
+        # Which has nothing against it, and is left alone as well.
+        bmc = {"bmc_address": "127.0.0.9", "bmc_username": "ops", "bmc_password": "x", "address": "10.0.0.11", "provider": "ipmi"}
+        hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
+    code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}})
+    assert code == 2, output[-3000:]
+    found = told(output)
+    for name, value in given.items():
+        assert all(text in found["bad"] for text in texts(role, {name.removeprefix(f"{role}_"): value})), (name, found["bad"])
+    for message in found.values():
+        assert not re.search(FORBIDDEN, "\n".join([message] if isinstance(message, str) else message)), message
+    assert not called.exists() and "planted" not in output
+    if role == "machine_boot":
+        assert found["good"] == ["bad cannot be asked for anything. Next: correct what is told of it above"]
+        assert "Start machines" not in output
+
+
+BATCHES = ("ten", -1, 0, "0%", "150%", "10 %", "1.5", True, [1, "20%"], {"a": 1}, "5 machines")
+
+
+def test_batches_are_numbers_or_percentages() -> None:
+    for value in BATCHES:
+        found = [str(fault) for fault in inputs.batch(value, "hwaccel_boots_at_a_time")]
+        assert len(found) == 1 and "is neither a number of machines nor a percentage (hwaccel_boots_at_a_time). Next: give" in found[0]
+        assert not re.search(FORBIDDEN, found[0])
+    for value in (1, "1", "10%", "100%", 500, " 5 ", "", None, [], {}):
+        assert inputs.batch(value, "") == []
+
+
+WRONG_BATCHES = [
+    ("node_runtime", "hwaccel_machines_at_a_time", "ten"), ("node_runtime", "hwaccel_machines_at_a_time", -1),
+    ("machine_boot", "hwaccel_boots_at_a_time", "many"), ("machine_boot", "hwaccel_boots_at_a_time", ["1", "20%"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("playbook", "name", "value"), WRONG_BATCHES if ONE_CORE else WRONG_BATCHES[:1])
+def test_a_batch_that_is_none_is_told_and_not_taken(tmp_path: pathlib.Path, playbook: str, name: str, value: t.Any) -> None:
+    """It becomes the serial of a play, which Ansible reads before the first task."""
+    hosts = {f"m{number}": {"ansible_connection": "local"} for number in range(30)}
+    code, output = run(tmp_path, playbook, {"workers": {"hosts": hosts}}, "-e", json.dumps({name: value}))
+    assert code == 2, output[-3000:]
+    found = told(output)
+    assert found and {str(text) for text in found.values()} == {str([str(fault) for fault in inputs.batch(value, name)])}
+    # The safe number of machines, or the first play's one host.
+    assert len(found) == (3 if playbook == "node_runtime" else 1)
+    assert not re.search(FORBIDDEN, str(found)) and "Invalid" not in output
