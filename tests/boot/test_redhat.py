@@ -74,7 +74,7 @@ def boot_server(files: pathlib.Path) -> dict[str, t.Any]:
 
 def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
     """As it stands in a file of what is expected: files by their names, and texts that are written as texts."""
-    scripts = {path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>" for path in (ROLES / role / "files").iterdir()}
+    scripts = {path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>" for path in (ROLES / role / "files").iterdir() if path.is_file()}
 
     def plain(value: t.Any) -> t.Any:
         if isinstance(value, dict):

@@ -25,7 +25,7 @@ description:
 """
 
 #: These decide on the controller, and touch no machine.
-_DECIDE = {"assert", "debug", "fail", "include_role", "include_tasks", "set_fact", "show", "validate_argument_spec"}
+_DECIDE = {"assert", "debug", "fail", "include_role", "include_tasks", "set_fact", "show", "validate_argument_spec", "variables"}
 _given = TaskExecutor._get_action_handler_with_module_context
 
 
