@@ -100,10 +100,11 @@ SLOWEST = ("--durations=40", "--durations-min=10")
 _RUNS = ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
 WHOLE_RUNS = {"live runs": tuple(f"tests/live/test_{name}.py" for name in _RUNS)}
 
+_RUNTIMES = ("default_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
 #: Tests that use no fixture of the shared cluster's stack: beside those that do, as each waits most of its time.
 MACHINES = {
     "real machines": tuple(f"tests/node/test_{name}.py" for name in ("drain", "node_runtime", "rig")),
-    "real runtimes": tuple(f"tests/node/test_node_runtime_{name}.py" for name in ("changes", "pods", "repository")),
+    "real runtimes": tuple(f"tests/node/test_{name}.py" for name in _RUNTIMES),
 }
 NODE = tuple(
     Job(name, "core-2.19", isolated(*paths, "-m", "not slow", *SLOWEST), (NODE_PARTS.name,), limit=2400, sandbox=True)
