@@ -26,7 +26,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _checked, args = self.validate_argument_spec(argument_spec={"hosts": {"type": "list", "elements": "str", "default": []}})
+        _checked, args = self.validate_argument_spec(argument_spec={name: {"type": "list", "elements": "str", "default": []} for name in ("hosts", "machines")})
         variables = task_vars or {}
         mine = str(variables.get("inventory_hostname", "localhost"))
         faults = _variables.faults(mine, variables, self._templar.template)
@@ -34,6 +34,9 @@ class ActionModule(ActionBase):
         for host in dict.fromkeys([*self._clusters(variables), *args["hosts"]]):
             if host != mine and host in hostvars:
                 faults += self._of_another(host, hostvars.raw_get(host))
+        for host in args["machines"]:
+            if host != mine and host in hostvars:
+                faults += self._of_another(host, hostvars.raw_get(host), ("hwaccel_cluster",))
         # What is undefined somewhere would be told twice.
         if not faults:
             faults += _variables.of_batches(variables, self._templar.template)
@@ -57,6 +60,8 @@ class ActionModule(ActionBase):
         clusters = variables.get("groups", {}).get("gpu_clusters", [])
         return [str(named)] if named else list(clusters) if len(clusters) == 1 else []
 
-    def _of_another(self, host: str, variables: c.Mapping[str, t.Any]) -> list[str]:
+    def _of_another(self, host: str, variables: c.Mapping[str, t.Any], names: c.Collection[str] = ()) -> list[str]:
+        """names: those that are looked at, all where there is none."""
         # With the variables of that host alone, as who asks hostvars for them.
-        return _variables.faults(host, variables, Templar(loader=self._loader, variables=variables).template)
+        looked_at = {name: variables[name] for name in names if name in variables} if names else variables
+        return _variables.faults(host, looked_at, Templar(loader=self._loader, variables=variables).template) if looked_at else []

@@ -27,6 +27,11 @@ options:
     type: list
     elements: str
     default: []
+  machines:
+    description: Names of further hosts of which C(hwaccel_cluster) alone is looked at, by which it is told what cluster they are of.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - hwaccel.gpu.attributes.info_module
 seealso:

@@ -128,7 +128,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "maxconn": _COUNT, **dict.fromkeys(("tunnel_timeout", "hard_stop_after"), _TIME), "stats_address": _address, "stats_port": _PORT,
         "health_port": _PORT, "drain_timeout": values.number(0, whole=True, what="no number of seconds"), "interface": _INTERFACE,
         "virtual_addresses": values.listed(_with_prefix, "addresses"), "router_id": values.number(1, 255, whole=True),
-        "peers": values.listed(_entry({"name": values.text, "address": _address}, ("name", "address")), "load balancers"),
+        "peers": values.listed(_entry({"name": values.text, "address": values.text}, ("name", "address")), "load balancers"),
     },
     "dns_pxe": {
         "address": _address, "interfaces": values.listed(_INTERFACE, "interfaces"), "machines": values.listed(_MACHINE, "machines"),
@@ -147,7 +147,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "shutdown_timeout": values.number(0, whole=True, what="no number of seconds"), "nodes": None, "connection": connection.check,
     },
     "node_runtime": {
-        "handler": _RUNTIME, "containerd_config": _FILE, "drain_timeout": values.seconds(), "min_disk_gib": values.number(0), "node": _dns_name,
+        "handler": _RUNTIME, "containerd_config": _FILE, "drain_timeout": values.seconds(), "min_disk_gib": values.number(0),
         "toolkit_version": _VERSION, "repository_url": _URL, "archive": _ADDRESS_OF_FILE, "archive_checksum": _SHA256,
     },
 }  # fmt: skip

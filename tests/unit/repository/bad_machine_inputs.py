@@ -40,7 +40,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("router_id", "first", ("'first' is no",)), ("unicast", "maybe", ("'maybe' is neither true nor false",)), ("replace", 7, ("7 is neither",)),
         ("virtual_addresses", ["10.0.0.5"], ("'10.0.0.5' is no address with its prefix length", "virtual_addresses[0]")),
         ("virtual_addresses", {"a": "10.0.0.5/24"}, ("a dictionary is no list",)), ("interface", "eth0 eth1", ("no name of a network interface",)),
-        ("peers", [{"name": "lb-0", "address": "lb-0.example.com"}], ("no IP address", "peers[0].address")),
+        ("peers", [{"name": "lb-0", "address": ["10.0.0.3"]}], ("a list is no text", "peers[0].address")),
         ("peers", [{"name": "a"}], ("address is missing",)),
         ("services", "web", ("'web' is no dictionary",)), ("services", service(port="http"), ("'http' is no port", "services[0].port")),
         ("services", service(prot=80), ("unknown: prot", "did you mean port?")), ("services", service(members="m0"), ("'m0' is no dictionary",)),
@@ -122,7 +122,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("repository_url", "ftp://mirror.example.com", ("no address of a web server",)),
         ("repository_password", ["planted"], ("a list is no text",)), ("repository_key", ["planted"], ("a list is no text",)),
         ("archive", "toolkit.tar.gz", ("neither an address nor an absolute path",)), ("archive_checksum", "sha256:12", ("is no checksum",)),
-        ("archive_checksum", "0" * 64, ("is no checksum",)), ("node", "Worker 1", ("is no DNS name",)), ("cluster", ["ocp"], ("a list is no text",)),
+        ("archive_checksum", "0" * 64, ("is no checksum",)), ("node", ["worker-1"], ("a list is no text",)), ("cluster", ["ocp"], ("a list is no text",)),
     ],
 }  # fmt: skip
 #: What surveys, INI inventories and the command line give, and what is written in documentation.
@@ -130,7 +130,7 @@ GOOD: dict[str, list[dict[str, t.Any]]] = {
     "load_balancer": [
         {"stats_port": "8404", "unicast": "yes", "maxconn": 2000, "virtual_addresses": "10.0.0.5/24, 10.0.0.6/24", "stats_address": "::1"},
         {"services": service(check={"type": "http", "path": "/ready", "status": "200|401"}, roles=["worker"], member_port="8080", address="*")},
-        {"extra": "frontend a\n    bind :1\n", "stats_password": "ab c", "tunnel_timeout": "500ms", "peers": [{"name": "lb-0", "address": "10.0.0.3"}]},
+        {"extra": "frontend a\n    bind :1\n", "stats_password": "ab c", "tunnel_timeout": "500ms", "peers": [{"name": "lb-0", "address": "lb-0.example.com"}]},
         {"services": [{"name": "ingress-http", "cluster": "ocp", "state": "absent"}], "machines": [{"name": "m0", "role": "master", "address": "10.0.0.1"}]},
     ],
     "dns_pxe": [
@@ -145,6 +145,7 @@ GOOD: dict[str, list[dict[str, t.Any]]] = {
     ],
     "node_runtime": [
         {"engines": "containerd, k3s", "min_disk_gib": "0.5", "toolkit_version": "1.20.1~rc.2-1", "archive": "https://mirror.example.com/a.tar.gz"},
-        {"drain_timeout": "600", "provider": "", "repository_key": "-----BEGIN\nabc\n", "toolkit_version": "", "archive_checksum": SUM, "restart": 0},
+        {"drain_timeout": "600", "provider": "", "node": "gpu_host1", "restart": 0},
+        {"repository_key": "-----BEGIN\nabc\n", "toolkit_version": "", "archive_checksum": SUM},
     ],
 }  # fmt: skip

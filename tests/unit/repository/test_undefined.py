@@ -138,6 +138,19 @@ def test_the_cluster_of_the_environment_is_not_taken_instead(tmp_path: pathlib.P
     assert counter.requests == []
 
 
+@pytest.mark.parametrize("playbook", ["preflight", "site"] if ONE_CORE else ["preflight"])
+def test_whose_a_machine_is_is_told_before_a_cluster_is_asked(tmp_path: pathlib.Path, counter: Counter, playbook: str) -> None:
+    """Of other variables of machines these playbooks read none."""
+    machines = {"worker-1": {"hwaccel_cluster": "{{ site_of_it }}", "hwaccel_bmc_password": TEMPLATE}, "worker-2": {"hwaccel_cluster": "alpha"}}
+    given = inventory(counter, {"alpha": [], "beta": ["hwaccel_cluster_uid"]}, "gpu_clusters") | {"workers": {"hosts": machines}}
+    code, output = run(tmp_path, playbook, given)
+    assert code == 2, output
+    for told in ("hwaccel_cluster of worker-1: site_of_it is undefined. Next: define site_of_it for worker-1", "hwaccel_cluster_uid of beta: nowhere_defined"):
+        assert told in output, output[-3000:]
+    assert "hwaccel_bmc_password" not in output and "of worker-2" not in output
+    assert (counter.requests, counter.connections) == ([], 0)
+
+
 def test_what_is_empty_counts_as_unset(tmp_path: pathlib.Path) -> None:
     empty: list[object] = ["", None, {}, []]
     hosts = {f"host-{number}": dict.fromkeys(sorted(_variables.public()), value) for number, value in enumerate(empty)}
