@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduc
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.trouble import CRASHES, LOST
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS
 from ansible_collections.hwaccel.gpu.tests.node.conftest import POOLS, REAL, Enabled
@@ -31,6 +32,8 @@ FAULT = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service
 #: In the order in which they open.
 FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
 EXPORTER = defaults("monitoring")["monitoring_image"]
+ANOTHER = "another-exporter"
+DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 
 
 def files(node: KubernetesNode) -> set[str]:
@@ -76,22 +79,32 @@ def told(outcome: Outcome) -> dict[str, t.Any]:
 
 @contextlib.contextmanager
 def exporter(cluster: Cluster, image: str) -> c.Iterator[c.Callable[[], str]]:
-    """A younger exporter's pod for the node, which is the one that counts; says what its container waits for."""
+    """A DaemonSet with a younger exporter for the node, which is the one that counts; says what its container waits for."""
     probe = {"httpGet": {"path": "/health", "port": 9400}}
     container = {"name": "nvidia-dcgm-exporter", "image": image, "imagePullPolicy": "IfNotPresent", "readinessProbe": probe}
-    spec = {"nodeName": REAL, "containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
-    metadata = {"name": "another-exporter", "namespace": AGENTS}
-    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD)
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": REAL}, "tolerations": [{"operator": "Exists"}], "containers": [container],
+        "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+    }  # fmt: skip
+    labels = {"app": ANOTHER}
+    daemon_set = {
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": ANOTHER, "namespace": AGENTS},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }  # fmt: skip
+    cluster.client.create(daemon_set, DAEMON_SET)
+
+    def pods() -> list[dict[str, t.Any]]:
+        return cluster.client.list(POD, AGENTS, label_selector=f"app={ANOTHER}").items
 
     def reason() -> str:
-        containers = reduce_pod(cluster.client.get(POD, metadata["name"], AGENTS)).containers
+        containers = [one for pod in pods() for one in reduce_pod(pod).containers]
         return containers[0].reason if containers else ""
 
     try:
         yield reason
     finally:
-        cluster.client.delete(POD, metadata["name"], AGENTS)
-    cluster.wait("it is gone", lambda: metadata["name"] not in [one["metadata"]["name"] for one in cluster.client.list(POD, AGENTS).items])
+        cluster.client.delete(DAEMON_SET, ANOTHER, AGENTS)
+    cluster.wait("it is gone", lambda: not pods())
 
 
 def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_tries(cluster: Cluster, enabled: Enabled) -> None:
@@ -105,8 +118,9 @@ def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_
         failed = gate(cluster, "exporters", wait_timeout=1.0)
     assert seen["ErrImagePull"] == seen["ImagePullBackOff"]
     row = seen["ErrImagePull"]
-    assert (row["state"], row["link"], row["pod"]) == ("waiting", "exporter", "another-exporter")
-    assert row["reason"].startswith("container nvidia-dcgm-exporter of pod another-exporter: the image cannot be pulled: ")
+    assert (row["state"], row["link"]) == ("waiting", "exporter")
+    assert row["pod"].startswith(f"{ANOTHER}-")
+    assert row["reason"].startswith(f"container nvidia-dcgm-exporter of pod {row['pod']}: the image cannot be pulled: ")
     assert "localhost/k8s/dcgm-exporter:none" in row["reason"] and "pull secret" in row["next_step"], row
     assert failed.values["failed_nodes"] == [REAL]
     assert told(failed)["reason"] == f"still so after 1 s: {row['reason']}"
@@ -119,7 +133,7 @@ def test_a_crash_loop_is_told_with_its_count_and_its_log(cluster: Cluster, enabl
         cluster.wait("the kubelet backs off", lambda: reason() == "CrashLoopBackOff")
         row = told(gate(cluster, "exporters", wait_timeout=90.0))
     assert (row["state"], row["link"]) == ("failed", "exporter")
-    assert row["reason"] == f"container nvidia-dcgm-exporter of pod another-exporter crashed {CRASHES} times, last with exit code 1"
+    assert row["reason"] == f"container nvidia-dcgm-exporter of pod {row['pod']} crashed {CRASHES} times, last with exit code 1"
     assert "Failed to initialize NVML" in row["log_tail"]
 
 
