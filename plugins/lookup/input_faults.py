@@ -5,14 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import judge, on_cluster, table
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-
 DOCUMENTATION = r"""
 name: input_faults
 version_added: 0.1.0
@@ -45,6 +37,14 @@ _raw:
   type: list
   elements: dict
 """
+
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import judge, on_cluster, table
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 
 
 class LookupModule(LookupBase):

@@ -16,8 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as pa
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Verdict as Verdict
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Wanted as Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Verdict, Wanted
 
 PASSED, WAITING, FAILED, UNKNOWN = verdicts.STATES
 HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = verdicts.LINKS
