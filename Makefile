@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-unit test-live test-node test-boot lint bench soak tree docs dist fresh help
+.PHONY: demo demo-down test test-unit test-live test-node test-boot lint bench soak tree docs costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -44,6 +44,9 @@ tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what 
 docs: tree ## Generate the role pages from the argument specs, and the page of rights from their tables
 	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)"
 	@$(IN) demo -- python tests/tools/rights_page.py --write "$(CURDIR)/docs/rights.md"
+
+costs: ## What the last `make test` measured becomes the budget of each job, in docs/contributing.md
+	@$(PY) tests/tools/costs.py
 
 dist: tree ## Build the collection's tarball into .build/dist
 	@$(IN) demo -- ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"

@@ -6,7 +6,8 @@
 check.py lint|node|boot|all|soak [--only TEXT]
 
 Each job's output goes to .build/logs/<job>.log; the end of it is shown when the job fails. Jobs whose Python is not on this
-machine are counted as skipped, with the reason. The last line is `N passed, N failed, N skipped`; the exit status is 1 when
+machine are counted as skipped, with the reason. What each cost is in .build/logs/costs.json; who is over the budget by half is told.
+The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 anything failed.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -24,7 +26,9 @@ import sys
 import threading
 import time
 
+import costs
 import environments
+import reaper
 from jobs import CANNOT_RUN, SUITES, Job
 
 LOGS = environments.BUILD / "logs"
@@ -38,11 +42,12 @@ PRINTING = threading.Lock()
 
 @dataclasses.dataclass
 class Result:
-    """counts: what the job's own runner counted, or one for the job; reason: why it was skipped or failed."""
+    """counts: what the job's own runner counted, or one for the job; reason: why it was skipped or failed; cpu: seconds, where they are known."""
 
     counts: dict[str, int]
     seconds: float = 0.0
     reason: str = ""
+    cpu: float | None = None
 
     @property
     def failed(self) -> bool:
@@ -60,8 +65,6 @@ def say(text: str) -> None:
 
 #: Between two lines on a job that runs.
 LINE_SECONDS = 60
-#: What tests have to stop the control planes that they have started.
-CLEANING_SECONDS = 90
 #: Somebody asked us to end: jobs end, with what they have started.
 STOPPED = threading.Event()
 
@@ -106,18 +109,24 @@ def run(job: Job) -> Result:
     began = time.monotonic()
     try:
         folder = environments.ensure(job.profile)
-    except environments.Unavailable as reason:
-        return Result({"skipped": 1}, reason=str(reason))
+    except environments.Unavailable as lacking:
+        return Result({"skipped": 1}, reason=str(lacking))
     say(f"start   {job.name}")
+    used = log_of(job.name).with_suffix(".used")
+    used.unlink(missing_ok=True)
     with open(log_of(job.name), "w", encoding="utf-8") as log:
-        given = variables(job, folder)
+        command = [sys.executable, reaper.__file__, str(used), *job.command]
         process = subprocess.Popen(
-            job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=given, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=variables(job, folder), start_new_session=True
         )
         status, reason = wait(job, process)
+    told = json.loads(used.read_text(encoding="utf-8")) if used.exists() else {"cpu": None, "left": []}
+    if told["left"]:
+        say(f"ended   what {job.name} had left running: {'; '.join(line[:120] for line in told['left'])}")
+    seconds = time.monotonic() - began
     if status == CANNOT_RUN:
-        return Result({"skipped": 1}, time.monotonic() - began, last_line(log_of(job.name)))
-    return Result(count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), time.monotonic() - began, reason)
+        return Result({"skipped": 1}, seconds, last_line(log_of(job.name)))
+    return Result(count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), seconds, reason, told["cpu"])
 
 
 def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
@@ -131,11 +140,11 @@ def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
             if time.monotonic() - told >= LINE_SECONDS:
                 told = time.monotonic()
                 say(f"running {job.name}: {last_line(log_of(job.name))}")
-    os.killpg(process.pid, signal.SIGTERM)
+    process.terminate()
     try:
-        process.wait(timeout=CLEANING_SECONDS)
+        process.wait(timeout=reaper.CLEANING_SECONDS * 2)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
     return 1, "stopped" if STOPPED.is_set() else f"ended after its limit of {job.limit} s"
 
@@ -150,7 +159,8 @@ def last_line(log: pathlib.Path) -> str:
 def report(job: Job, result: Result) -> None:
     summary = ", ".join(f"{number} {kind}" for kind, number in result.counts.items() if kind in ("passed", "failed", "skipped"))
     word = "FAILED " if result.failed else "passed " if result.ran else "skipped"
-    say(f"{word} {job.name} ({result.seconds:.0f} s): {summary}{'; ' + result.reason if result.reason else ''}")
+    cost = f"{result.seconds:.0f} s" + (f", CPU {result.cpu:.0f} s" if result.cpu is not None else "")
+    say(f"{word} {job.name} ({cost}): {summary}{'; ' + result.reason if result.reason else ''}")
     if not result.failed or not log_of(job.name).exists():
         return
     tail = log_of(job.name).read_text(encoding="utf-8", errors="replace").splitlines()[-80:]
@@ -159,17 +169,27 @@ def report(job: Job, result: Result) -> None:
 
 
 class Runner:
-    """Starts a job as soon as those before it have passed and a slot is free."""
+    """Starts a job as soon as those before it have passed and a slot is free: whoever has the longest chain to the end first."""
 
     def __init__(self, jobs: tuple[Job, ...], slots: int) -> None:
-        self.waiting = list(jobs)
+        self.ranks = costs.ranks(jobs, costs.budgets())
+        self.waiting = sorted(jobs, key=lambda job: -self.ranks[job.name])
         self.results: dict[str, Result] = {}
         self.slots = slots
         self.running: dict[concurrent.futures.Future[Result], Job] = {}
 
     def startable(self, job: Job) -> bool:
         busy = sum(not other.heavy for other in self.running.values())
-        return all(name in self.results for name in job.after) and (job.heavy or busy < self.slots)
+        return self.ready(job) and (job.heavy or busy < self.slots - self.kept(job))
+
+    def ready(self, job: Job) -> bool:
+        return all(name in self.results for name in job.after)
+
+    def kept(self, job: Job) -> int:
+        """Slots that wait for longer chains: what these need is being built, which takes seconds from the cache, and cores for itself where it does not."""
+        built = {other.name for other in self.running.values() if other.heavy}
+        longer = [other for other in self.waiting if self.ranks[other.name] > self.ranks[job.name] and built & set(other.after)]
+        return min(len(longer), self.slots - 1)
 
     def start(self, pool: concurrent.futures.Executor) -> None:
         for job in list(self.waiting):
@@ -195,6 +215,23 @@ class Runner:
                 for future in finished:
                     self.done(self.running.pop(future), future.result())
         return self.results
+
+
+def processor_seconds() -> tuple[float, float]:
+    """Of the machine since its start, all cores together: idle (also with a disk to wait for), and all."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        spent = [int(field) for field in file.readline().split()[1:9]]
+    return (spent[3] + spent[4]) / os.sysconf("SC_CLK_TCK"), sum(spent) / os.sysconf("SC_CLK_TCK")
+
+
+def say_costs(results: dict[str, Result], before: tuple[float, float]) -> None:
+    measured = {name: costs.Cost(cpu=result.cpu, wall=result.seconds) for name, result in results.items() if result.ran and not result.failed}
+    costs.MEASURED.write_text(json.dumps(measured, indent=2), encoding="utf-8")
+    for line in costs.over(measured, costs.budgets()):
+        say(line)
+    idle, both = (now - then for now, then in zip(processor_seconds(), before, strict=True))
+    used = sum(cost["cpu"] or 0 for cost in measured.values())
+    say(f"CPU {used:.0f} s in {time.monotonic() - STARTED:.0f} s; the cores were idle for {100 * idle / max(both, 1):.0f} %")
 
 
 def close(results: dict[str, Result]) -> int:
@@ -228,7 +265,10 @@ def main() -> int:
     needed = {name for job in jobs for name in job.after}
     jobs = tuple(job for job in SUITES[arguments.suite] if job in jobs or job.name in needed)
     LOGS.mkdir(parents=True, exist_ok=True)
-    return close(Runner(jobs, arguments.slots).run())
+    before = processor_seconds()
+    results = Runner(jobs, arguments.slots).run()
+    say_costs(results, before)
+    return close(results)
 
 
 if __name__ == "__main__":

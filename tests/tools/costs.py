@@ -1,0 +1,147 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each job of `make test` may cost, and what only it can find: the table in docs/contributing.md.
+
+costs.py    what the last run measured becomes the budget, and the table is written anew (`make costs`, after a run that had the machine for itself)
+
+Budgets stand in budgets.json, as nobody types them: {job: {"cpu": seconds, "wall": seconds}}, both rounded up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import sys
+import typing as t
+
+import environments
+from jobs import SUITES, Job
+
+BUDGETS = pathlib.Path("tests/tools/budgets.json")
+MEASURED = environments.BUILD / "logs" / "costs.json"
+PAGE = pathlib.Path("docs/contributing.md")
+BEGIN, END = "<!-- made by `make costs` -->", "<!-- end of what is made -->"
+#: Budgets are rounded up to these seconds, so a short job does not warn of a second more.
+STEP = 10
+#: A job warns above its budget by half.
+TOLERATED = 1.5
+
+#: What no other job would find: whoever cannot say it does not need the job.
+FINDS = {
+    "control plane": "a control plane that cannot be built from its modules, started or removed; fills the cache",
+    "parts of real nodes": "a kubelet, containerd or image of a machine that cannot be built; fills the cache",
+    "parts of machines that boot": "firmware, boot loaders or packages that can no longer be had; fills the cache",
+    "live parts": "what a real API server refuses, defaults or races, module by module",
+    "live runs": "stages that do not fit together in whole runs: gates, lost credentials, dead nodes, mutated roles",
+    "machines that boot": "names, addresses and boot files that real firmware, DHCP clients and installers do not take",
+    "load balancers": "configurations that HAProxy and keepalived refuse, connections lost when they change",
+    "power": "BMCs and hypervisors that answer otherwise than their emulation in unit tests",
+    "molecule metal": "host roles that do not converge, or change something the second time, on a machine with systemd",
+    "real node": "manifests that a real kubelet, containerd or admission refuses; pods that do not start",
+    "real machines": "what a drain evicts on a real node, and a rig that leaves something behind",
+    "real runtimes": "settings that containerd, CRI-O or NVIDIA's toolkit do not take",
+    "ruff": "style, unused and shadowed names",
+    "mypy": "types that do not fit, in the collection",
+    "mypy fleet agent": "types that do not fit, in the sandbox's agent",
+    "layers": "an import upwards",
+    "ansible-lint": "tasks against the profile production",
+    "stand-ins": "stand-ins of NVIDIA's programs that answer otherwise than these",
+    "changelog": "a fragment that antsibull-changelog does not take",
+    "tarball": "files that ought (not) to be in the collection's tarball",
+    "galaxy-importer": "what Galaxy would refuse or warn of",
+    "execution environment": "an execution environment that ansible-builder does not take",
+    "sanity core-2.19": "what ansible-test asks of a collection: documentation, imports, arguments",
+    "sanity core-2.16": "the same on the oldest core, with its Python",
+    "sanity core-newest": "the same on the newest core, with its Python",
+    "unit core-2.19": "roles, modules and inventories that meet Ansible, on the core in between",
+    "unit core-2.16": "logic, and what the oldest core or its Python does otherwise",
+    "unit core-newest": "logic, and what the newest core or its Python does otherwise",
+    "molecule": "scenarios that a fork's CI copies and that do not pass",
+    "demo twice": "the README's first command, its table, and a second run that changes something",
+    "site core-2.16": "a whole run on the oldest core",
+    "site core-newest": "a whole run on the newest core, from the installed collection, with two container runtimes",
+}
+
+
+class Cost(t.TypedDict):
+    """Seconds; cpu: of all cores together, of all that the job started, and null where it was not measured."""
+
+    cpu: float | None
+    wall: float
+
+
+UNKNOWN = Cost(cpu=None, wall=0)
+
+
+def budgets() -> dict[str, Cost]:
+    found: dict[str, Cost] = json.loads((environments.ROOT / BUDGETS).read_text(encoding="utf-8"))
+    return found
+
+
+def rounded(measured: Cost) -> Cost:
+    def up(seconds: float) -> int:
+        return math.ceil(seconds / STEP) * STEP
+
+    return {"cpu": None if measured["cpu"] is None else up(measured["cpu"]), "wall": up(measured["wall"])}
+
+
+def figure(seconds: float | None) -> str:
+    return f"{seconds:.0f} s" if seconds else "not measured"
+
+
+def table(jobs: tuple[Job, ...], known: dict[str, Cost]) -> str:
+    """The most expensive job first."""
+    costs = {job.name: known.get(job.name, UNKNOWN) for job in jobs}
+    lines = ["| job | CPU | wall | what only it can find |", "|---|---|---|---|"]
+    for name in sorted(costs, key=lambda name: (-(costs[name]["cpu"] or 0), -costs[name]["wall"])):
+        lines.append(f"| {name} | {figure(costs[name]['cpu'])} | {figure(costs[name]['wall'])} | {FINDS[name]} |")
+    spent = [cost["cpu"] for cost in costs.values()]
+    lines.append(f"| together | {figure(None if None in spent else sum(seconds or 0 for seconds in spent))} | | |")
+    return "\n".join(lines)
+
+
+def page(text: str, made: str) -> str:
+    before, _begin, rest = text.partition(BEGIN)
+    _old, _end, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
+
+
+def over(measured: dict[str, Cost], known: dict[str, Cost]) -> list[str]:
+    """A warning for each job above its budget by half."""
+    told = []
+    for name, cost in measured.items():
+        limit = known.get(name, UNKNOWN)
+        pairs = (("CPU", cost["cpu"], limit["cpu"]), ("wall", cost["wall"], limit["wall"]))
+        above = [f"{spent:.0f} s {kind}, budget {budget:.0f} s" for kind, spent, budget in pairs if spent and budget and spent > TOLERATED * budget]
+        told += [f"warning: {name} is over its budget by half: {'; '.join(above)}. Next: make it cheaper, or `make costs` and say why."] if above else []
+    return told
+
+
+def ranks(jobs: tuple[Job, ...], known: dict[str, Cost]) -> dict[str, float]:
+    """Seconds from a job's start to the end of the longest chain that waits for it; of a job that was never measured, its limit."""
+    found: dict[str, float] = {}
+
+    def rank(job: Job) -> float:
+        if job.name not in found:
+            after = [rank(other) for other in jobs if job.name in other.after]
+            found[job.name] = (known[job.name]["wall"] if job.name in known else job.limit) + max(after, default=0.0)
+        return found[job.name]
+
+    return {job.name: rank(job) for job in jobs}
+
+
+def main() -> int:
+    measured: dict[str, Cost] = json.loads(MEASURED.read_text(encoding="utf-8"))
+    jobs = SUITES["all"]
+    known = budgets() | {name: rounded(cost) for name, cost in measured.items()}
+    known = {job.name: known[job.name] for job in jobs if job.name in known}
+    (environments.ROOT / BUDGETS).write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    text = (environments.ROOT / PAGE).read_text(encoding="utf-8")
+    (environments.ROOT / PAGE).write_text(page(text, table(jobs, known)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What jobs cost: how it is measured, that nothing of a job outlives it, and what the runner makes of it."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+from types import ModuleType
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+#: A daemon as control planes and containers have them: a session of its own, re-parented, its number in the file that is named, deaf to SIGTERM.
+DAEMON = """
+import os, pathlib, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        began = time.process_time()
+        while time.process_time() - began < float(sys.argv[2]):
+            pass
+        pathlib.Path(sys.argv[1] + ".new").write_text(str(os.getpid()))
+        os.rename(sys.argv[1] + ".new", sys.argv[1])
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+#: check.py with one job, which starts that daemon and waits.
+RUNNER = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import check, environments, jobs
+place, daemon = pathlib.Path(sys.argv[2]), sys.argv[3]
+check.LOGS, check.costs.MEASURED, environments.TREE = place, place / "costs.json", place
+environments.ensure = lambda profile: place
+command = (sys.executable, "-c", daemon + "import time; time.sleep(600)", str(place / "daemon"), "0")
+check.SUITES["lint"] = (jobs.Job("one", "dev", command),)
+sys.argv = ["check.py", "lint"]
+sys.exit(check.main())
+"""
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    return __import__
+
+
+def gone(pid: int) -> bool:
+    """Or only not yet collected, by whoever is the first process here."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def until(done: t.Callable[[], bool], what: str, seconds: float = 60) -> None:
+    give_up = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < give_up, f"no sign of {what} after {seconds} s"
+        time.sleep(0.05)
+
+
+def test_a_daemon_that_left_its_job_is_paid_by_it_and_ends_with_it(tmp_path: pathlib.Path) -> None:
+    number, report = tmp_path / "daemon", tmp_path / "report"
+    program = f"{DAEMON}\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)\nsys.exit(3)"
+    done = subprocess.run([sys.executable, str(TOOLS / "reaper.py"), str(report), sys.executable, "-c", program, str(number), "0.5"], check=False)
+    assert done.returncode == 3, "the job's own status"
+    assert gone(int(number.read_text()))
+    told = json.loads(report.read_text())
+    assert told["cpu"] > 0.5
+    assert [str(number) in line for line in told["left"]] == [True]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_runner_that_is_ended_leaves_nothing(tmp_path: pathlib.Path, number: signal.Signals) -> None:
+    runner = subprocess.Popen([sys.executable, "-c", RUNNER, str(TOOLS), str(tmp_path), DAEMON], stdout=subprocess.PIPE, text=True)
+    until((tmp_path / "daemon").exists, "the job's daemon")
+    daemon = int((tmp_path / "daemon").read_text())
+    assert not gone(daemon)
+    runner.send_signal(number)
+    said, _none = runner.communicate(timeout=60)
+    until(lambda: gone(daemon), "the end of the daemon")
+    assert number == signal.SIGKILL or ("stopped" in said and runner.returncode == 1)
+
+
+def test_a_command_that_is_ended_by_a_signal_has_failed(tmp_path: pathlib.Path) -> None:
+    done = subprocess.run([sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), "sh", "-c", "kill -9 $$"], check=False)
+    assert done.returncode == 128 + signal.SIGKILL
+
+
+def test_every_job_has_its_reason_and_the_page_has_the_budgets(load) -> None:
+    costs: ModuleType = load("costs")
+    names = {job.name for job in costs.SUITES["all"]}
+    assert set(costs.FINDS) == names
+    assert set(costs.budgets()) <= names, "budgets of jobs that are gone. Next: make costs"
+    page = (costs.environments.ROOT / costs.PAGE).read_text(encoding="utf-8")
+    assert costs.page(page, costs.table(costs.SUITES["all"], costs.budgets())) == page, "Next: make costs"
+
+
+def test_what_is_over_its_budget_by_half_is_told(load) -> None:
+    costs = load("costs")
+    known = {"a": {"cpu": 100, "wall": 60}, "b": {"cpu": 100, "wall": 60}, "c": {"cpu": None, "wall": 60}}
+    measured = {"a": {"cpu": 151.0, "wall": 90.0}, "b": {"cpu": 150.0, "wall": 60.0}, "c": {"cpu": 900.0, "wall": 60.0}, "new": {"cpu": 1.0, "wall": 1.0}}
+    (told,) = costs.over(measured, known)
+    assert told.startswith("warning: a is over its budget by half: 151 s CPU, budget 100 s. Next:")
+
+
+def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    costs = load("costs")
+    for place in (costs.BUDGETS, costs.PAGE):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / costs.BUDGETS).write_text('{"ruff": {"cpu": 10, "wall": 10}, "renamed": {"cpu": 10, "wall": 10}}')
+    (tmp_path / costs.PAGE).write_text(f"before\n{costs.BEGIN}\nold\n{costs.END}\nafter\n")
+    (tmp_path / "measured").write_text('{"mypy": {"cpu": 10.2, "wall": 31.0}}')
+    monkeypatch.setattr(costs.environments, "ROOT", tmp_path)
+    monkeypatch.setattr(costs, "MEASURED", tmp_path / "measured")
+    assert costs.main() == 0
+    assert json.loads((tmp_path / costs.BUDGETS).read_text()) == {"mypy": {"cpu": 20, "wall": 40}, "ruff": {"cpu": 10, "wall": 10}}
+    lines = (tmp_path / costs.PAGE).read_text().splitlines()
+    assert lines[5].startswith("| mypy | 20 s | 40 s | ")
+    assert lines[6].startswith("| ruff | 10 s | 10 s | ")
+    assert lines[7].startswith("| control plane | not measured | not measured | ")
+    assert (lines[0], lines[-1]) == ("before", "after")
+
+
+def test_the_longest_chain_starts_first_and_finds_a_slot(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    check, jobs = load("check"), load("jobs")
+    monkeypatch.setattr(check.costs, "budgets", lambda: {name: {"cpu": None, "wall": wall} for name, wall in WALLS.items()})
+    suite = (
+        jobs.Job("lint", "dev", ()),
+        jobs.Job("node", "dev", ()),
+        jobs.Job("live", "dev", (), ("built",)),
+        jobs.Job("more", "dev", (), ("built",)),
+        jobs.Job("built", "dev", (), heavy=True),
+    )
+    runner = check.Runner(suite, 3)
+    assert [job.name for job in runner.waiting] == ["built", "node", "live", "more", "lint"]
+    started: list[str] = []
+
+    class Pool:
+        def submit(self, _run: object, job: object) -> str:
+            started.append(job.name)
+            return job.name
+
+    runner.start(Pool())
+    assert started == ["built", "node"], "one slot each for live and more, which are longer than lint"
+    runner.running.pop("built")
+    runner.results["built"] = check.Result({"passed": 1})
+    runner.start(Pool())
+    assert started == ["built", "node", "live", "more"]
+
+
+WALLS = {"lint": 50, "node": 800, "live": 600, "more": 300, "built": 300}
+
+
+def test_busy_cores_are_not_idle(load) -> None:
+    check = load("check")
+    idle, both = check.processor_seconds()
+    began = time.process_time()
+    while time.process_time() - began < 0.3:
+        pass
+    after_idle, after_both = check.processor_seconds()
+    assert (after_both - after_idle) - (both - idle) > 0.2
