@@ -1,11 +1,11 @@
 # hwaccel.gpu: everything that a user or a contributor starts. The recipes only name what tests/tools does.
 # Variables: FLEET=path of a fleet file, POOLS=declared for its pools as an inventory declares them (demo), PYTHON=another Python (3.11 or newer),
-# ARGS=more arguments for ansible-playbook (demo) or pytest (test-unit, test-live).
+# PART=a part of soak, BASE=a commit that test-changed compares with, ARGS=more arguments for ansible-playbook (demo) or pytest (test-unit, test-live).
 SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-unit test-live test-node test-boot lint bench soak tree docs costs dist fresh help
+.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table tree docs costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -16,6 +16,9 @@ demo-down: tree ## Take down what demo set up, every trace of it but the cache
 
 test: tree ## Everything: lint, unit, sanity, live, molecule, demo twice, on every supported core that can be had
 	@$(PY) tests/tools/check.py all
+
+test-changed: tree ## Jobs of make test that have an input which differs from origin/main (BASE=another commit): for the inner loop
+	@$(PY) tests/tools/check.py all --changed $(BASE)
 
 test-unit: tree ## Tests that need no server (seconds)
 	@$(IN) core-2.19 -- python -m pytest tests/unit -m "not slow" $(ARGS)
@@ -35,8 +38,11 @@ lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
 bench: tree ## One table: requests, CPU and wall time beside kubernetes.core in the same run
 	@$(IN) core-2.19 -- python tests/bench/bench.py
 
-soak: tree ## site on every mutation, a thousand nodes, the bench on them, a fresh machine: hours
-	@$(PY) tests/tools/check.py soak
+soak: tree ## Parts that take up to an hour each: all that have no result which holds, or PART=name; results are kept in the cache
+	@$(PY) tests/tools/soak.py $(if $(PART),"$(PART)")
+
+soak-table: tree ## Results of make soak: part, commit, date, what was measured, and whether it still holds
+	@$(PY) tests/tools/soak.py --table
 
 tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)
 	@$(PY) tests/tools/tree.py
@@ -55,4 +61,4 @@ fresh: ## make demo and make test in a new minimal Debian root with only Python 
 	@tests/tools/fresh_machine
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a suite of tests/tools/jobs.py, several jobs at a time, and adds up what they counted.
 
-check.py lint|node|boot|all|soak [--only TEXT]
+check.py lint|node|boot|all [--only TEXT] [--changed [BASE]]
 
 Each job's output goes to .build/logs/<job>.log; the end of it is shown when the job fails. Jobs whose Python is not on this
 machine are counted as skipped, with the reason. What each cost is in .build/logs/costs.json; who is over the budget by half is told.
@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 
+import changed
 import costs
 import environments
 import reaper
@@ -252,23 +253,33 @@ def close(results: dict[str, Result]) -> int:
     return 1 if total["failed"] or not total["passed"] else 0
 
 
-def main() -> int:
+def run_all(runner: Runner) -> dict[str, Result]:
+    """Told to end, jobs end with what they have started."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: STOPPED.set())
+    LOGS.mkdir(parents=True, exist_ok=True)
+    before = processor_seconds()
+    results = runner.run()
+    say_costs(results, before)
+    return results
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description="Runs a suite of jobs")
-    parser.add_argument("suite", choices=list(SUITES))
+    parser.add_argument("suite", choices=[name for name in SUITES if name != "soak"])
     parser.add_argument("--only", default="", help="only jobs whose name holds this text, with those that they need")
+    parser.add_argument("--changed", nargs="?", const="", metavar="BASE", help="only jobs that have an input which differs from this commit")
     # Tests of servers wait for half of their time and more: with two jobs on two cores, these were idle for 54 %.
     parser.add_argument("--slots", type=int, default=max(3, min(4, os.cpu_count() or 3)))
     arguments = parser.parse_args()
-    jobs = tuple(job for job in SUITES[arguments.suite] if arguments.only in job.name)
+    touched = None if arguments.changed is None else changed.select(arguments.changed)
+    jobs = tuple(job for job in SUITES[arguments.suite] if arguments.only in job.name and (touched is None or job.name in touched))
+    if not jobs and touched is not None:
+        print("no job has an input that changed")
+        return 0
     needed = {name for job in jobs for name in job.after}
     jobs = tuple(job for job in SUITES[arguments.suite] if job in jobs or job.name in needed)
-    LOGS.mkdir(parents=True, exist_ok=True)
-    before = processor_seconds()
-    results = Runner(jobs, arguments.slots).run()
-    say_costs(results, before)
-    return close(results)
+    return close(run_all(Runner(jobs, arguments.slots)))
 
 
 if __name__ == "__main__":

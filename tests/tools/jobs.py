@@ -143,17 +143,48 @@ ROUNDS = (
 #: Control plane and node from nothing, a pod on it, and everything gone, ten times in a row.
 BRING_UPS = "for _ in 1 2 3 4 5 6 7 8 9 10; do tests/tools/isolated python -m pytest -q tests/node/test_kubernetes_node.py || exit 1; done"
 
+
+def slow(parts: dict[str, tuple[str, ...]], profile: str, needs: str, within: tuple[str, ...] = ()) -> tuple[Job, ...]:
+    """Parts of make soak. What they measure is printed, and kept."""
+    return tuple(
+        Job(name, profile, (*within, *pytest(*paths, "-m", "slow", PRINTED)), (needs,), limit=SOAK_LIMIT, sandbox=True) for name, paths in parts.items()
+    )
+
+
+#: No part of make soak may last longer: one that is interrupted costs no more than this.
+SOAK_LIMIT = 3600
+_SLOW_LIVE = {
+    "live mutations": ("tests/live/test_mutations.py",),
+    "live faults": ("tests/live/test_site_faults.py",),
+    "live thousand nodes": ("tests/live/test_sandbox_scale.py",),
+    "live many clusters": ("tests/live/test_controller_cost.py", "tests/live/test_many_clusters.py"),
+}
+_SLOW_NODE = {
+    "node runtimes": tuple(f"tests/node/test_{name}.py" for name in ("drain", *_RUNTIMES)),
+    "node simulator": ("tests/node/test_simulator.py",),
+}
+_SLOW_BOOT = {
+    "boot virtual machines": SERVICES["power"],
+    "boot firmware": ("tests/boot/test_uefi_boot.py",),
+    "boot balancers": SERVICES["load balancers"],
+}
+ISOLATED = ("tests/tools/isolated",)
+SOAK_LIVE = slow({**_SLOW_LIVE, "live interruptions": rest("tests/live", _SLOW_LIVE)}, "core-2.19", CONTROL_PLANE.name)
+SOAK_NODE = (
+    *slow({**_SLOW_NODE, "node stack": rest("tests/node", _SLOW_NODE)}, "core-2.19", NODE_PARTS.name, ISOLATED),
+    Job("node bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), (NODE_PARTS.name,), limit=SOAK_LIMIT, sandbox=True),
+)
+SOAK_BOOT = slow({**_SLOW_BOOT, "boot services": rest("tests/boot", _SLOW_BOOT)}, "metal", BOOT_PARTS.name, ISOLATED)
+FRESH = tuple(
+    Job(f"fresh {name}", "demo", ("tests/tools/fresh_machine",), limit=SOAK_LIMIT, environment=(("TARGETS", targets), *others))
+    for name, targets, *others in (("demo", "demo demo demo-down"), ("test", "test", ("SHARE_CONTROL_PLANE", "1")))
+)
+#: Parts of make soak, one after the other: some measure. None needs another.
 SOAK = (
-    CONTROL_PLANE,
-    NODE_PARTS,
-    BOOT_PARTS,
-    Job("unit slow", "core-2.19", pytest("tests/unit", "-m", "slow")),
-    Job("live slow", "core-2.19", pytest("tests/live", "-m", "slow", PRINTED), ("control plane",), limit=4 * 3600, sandbox=True),
-    Job("real node slow", "core-2.19", isolated("tests/node", "-m", "slow", PRINTED), ("live slow", NODE_PARTS.name), limit=3600, sandbox=True),
-    Job("machines that boot slow", "metal", isolated("tests/boot", "-m", "slow", PRINTED), ("real node slow", BOOT_PARTS.name), limit=3600),
-    Job("ten bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), ("real node slow",), limit=1800, sandbox=True),
-    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), ("ten bring-ups",), limit=3600, sandbox=True),
-    Job("fresh machine", "demo", ("tests/tools/fresh_machine",), ("bench",), limit=2 * 3600),
+    Job("unit schedules", "core-2.19", pytest("tests/unit", "-m", "slow", PRINTED), limit=SOAK_LIMIT),
+    *SOAK_LIVE, *SOAK_NODE, *SOAK_BOOT,
+    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
+    *FRESH,
 )
 
 #: In a whole run they try the containerd that the rig builds; alone they say that there is none.
@@ -161,6 +192,6 @@ UNIT_LATER = tuple(dataclasses.replace(job, after=(*job.after, NODE_PARTS.name))
 
 #: check.py starts the longest first, by what they cost (budgets.json).
 SUITES = {
-    "lint": LINT, "node": (NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "soak": SOAK,
+    "lint": LINT, "node": (NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *SOAK),
     "all": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *LIVE, *BOOT, *NODE, *LINT, *UNIT_LATER, *ROUNDS),
 }

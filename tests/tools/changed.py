@@ -1,0 +1,152 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which jobs a file is an input of: for `make test-changed`, and for results of `make soak` that go stale.
+
+A file of tests belongs to the jobs whose commands name it or its folder. For all others the first row of ROWS that matches decides;
+what no row knows is an input of every job. For the inner loop only: `.ci/run` runs all.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import pathlib
+import subprocess
+
+import environments
+from jobs import (
+    BOOT,
+    BOOT_PARTS,
+    CONTROL_PLANE,
+    FRESH,
+    LINT,
+    LIVE,
+    NODE,
+    NODE_PARTS,
+    ROUNDS,
+    SOAK,
+    SOAK_BOOT,
+    SOAK_LIVE,
+    SOAK_NODE,
+    SUITES,
+    UNIT,
+    Job,
+)
+
+
+def names(*jobs: Job) -> tuple[str, ...]:
+    return tuple(job.name for job in jobs)
+
+
+JOBS = tuple({job.name: job for job in (*SUITES["all"], *SUITES["soak"])}.values())
+ALL = names(*JOBS)
+UNITS = names(*UNIT)
+STATIC = ("mypy", "layers", "galaxy-importer", *UNITS, *(job.name for job in SOAK if job.name.startswith("unit")))
+ROUND = names(*ROUNDS)
+REAL = names(*NODE, *SOAK_NODE)
+SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
+HOSTS = names(*BOOT, *SOAK_BOOT)
+SCENARIOS = ("molecule", "galaxy-importer")
+
+#: Beside what the rows say.
+BY_SUFFIX = {
+    ".py": ("ruff", *(job.name for job in LINT if job.name.startswith("sanity"))),
+    ".yml": ("ansible-lint", *(job.name for job in LINT if job.name.startswith("sanity"))),
+}
+#: All of a checkout; these see the clone itself, or a package of it.
+WHOLE = ("tarball", *names(*FRESH))
+
+ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("plugins/module_utils/_metal/*", (*STATIC, *HOSTS)),
+    ("plugins/filter/dns_pxe_*", (*STATIC, *HOSTS)),
+    ("plugins/filter/load_balancer_*", (*STATIC, *HOSTS)),
+    ("plugins/filter/machine_boot_*", (*STATIC, *HOSTS)),
+    ("plugins/module_utils/_runtime/*", (*STATIC, *REAL)),
+    ("plugins/filter/node_runtime_*", (*STATIC, *REAL)),
+    ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
+    ("plugins/module_utils/_engine/*", (*STATIC, *SERVERS)),
+    ("plugins/module_utils/_gpu/*", (*STATIC, *SERVERS)),
+    ("plugins/module_utils/_operations/*", (*STATIC, *SERVERS)),
+    ("plugins/*", (*STATIC, *SERVERS, *HOSTS)),
+    ("roles/dns_pxe/*", (*STATIC, *HOSTS)),
+    ("roles/load_balancer/*", (*STATIC, *HOSTS)),
+    ("roles/machine_boot/*", (*STATIC, *HOSTS)),
+    ("roles/node_runtime/*", (*STATIC, *REAL)),
+    ("roles/sandbox/*", (*STATIC, *SERVERS, "mypy fleet agent", CONTROL_PLANE.name)),
+    ("roles/variables/*", (*STATIC, *SERVERS, *HOSTS)),
+    ("roles/*", (*STATIC, *SERVERS)),
+    ("playbooks/*", (*STATIC, *SERVERS, *HOSTS)),
+    ("molecule/metal/*", ("molecule metal", *SCENARIOS)),
+    ("molecule/*", ("molecule metal", "demo twice", "site core-2.16", *SCENARIOS)),
+    ("examples/awx-project/*", (*UNITS, "execution environment", *names(*LIVE))),
+    ("examples/*", (*UNITS, *names(*LIVE))),
+    ("tests/live/*", (*names(*LIVE, *SOAK_LIVE), *REAL, *HOSTS, "bench")),
+    ("tests/node/components/*", ("stand-ins", NODE_PARTS.name, *REAL)),
+    ("tests/node/rig/*", (NODE_PARTS.name, BOOT_PARTS.name, *REAL, *HOSTS, *UNITS)),
+    ("tests/node/*", (*REAL, *HOSTS)),
+    ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
+    ("tests/unit/*", (*UNITS, *HOSTS, *REAL)),
+    ("tests/bench/*", ("bench", *UNITS)),
+    ("tests/tools/isolated", (*HOSTS, *REAL, NODE_PARTS.name, BOOT_PARTS.name)),
+    ("tests/tools/control_plane.py", (CONTROL_PLANE.name,)),
+    ("tests/tools/demo*.py", (*UNITS, *ROUND)),
+    ("tests/tools/two_runtimes.yml", ("site core-newest",)),
+    ("tests/tools/sanity.py", BY_SUFFIX[".py"]),
+    ("tests/tools/tarball.py", ()),
+    ("tests/tools/importer.py", (*UNITS, "galaxy-importer")),
+    ("tests/tools/fresh_machine", ()),
+    # Of their results the runner's own tests tell.
+    ("tests/tools/*", UNITS),
+    ("tests/config.yml", BY_SUFFIX[".py"]),
+    ("changelogs/*", ("changelog", "galaxy-importer")),
+    ("CHANGELOG.rst", ("changelog", "galaxy-importer")),
+    ("docs/*", UNITS),
+    ("*.md", (*UNITS, "galaxy-importer")),
+    ("meta/*", (*UNITS, "galaxy-importer", *BY_SUFFIX[".yml"])),
+    ("galaxy.yml", ("galaxy-importer", "site core-newest", "changelog")),
+    (".importlinter", ("layers",)),
+    (".ansible-lint.yml", ("ansible-lint",)),
+    (".yamllint", ("ansible-lint",)),
+    ("pyproject.toml", ALL),
+    ("requirements*", ALL),
+    (".ci/run", UNITS),
+    ("Makefile", UNITS),
+    (".gitignore", UNITS),
+    ("LICENSE", ("galaxy-importer",)),
+)
+
+
+def runs(job: Job, path: str) -> bool:
+    """Whether its command names the file or a folder of it, and does not leave it out."""
+    words = " ".join(job.command).split()
+    ignored = [word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
+    return any(path == word or path.startswith(f"{word}/") for word in words) and path not in ignored
+
+
+def row(path: str) -> tuple[str, ...] | None:
+    return next((found for pattern, found in ROWS if fnmatch.fnmatchcase(path, pattern)), None)
+
+
+def touched(path: str) -> set[str]:
+    """Names of the jobs that the file is an input of."""
+    named = {job.name for job in JOBS if runs(job, path)} if pathlib.PurePath(path).name.startswith("test_") else set()
+    found = named or row(path)
+    return set(ALL) if found is None else {*found, *BY_SUFFIX.get(pathlib.PurePath(path).suffix, ()), *WHOLE}
+
+
+def git(*arguments: str) -> list[str]:
+    return subprocess.run(["git", *arguments], cwd=environments.ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def files(base: str) -> list[str]:
+    """What differs from where the work began, committed or not. base: "" means origin/main where it is known and behind, else the commit before."""
+    here = git("rev-parse", "HEAD")
+    if not base:
+        known = git("for-each-ref", "--format=%(objectname)", "refs/remotes/origin/main")
+        base = "origin/main" if known and known != here else "HEAD~1"
+    since = git("merge-base", base, "HEAD")[0]
+    return sorted({*git("diff", "--name-only", since), *git("ls-files", "--others", "--exclude-standard")})
+
+
+def select(base: str) -> set[str]:
+    return {name for path in files(base) for name in touched(path)}

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""make soak: parts of at most an hour, one after the other, each with a result that is kept.
+
+soak.py [PART]    runs this part, or all that have no result that holds; a part's name may have hyphens for its spaces
+soak.py --table   what is kept: part, commit, date, whether it holds, and what was measured
+
+A result is kept in the cache, outside of any checkout. It holds as long as the part's inputs (changed.py) have the content that was tested,
+whatever commit that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import hashlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import changed
+import check
+import environments
+import tree
+from jobs import SOAK, SUITES, Job
+
+#: pytest's headline of what a test that passed has printed, and the next one.
+CAPTURED, HEADLINE = re.compile(r"^-+ Captured stdout call -+$"), re.compile(r"^(-{3,}|_{3,}|={3,}) .* (-{3,}|_{3,}|={3,})$")
+#: Of a part that is no run of pytest: its last lines are its table.
+LAST_LINES = 25
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """content: digest of the inputs; figure: what it measured, line by line."""
+
+    part: str
+    content: str
+    commit: str
+    date: str
+    passed: bool
+    counts: str
+    seconds: float
+    figure: tuple[str, ...]
+
+
+def folder() -> pathlib.Path:
+    return environments.cache_folder() / "soak"
+
+
+def place(part: Job) -> pathlib.Path:
+    return folder() / f"{part.name.replace(' ', '-')}.json"
+
+
+def content(part: Job) -> str:
+    """Of the tree that is tested: names and contents of the part's inputs."""
+    digest = hashlib.sha256(repr(part).encode())
+    for name in sorted(tree.listing(environments.TREE, tree.patterns())):
+        if part.name in changed.touched(name):
+            path = environments.TREE / name
+            digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def commit() -> str:
+    """With a mark where the tree differs from it; no commit where there is no history."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=environments.ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "none"
+
+
+def figures(log: str) -> tuple[str, ...]:
+    found, within, any_captured = [], False, False
+    for line in log.splitlines():
+        if CAPTURED.match(line):
+            within = any_captured = True
+        elif HEADLINE.match(line):
+            within = False
+        elif within and line.strip():
+            found.append(line.rstrip())
+    return tuple(found if any_captured else [line.rstrip() for line in log.splitlines() if line.strip()][-LAST_LINES:])
+
+
+def keep(part: Job, tested: str, result: check.Result) -> None:
+    log = check.log_of(part.name).read_text(encoding="utf-8", errors="replace")
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    counts = ", ".join(f"{number} {kind}" for kind, number in result.counts.items())
+    kept = Kept(part.name, tested, commit(), date, result.ran and not result.failed, counts, result.seconds, figures(log))
+    folder().mkdir(parents=True, exist_ok=True)
+    place(part).write_text(json.dumps(dataclasses.asdict(kept), indent=2), encoding="utf-8")
+
+
+def kept(part: Job) -> Kept | None:
+    if not place(part).exists():
+        return None
+    read = json.loads(place(part).read_text(encoding="utf-8"))
+    return Kept(**{**read, "figure": tuple(read["figure"])})
+
+
+def state(part: Job, found: Kept | None) -> str:
+    if found is None:
+        return "no result"
+    if found.content != content(part):
+        return "stale"
+    return "holds" if found.passed else "failed"
+
+
+def table(parts: tuple[Job, ...]) -> str:
+    rows = []
+    for part in parts:
+        found = kept(part)
+        told = (found.commit, found.date, found.counts, f"{found.seconds / 60:.0f} min") if found else ("", "", "", "")
+        rows.append(((part.name, *told, state(part, found)), found.figure if found else ()))
+    heads = ("part", "commit", "date (UTC)", "result", "took", "holds")
+    widths = [max(len(heads[column]), *(len(row[column]) for row, _figure in rows)) for column in range(len(heads))]
+    lines = []
+    for row, figure in [(heads, ()), *rows]:
+        lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        lines += [f"    {line}" for line in figure]
+    return "\n".join(lines)
+
+
+class Runner(check.Runner):
+    """Keeps each result as soon as it is there: whoever stops the soak loses one part."""
+
+    def __init__(self, jobs: tuple[Job, ...]) -> None:
+        super().__init__(jobs, 1)
+        self.tested = {part.name: content(part) for part in jobs if part in SOAK}
+
+    def done(self, job: Job, result: check.Result) -> None:
+        super().done(job, result)
+        if job in SOAK and result.seconds and not check.STOPPED.is_set():
+            keep(job, self.tested[job.name], result)
+
+
+def chosen(name: str) -> tuple[Job, ...]:
+    """Raises ValueError where no part has the name."""
+    if name:
+        found = tuple(part for part in SOAK if part.name == name.replace("-", " "))
+        if not found:
+            raise ValueError(f"no part {name}; there are {', '.join(part.name for part in SOAK)}")
+        return found
+    return tuple(part for part in SOAK if state(part, kept(part)) != "holds")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs parts of make soak and keeps their results")
+    parser.add_argument("part", nargs="?", default="")
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.table:
+        print(table(SOAK))
+        return 0
+    try:
+        parts = chosen(arguments.part)
+    except ValueError as unknown:
+        parser.error(str(unknown))
+    if not parts:
+        print(f"every part has a result that holds\n{table(SOAK)}")
+        return 0
+    needed = {name for part in parts for name in part.after}
+    jobs = tuple(job for job in SUITES["soak"] if job in parts or job.name in needed)
+    return check.close(check.run_all(Runner(jobs)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which jobs a file is an input of, and what is kept of the parts of make soak."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from types import ModuleType
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+TOP = TOOLS.parents[1]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    return __import__
+
+
+@pytest.fixture
+def changed(load) -> ModuleType:
+    return load("changed")
+
+
+def everything(load) -> list[str]:
+    tree = load("tree")
+    return sorted(tree.listing(TOP, tree.patterns()))
+
+
+def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType) -> None:
+    files = everything(load)
+    assert len(files) > 900
+    unknown = [path for path in files if changed.row(path) is None and not any(changed.runs(job, path) for job in changed.JOBS)]
+    assert unknown == [], "Next: add a row to tests/tools/changed.py"
+    reached = set().union(*(changed.touched(path) for path in files))
+    assert reached == set(changed.ALL), "jobs that no change starts, or names that no job has"
+    assert [pattern for pattern, _jobs in changed.ROWS if not any(changed.fnmatch.fnmatchcase(path, pattern) for path in files)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "within", "without"),
+    [
+        ("plugins/module_utils/_metal/machine_boot/redfish.py", {"power", "mypy", "ruff", "unit core-2.16"}, {"live parts", "real node"}),
+        ("roles/driver/tasks/main.yml", {"live parts", "ansible-lint", "molecule"}, {"power", "ruff"}),
+        ("tests/live/test_mutations.py", {"live mutations"}, {"live faults", "live parts", "live interruptions", "mypy"}),
+        ("tests/live/test_new.py", {"live parts", "live interruptions"}, {"live runs", "live faults"}),
+        ("docs/gates.md", {"unit core-2.19"}, {"live parts", "ruff", "node stack"}),
+        ("what/nobody.knows", {"live parts", "power", "ruff", "bench"}, set()),
+    ],
+)
+def test_a_change_starts_what_it_touches(changed: ModuleType, path: str, within: set[str], without: set[str]) -> None:
+    found = changed.touched(path)
+    assert within <= found
+    assert not without & found
+
+
+@pytest.fixture
+def history(changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A clone with a commit of its own, changes that are not committed, and one file that is new."""
+    monkeypatch.setattr(changed.environments, "ROOT", tmp_path / "clone")
+    run(tmp_path, "init", "-q", "-b", "main", "hub")
+    (tmp_path / "hub" / "first").write_text("1")
+    commit(tmp_path / "hub")
+    run(tmp_path, "clone", "-q", "hub", "clone")
+    for name in ("committed", "edited"):
+        (tmp_path / "clone" / name).write_text("1")
+    commit(tmp_path / "clone")
+    (tmp_path / "clone" / "edited").write_text("2")
+    (tmp_path / "clone" / "new").write_text("1")
+    return tmp_path / "clone"
+
+
+def run(place: pathlib.Path, *arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=me", "-c", "user.email=me@example.com", *arguments], cwd=place, check=True)
+
+
+def commit(place: pathlib.Path) -> None:
+    run(place, "add", ".")
+    run(place, "commit", "-q", "-m", "one")
+
+
+def test_what_differs_is_committed_or_not(changed: ModuleType, history: pathlib.Path) -> None:
+    assert changed.files("") == ["committed", "edited", "new"]
+    assert changed.files("HEAD") == ["edited", "new"]
+    run(history, "push", "-q", "origin", "HEAD:refs/heads/other")
+    run(history, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert changed.files("") == ["committed", "edited", "new"], "pushed: the commit before is what is compared with"
+
+
+@pytest.fixture
+def soak(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> ModuleType:
+    """Of two parts: one reads the driver's role, the other that of the load balancer."""
+    module = load("soak")
+    for name in ("roles/driver/tasks/main.yml", "roles/load_balancer/tasks/main.yml", "docs/gates.md"):
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True)
+        path.write_text("---\n") if not path.exists() else None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module.environments, "TREE", tmp_path / "tree")
+    monkeypatch.setattr(module.environments, "ROOT", tmp_path)
+    monkeypatch.setattr(module.check, "LOGS", tmp_path)
+    monkeypatch.setattr(module.check.costs, "budgets", dict)
+    monkeypatch.setattr(module, "SOAK", tuple(part for part in module.SOAK if part.name in ("live faults", "boot balancers")))
+    return module
+
+
+LOG = """.. [100%]
+==================================== PASSES ====================================
+____________________________ test_site_over_a_bad_way __________________________
+----------------------------- Captured stdout call -----------------------------
+3 runs; 41 requests were spoilt
+----------------------------- Captured stderr call -----------------------------
+noise
+=========================== short test summary info ============================
+PASSED tests/live/test_site_faults.py
+2 passed in 99.00s (0:01:39)
+"""
+
+
+def done(soak: ModuleType, name: str, **counts: int) -> None:
+    (part,) = soak.chosen(name)
+    soak.check.log_of(part.name).write_text(LOG)
+    soak.Runner((part,)).done(part, soak.check.Result(counts, 99.0))
+
+
+def test_a_result_is_kept_until_an_input_of_its_part_changes(soak: ModuleType) -> None:
+    faults, balancers = soak.SOAK
+    assert soak.chosen("") == (faults, balancers)
+    done(soak, "live-faults", passed=2)
+    done(soak, "boot balancers", passed=2)
+    assert soak.chosen("") == ()
+    (soak.environments.TREE / "docs" / "gates.md").write_text("other words")
+    assert soak.chosen("") == ()
+    (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("- changed\n")
+    assert soak.chosen("") == (faults,)
+    assert [soak.state(part, soak.kept(part)) for part in soak.SOAK] == ["stale", "holds"]
+
+
+def test_a_part_that_failed_runs_again(soak: ModuleType) -> None:
+    done(soak, "live faults", passed=2, failed=1)
+    assert [part.name for part in soak.chosen("")] == ["live faults", "boot balancers"]
+    assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "failed"
+
+
+def test_the_table_shows_what_was_measured(soak: ModuleType) -> None:
+    done(soak, "live faults", passed=2)
+    heads, faults, figure, balancers = soak.table(soak.SOAK).splitlines()
+    assert heads.split() == ["part", "commit", "date", "(UTC)", "result", "took", "holds"]
+    assert faults.startswith("live faults") and faults.endswith("2 passed  2 min  holds")
+    assert figure.strip() == "3 runs; 41 requests were spoilt"
+    assert balancers.split() == ["boot", "balancers", "no", "result"]
+
+
+def test_a_part_that_was_stopped_has_no_result(soak: ModuleType) -> None:
+    soak.check.STOPPED.set()
+    try:
+        done(soak, "live faults", failed=1)
+    finally:
+        soak.check.STOPPED.clear()
+    assert soak.kept(soak.SOAK[0]) is None
+
+
+def test_no_part_is_longer_than_an_hour_and_none_needs_another(load) -> None:
+    jobs = load("jobs")
+    prepared = {job.name for job in jobs.SUITES["soak"]} - {part.name for part in jobs.SOAK}
+    assert all(part.limit <= 3600 and set(part.after) <= prepared for part in jobs.SOAK)
+
+
+def test_an_unknown_part_is_told_with_all_names(soak: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no part everything; there are live faults, boot balancers"):
+        soak.chosen("everything")
