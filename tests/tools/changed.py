@@ -41,7 +41,7 @@ def names(*jobs: Job) -> tuple[str, ...]:
 JOBS = tuple({job.name: job for job in (*SUITES["all"], *SUITES["soak"])}.values())
 ALL = names(*JOBS)
 UNITS = names(*UNIT)
-STATIC = ("mypy", "layers", "galaxy-importer", *UNITS, *(job.name for job in SOAK if job.name.startswith("unit")))
+STATIC = ("mypy", "layers", "galaxy-importer", "mutants", *UNITS, *(job.name for job in SOAK if job.name.startswith("unit")))
 ROUND = names(*ROUNDS)
 REAL = names(*NODE, *SOAK_NODE)
 SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
@@ -85,7 +85,8 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/node/rig/*", (NODE_PARTS.name, BOOT_PARTS.name, *REAL, *HOSTS, *UNITS)),
     ("tests/node/*", (*REAL, *HOSTS)),
     ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
-    ("tests/unit/*", (*UNITS, *HOSTS, *REAL)),
+    ("tests/unit/*", ("mutants", *UNITS, *HOSTS, *REAL)),
+    ("tests/mutants/*", ("mutants", *UNITS)),
     ("tests/bench/*", ("bench", *UNITS)),
     ("tests/tools/isolated", (*HOSTS, *REAL, NODE_PARTS.name, BOOT_PARTS.name)),
     ("tests/tools/control_plane.py", (CONTROL_PLANE.name,)),

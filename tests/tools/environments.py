@@ -63,6 +63,7 @@ PROFILES = {
     "core-2.16": Profile("requirements-test.txt", ("ansible-core~=2.16.0",), (11, 12), "tests on the oldest supported core"),
     "core-2.19": Profile("requirements-test.txt", ("ansible-core~=2.19.0",), (11, 13), "tests on the newest core for Python 3.11"),
     "metal": Profile("requirements-test.txt", ("ansible-core~=2.19.0", "ansible~=12.0", "molecule"), (11, 13), "tests of host roles, with their collections"),
+    "mutants": Profile("tests/mutants/requirements.txt", ("ansible-core~=2.19.0",), (11, 13), "mutation tests: which test runs which line"),
     "bmc": Profile("tests/boot/rig/requirements-bmc.txt", about="an emulator of BMCs, for the tests of machine_boot"),
     "core-newest": Profile("requirements-test.txt", ("ansible-core>=2.21",), (12, 14), "tests on the newest core"),
 }

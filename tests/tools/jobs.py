@@ -182,6 +182,7 @@ FRESH = tuple(
 #: Parts of make soak, one after the other: some measure. None needs another.
 SOAK = (
     Job("unit schedules", "core-2.19", pytest("tests/unit", "-m", "slow", PRINTED), limit=SOAK_LIMIT),
+    Job("mutants", "mutants", ("python", "-m", "ansible_collections.hwaccel.gpu.tests.mutants.mutants", "run", "tests/unit"), limit=SOAK_LIMIT),
     *SOAK_LIVE, *SOAK_NODE, *SOAK_BOOT,
     Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
     *FRESH,
