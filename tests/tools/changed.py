@@ -121,7 +121,11 @@ def runs(job: Job, path: str) -> bool:
     """Whether its command names the file or a folder of it, and does not leave it out."""
     words = " ".join(job.command).split()
     ignored = [word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
-    return any(path == word or path.startswith(f"{word}/") for word in words) and path not in ignored
+
+    def below(folder: str) -> bool:
+        return path == folder or path.startswith(f"{folder}/")
+
+    return any(map(below, words)) and not any(map(below, ignored))
 
 
 def row(path: str) -> tuple[str, ...] | None:
