@@ -57,7 +57,10 @@ class Worker:
     def ask(self, **request: object) -> dict:
         assert self.process.stdin and self.process.stdout
         print(json.dumps(request), file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())
+        answer = json.loads(self.process.stdout.readline() or '{"error": "the worker has ended"}')
+        if "error" in answer:
+            raise SystemExit(f"{request} came to no answer: {answer['error']}Next: repair tests/mutants/worker.py.")
+        return answer
 
     def meet(self, mutant: Mutant, tests: dict[str, float]) -> dict:
         """The answer of the first round of tests that notices the mutant, else of the last round."""

@@ -18,6 +18,7 @@ import pathlib
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 
 import hypothesis  # noqa: F401 - loaded once, before the first request
@@ -25,8 +26,8 @@ import pytest
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SOURCE = "plugins/module_utils"
-#: For odd examples: the same ones in each run.
-ARGUMENTS = ("-q", "--hypothesis-seed=0", "-m", "not slow")
+#: Odd examples are the same ones in each run; what is loaded before pytest begins is no test, and needs no rewriting.
+ARGUMENTS = ("-q", "--hypothesis-seed=0", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 class Only:
@@ -137,13 +138,17 @@ def answered(request: dict, answer: pathlib.Path) -> dict:
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
                 answer.write_text(json.dumps(run(request)), encoding="utf-8")
+        except Exception:
+            answer.write_text(json.dumps({"error": traceback.format_exc()}), encoding="utf-8")
         finally:
             os._exit(0)
     ended = _wait(child, request["limit"])
     end_children()
     if not ended:
         return {"timeout": True}
-    return json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {"timeout": ended == signal.SIGALRM, "failed": f"ended by signal {ended}"}
+    if answer.exists():
+        return json.loads(answer.read_text(encoding="utf-8"))
+    return {"timeout": True} if ended == signal.SIGALRM else {"failed": f"ended by signal {ended}"}
 
 
 def _wait(child: int, limit: float) -> int | None:

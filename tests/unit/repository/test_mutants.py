@@ -180,7 +180,7 @@ def test_sleeps() -> None:
     time.sleep(600)
 
 def test_leaves_a_process_behind() -> None:
-    subprocess.Popen(["sleep", "606"], start_new_session=True)
+    subprocess.run("setsid sleep 606 &", shell=True, check=True)
 """
 
 
@@ -189,7 +189,7 @@ def worker(tmp_path: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
     """worker.py over a tree of one source and its tests."""
     (tmp_path / "one.py").write_text(SOURCE)
     (tmp_path / "test_one.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\nmarkers =\n  slow: minutes\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\nfilterwarnings = error\nmarkers =\n  slow: minutes\n")
     script = pathlib.Path(results.__file__).with_name("worker.py")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     with subprocess.Popen(
