@@ -23,6 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 
@@ -50,8 +51,10 @@ class Worker:
         self.tree = home.joinpath(*environments.PLACE)
         shutil.copytree(environments.TREE, self.tree, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         self.changes = 0
-        own = {"PYTHONPATH": str(home / ".build"), "ANSIBLE_COLLECTIONS_PATH": str(home / ".build")}
-        command = [sys.executable, "tests/mutants/worker.py", str(home / "answer")]
+        # A short name: sockets have no long ones.
+        self.temporary = tempfile.mkdtemp(prefix="mutants-")
+        own = {"PYTHONPATH": str(home / ".build"), "ANSIBLE_COLLECTIONS_PATH": str(home / ".build"), "TMPDIR": self.temporary}
+        command = [sys.executable, "tests/mutants/worker.py", f"{self.temporary}/answer"]
         self.process = subprocess.Popen(command, cwd=self.tree, env=os.environ | own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **request: object) -> dict:
@@ -88,6 +91,7 @@ class Worker:
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait()
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 class Crew:

@@ -108,18 +108,19 @@ class Recorder:
         return {"seconds": seconds, "lines": lines, "imported": other[""], "shared": other["shared"], "failed": failed}
 
 
-def run(request: dict) -> dict:
-    """In the process of the request."""
+def run(request: dict, temporary: str) -> dict:
+    """In the process of the request; temporary: a folder of the tests' own, emptied by the next run."""
+    common = [*ARGUMENTS, "--basetemp", temporary]
     if "record" in request:
         recorder = Recorder()
         recorder.coverage.start()
-        status = pytest.main([*ARGUMENTS, request["record"]], plugins=[recorder])
+        status = pytest.main([*common, request["record"]], plugins=[recorder])
         recorder.coverage.stop()
         answer = recorder.answer()
         return answer | {"failed": [*answer["failed"], request["record"]]} if status not in (0, 1, 5) else answer
     only = Only(request["limits"])
     files = dict.fromkeys(name.split("::", 1)[0] for name in request["limits"])
-    status = pytest.main([*ARGUMENTS, "-x", *files], plugins=[only])
+    status = pytest.main([*common, "-x", *files], plugins=[only])
     # Who finds none of its tests has judged nothing; a conftest.py that cannot be imported is told by its status only.
     return {"failed": only.failed or (f"pytest ended with status {status}" if status not in (0, 5) else "")}
 
@@ -137,7 +138,7 @@ def answered(request: dict, answer: pathlib.Path) -> dict:
             with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
-                answer.write_text(json.dumps(run(request)), encoding="utf-8")
+                answer.write_text(json.dumps(run(request, f"{answer}.tmp")), encoding="utf-8")
         except Exception:
             answer.write_text(json.dumps({"error": traceback.format_exc()}), encoding="utf-8")
         finally:
