@@ -10,7 +10,9 @@ what no row knows is an input of every job. For the inner loop only: `.ci/run` r
 from __future__ import annotations
 
 import fnmatch
+import functools
 import pathlib
+import re
 import subprocess
 
 import environments
@@ -32,6 +34,8 @@ from jobs import (
     UNIT,
     Job,
 )
+
+IMPORTED = re.compile(r"^from ansible_collections\.hwaccel\.gpu\.tests\.([\w.]+)(?:\.| import )(test_\w+)\b", re.MULTILINE)
 
 
 def names(*jobs: Job) -> tuple[str, ...]:
@@ -132,11 +136,28 @@ def row(path: str) -> tuple[str, ...] | None:
     return next((found for pattern, found in ROWS if fnmatch.fnmatchcase(path, pattern)), None)
 
 
+@functools.cache
+def importers() -> dict[str, list[str]]:
+    """Files of tests that others import: {path: paths of these}."""
+    found: dict[str, list[str]] = {}
+    top = pathlib.Path(__file__).resolve().parents[2]
+    for path in (top / "tests").rglob("*.py"):
+        for package, module in IMPORTED.findall(path.read_text(encoding="utf-8")):
+            found.setdefault(f"tests/{package.replace('.', '/')}/{module}.py", []).append(str(path.relative_to(top)))
+    return found
+
+
+def named(path: str) -> set[str]:
+    """Jobs whose commands name the file, or one that imports it."""
+    users = [path, *importers().get(path, ())]
+    return {job.name for job in JOBS if any(runs(job, user) for user in users)}
+
+
 def touched(path: str) -> set[str]:
     """Names of the jobs that the file is an input of."""
-    named = {job.name for job in JOBS if runs(job, path)} if pathlib.PurePath(path).name.startswith("test_") else set()
-    found = named or row(path)
-    return set(ALL) if found is None else {*found, *BY_SUFFIX.get(pathlib.PurePath(path).suffix, ()), *WHOLE}
+    found = named(path) if pathlib.PurePath(path).name.startswith("test_") else set()
+    known = found or row(path)
+    return set(ALL) if known is None else {*known, *BY_SUFFIX.get(pathlib.PurePath(path).suffix, ()), *WHOLE}
 
 
 def git(*arguments: str) -> list[str]:

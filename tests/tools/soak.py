@@ -132,7 +132,11 @@ class Runner(check.Runner):
 
     def done(self, job: Job, result: check.Result) -> None:
         super().done(job, result)
-        if job in SOAK and result.seconds and not check.STOPPED.is_set():
+        if job not in SOAK or not result.seconds or check.STOPPED.is_set():
+            return
+        if content(job) != self.tested[job.name]:
+            check.say(f"not kept: inputs of {job.name} changed while it ran. Next: run it again, and leave .build alone meanwhile.")
+        else:
             keep(job, self.tested[job.name], result)
 
 

@@ -48,6 +48,8 @@ def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType)
         ("roles/driver/tasks/main.yml", {"live parts", "ansible-lint", "molecule"}, {"power", "ruff"}),
         ("tests/live/test_mutations.py", {"live mutations"}, {"live faults", "live parts", "live interruptions", "mypy"}),
         ("tests/live/test_new.py", {"live parts", "live interruptions"}, {"live runs", "live faults"}),
+        ("tests/live/test_drain.py", {"live parts", "real machines", "node runtimes"}, {"real node", "power"}),
+        ("tests/node/test_gates.py", {"real node", "node stack"}, {"real machines"}),
         ("docs/gates.md", {"unit core-2.19"}, {"live parts", "ruff", "node stack"}),
         ("what/nobody.knows", {"live parts", "power", "ruff", "bench"}, set()),
     ],
@@ -162,6 +164,16 @@ def test_a_part_that_was_stopped_has_no_result(soak: ModuleType) -> None:
     finally:
         soak.check.STOPPED.clear()
     assert soak.kept(soak.SOAK[0]) is None
+
+
+def test_what_changed_while_it_ran_has_no_result(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    faults, _balancers = soak.SOAK
+    soak.check.log_of(faults.name).write_text(LOG)
+    runner = soak.Runner((faults,))
+    (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("- changed\n")
+    runner.done(faults, soak.check.Result({"passed": 2}, 99.0))
+    assert soak.kept(faults) is None
+    assert "not kept: inputs of live faults changed while it ran" in capsys.readouterr().out
 
 
 def test_no_part_is_longer_than_an_hour_and_none_needs_another(load) -> None:
