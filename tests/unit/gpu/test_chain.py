@@ -225,7 +225,10 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         s.node(N, allocatable=8), [s.plugin(N), s.discovery(N, s.running(restarts=5, last=CRASHED))],
         ("waiting", "plugin", "has not said which GPUs these are, run 6; in the run before, container gpu-feature-discovery ended with exit code 1"),
     ),
-    "no plugin": (s.node(N), [], ("waiting", "plugin", "no device plugin pod")),
+    "no plugin": (s.node(N), [], ("waiting", "plugin", "8 nvidia.com/gpu expected; no device plugin pod is on the node")),
+    "another's plugin, and too few": (
+        s.node(N, allocatable=7), [], ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected; no device plugin pod of this"),
+    ),
     "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
     "plugin lost, capacity still there": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),
     "evicted": (
@@ -258,6 +261,7 @@ def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> No
 def test_devices_of_an_undeclared_node() -> None:
     assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), wanted=Wanted()).state == "passed"
     assert verdict("devices", s.node(N, allocatable=0), s.plugin(N), wanted=Wanted()).reason == "no GPU is schedulable"
+    assert verdict("devices", s.node(N, allocatable=0), wanted=Wanted()).reason == "no device plugin pod is on the node"
 
 
 def features_case(**kwargs: t.Any) -> chain.Verdict:
