@@ -18,11 +18,11 @@ import sys
 import time
 import typing as t
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import this_process
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _sources
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import INTERNAL, Slices
 
 SLICE = 10.0
@@ -68,11 +68,8 @@ def _write_while_read(stream: io.TextIOWrapper) -> None:
 _lines_as_they_come()
 
 
-class ActionModule(ActionBase):
+class ActionModule(DirectAction):
     """The action of manifest_set, node_gate and sandbox."""
-
-    _supports_check_mode = True
-    _supports_async = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         task_vars = dict(task_vars or {})
@@ -82,7 +79,7 @@ class ActionModule(ActionBase):
             self._read_sources(args, task_vars)
         if self._task.async_val:
             # A background job has nobody to show progress to.
-            return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=True)
+            return self.run_module(args, task_vars)
         return self._run_slices(args, task_vars)
 
     def _read_sources(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> None:
@@ -97,7 +94,7 @@ class ActionModule(ActionBase):
         fixed = args | {"wait_slice": SLICE, "wait_task": this_process()}
         while True:
             started = time.monotonic()
-            slices.add(self._execute_module(module_args=fixed | {"wait_resume": resume}, task_vars=task_vars))
+            slices.add(self.run_module(fixed | {"wait_resume": resume}, task_vars))
             if not self._task.no_log:
                 for line in slices.progress:
                     display.display(f"{task_vars.get('inventory_hostname', 'localhost')}: {line}")

@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import textwrap
 import time
 import typing as t
 
@@ -18,8 +17,8 @@ import ansible_runner
 import pytest
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-PROGRAM = pathlib.Path(sys.executable).with_name("ansible-playbook")
+from ansible_collections.hwaccel.gpu.tests.unit.module.plays import PROGRAM, collection_with, play, written
+
 FIRST_LINE = "alpha: 1 of 3 with ********"
 
 MODULE = """
@@ -74,50 +73,7 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The collection with one module more, which counts slices."""
-    base = tmp_path_factory.mktemp("collections")
-    here = base / "ansible_collections" / "hwaccel" / "gpu"
-    (here / "plugins" / "modules").mkdir(parents=True)
-    (here / "meta").mkdir()
-    for name in ("action", "doc_fragments", "module_utils", "plugin_utils"):
-        (here / "plugins" / name).symlink_to(ROOT / "plugins" / name)
-    for name in ("count", "manifest_set"):
-        (here / "plugins" / "modules" / f"{name}.py").write_text(MODULE)
-    runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())
-    runtime["plugin_routing"] = {"action": {"count": {"redirect": "hwaccel.gpu.manifest_set"}}}
-    (here / "meta" / "runtime.yml").write_text(yaml.safe_dump(runtime))
-    return base
-
-
-def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strategy: str) -> dict[str, str]:
-    """Writes a play of these tasks, and returns the environment that it runs in."""
-    header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"
-    (folder / "play.yml").write_text(header + textwrap.indent(textwrap.dedent(tasks), "    "))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
-    return environ | {
-        "ANSIBLE_COLLECTIONS_PATH": str(collections),
-        "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
-        "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
-        "ANSIBLE_NOCOLOR": "1",
-        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_ASYNC_DIR": str(folder / "async"),
-        "HOME": str(folder),
-    }
-
-
-def play(collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments: str, hosts: str = "alpha,", strategy: str = "linear") -> tuple[int, str]:
-    environ = written(collections, folder, tasks, strategy)
-    done = subprocess.run(
-        [PROGRAM, "-i", hosts, *arguments, "play.yml"],
-        cwd=folder,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    return collection_with(tmp_path_factory.mktemp("collections"), dict.fromkeys(("count", "manifest_set"), MODULE), {"count": "manifest_set"})
 
 
 def test_progress_is_shown_after_every_slice_and_results_are_joined(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
