@@ -244,20 +244,22 @@ def test_templates_and_files_reach_the_module_with_their_origin(collections: pat
     ]
 
 
-@pytest.mark.parametrize(
-    ("task", "expected"),
-    [
-        ("template: nowhere.yml", "template 'nowhere.yml' does not exist"),
-        ("template: {path: x}", "template is a path or a list of paths"),
-        ("template: broken.yml.j2", "cannot be rendered"),
-        ("src: empty", "has no file that ends in"),
-    ],
-)
-def test_what_cannot_be_read_is_said_without_a_traceback(collections: pathlib.Path, tmp_path: pathlib.Path, task: str, expected: str) -> None:
+#: Task and what is told of it, by the host that is asked.
+UNREADABLE = {
+    "nowhere": ("template: nowhere.yml", "template 'nowhere.yml' does not exist"),
+    "no-path": ("template: {path: x}", "template is a path or a list of paths"),
+    "broken": ("template: broken.yml.j2", "cannot be rendered"),
+    "empty": ("src: empty", "has no file that ends in"),
+}
+
+
+def test_what_cannot_be_read_is_said_without_a_traceback(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "broken.yml.j2").write_text("{{ not_defined_anywhere }}")
     (tmp_path / "empty").mkdir()
-    code, output = play(collections, tmp_path, f"- hwaccel.gpu.manifest_set:\n    {task}\n", "-v")
+    tasks = "".join(f"- hwaccel.gpu.manifest_set:\n    {task}\n  when: inventory_hostname == '{host}'\n" for host, (task, _told) in UNREADABLE.items())
+    code, output = play(collections, tmp_path, tasks, "-v", hosts=f"{','.join(UNREADABLE)},")
     assert code == 2
-    assert expected in " ".join(output.split())
+    told = " ".join(output.split())
+    assert [host for host, (_task, expected) in UNREADABLE.items() if f"fatal: [{host}]: FAILED!" not in told or expected not in told] == []
     assert "Traceback" not in output and "MODULE FAILURE" not in output
