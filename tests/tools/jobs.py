@@ -206,8 +206,8 @@ SOAK = (
     *FRESH,
 )
 
-#: In a whole run they try the containerd that the rig builds; alone they say that there is none.
-UNIT_LATER = tuple(dataclasses.replace(job, after=(*job.after, NODE_PARTS.name)) for job in UNIT)
+#: In a whole run the layers try the containerd that the rig builds; alone they say that there is none. The others fill the time until it is built.
+UNIT_LATER = tuple(dataclasses.replace(job, after=(NODE_PARTS.name,)) if job.name == LAYERS else job for job in UNIT)
 
 #: check.py starts the longest first, by what they cost (budgets.json).
 SUITES = {

@@ -252,8 +252,8 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
 
 
 def test_in_a_whole_run_unit_tests_have_the_rigs_containerd(load) -> None:
-    jobs = load("jobs")
-    found = [job for job in jobs.SUITES["all"] if any("tests/unit" in part for part in job.command)]
+    jobs, runs = load("jobs"), load("changed").runs
+    found = [job for job in jobs.SUITES["all"] if runs(job, "tests/unit/runtime/test_containerd.py")]
     assert found
     assert [job.name for job in found if jobs.NODE_PARTS.name not in job.after] == []
 
