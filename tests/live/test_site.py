@@ -1,12 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`site` on real control planes: to schedulable GPUs, again without a write, predicted by check mode, taken back by teardown."""
+"""`site` on real control planes: to schedulable GPUs, again without a write, predicted by check mode and shown by `render`.
+
+Runtime: six runs of site, half of them in check mode, and two of render.
+"""
 
 from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import dataclasses
 import pathlib
 import typing as t
 
@@ -19,8 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_ri
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.site import ALL, cluster, playbook
-from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences, snapshot
+from ansible_collections.hwaccel.gpu.tests.live.support.site import ALL, Run, cluster, playbook
 
 MakeSandbox = c.Callable[..., Sandbox]
 
@@ -71,13 +74,55 @@ def hidden(*files: pathlib.Path) -> c.Iterator[None]:
 def first(make_sandbox: MakeSandbox) -> dict[str, t.Any]:
     """A check run on an empty cluster, and the real run that follows. Neither can read what the fleet was declared to be."""
     sandbox = make_sandbox(FLEET)
-    await_filled(client(sandbox))
-    audit, before = AuditLog(sandbox.audit_log), snapshot(client(sandbox))
+    audit = AuditLog(sandbox.audit_log)
     with hidden(sandbox.layout.fleet, sandbox.layout.record):
         planned = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
         written = audit.our_writes()
         done = playbook("site", {"one": variables(sandbox)}, "--diff")
-    return {"sandbox": sandbox, "before": before, "planned": planned, "written": written, "done": done}
+    return {"sandbox": sandbox, "planned": planned, "written": written, "done": done}
+
+
+#: Clusters that can be rendered; of the others it is said why not.
+WELL = ("whole", "alone", "later")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rendered:
+    """hosts: variables of each cluster. folder: one folder for each."""
+
+    run: Run
+    hosts: dict[str, dict[str, t.Any]]
+    folder: pathlib.Path
+
+    def texts(self, host: str) -> dict[str, str]:
+        """By file; {} where nothing was written."""
+        return {path.name: path.read_text(encoding="utf-8") for path in (self.folder / host).glob("*")}
+
+    def objects(self, host: str) -> dict[str, list[dict[str, t.Any]]]:
+        return {name: [one for one in yaml.safe_load_all(text) if one] for name, text in self.texts(host).items()}
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    """All that is asked of `render`, a cluster for each question: as `first` would be, by itself, beside NFD of others, without machines, with a password."""
+    folder = tmp_path_factory.mktemp("rendered")
+    known = POOLS[0] | {"machines": [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]}
+
+    def host(**more: t.Any) -> dict[str, t.Any]:
+        return cluster("/nowhere/kubeconfig", **({"hwaccel_pools": [known], "hwaccel_render_to": str(folder)} | more))
+
+    unknown = host()
+    del unknown["hwaccel_pools"]
+    build = {"https_proxy": "http://bob:planted@proxy.example.com:3128"}
+    hosts = {
+        "whole": host(hwaccel_stages=ALL, hwaccel_distribution="kubernetes", hwaccel_kubernetes_version="1.36"),
+        "alone": host(hwaccel_stages=ALL), "later": host(feature_discovery_provider="existing"), "unknown": unknown,
+        "proxy": host(hwaccel_pools=[known | {"driver": {"source": "build"}}], driver_build=build),
+    }
+    run = playbook("render", hosts, "-vv", "--diff")
+    assert {name for name in hosts if run.recap[name]["failures"]} == set(hosts) - set(WELL), run.stdout
+    assert run.rc != 0
+    return Rendered(run, hosts, folder)
 
 
 def test_check_mode_writes_nothing_and_marks_what_it_assumes(first: dict[str, t.Any]) -> None:
@@ -115,17 +160,11 @@ def test_what_check_mode_cannot_know_of_undeclared_pools_is_marked(make_sandbox:
     }) == []
 
 
-def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
-    shown = predictions.shown(first["planned"])
-    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
-    platform = {"hwaccel_distribution": "kubernetes", "hwaccel_kubernetes_version": "1.36"}
-    pools = [POOLS[0] | {"machines": machines}]
-    run = playbook("render", {"one": cluster("/nowhere", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), hwaccel_stages=ALL, **platform)})
-    assert run.rc == 0, run.stdout
-    written = [one for path in (tmp_path / "one").iterdir() for one in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
-    rendered = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in written}
-    assert rendered.keys() == shown.keys()
-    assert [key for key, one in rendered.items() if not predictions.holds(shown[key], one)] == []
+def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any], rendered: Rendered) -> None:
+    shown, written = predictions.shown(first["planned"]), rendered.objects("whole")
+    found = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for objects in written.values() for one in objects}
+    assert found.keys() == shown.keys()
+    assert [key for key, one in found.items() if not predictions.holds(shown[key], one)] == []
 
 
 def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
@@ -137,14 +176,9 @@ def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
     assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices", "exporters", "validation"])
 
 
-def test_a_second_run_changes_and_writes_nothing_also_after_a_check(first: dict[str, t.Any]) -> None:
-    sandbox = first["sandbox"]
-    checked = playbook("site", {"one": variables(sandbox)}, "--check", "--diff")
-    audit = AuditLog(sandbox.audit_log)
-    again = playbook("site", {"one": variables(sandbox)})
+def test_a_check_of_what_is_there_predicts_no_change(first: dict[str, t.Any]) -> None:
+    checked = playbook("site", {"one": variables(first["sandbox"])}, "--check", "--diff")
     assert (checked.rc, checked.changed()) == (0, 0), checked.stdout
-    assert (again.rc, again.changed()) == (0, 0), again.stdout
-    assert [str(request) for request in audit.our_writes()] == []
 
 
 #: By account, the policy that holds it to its own node.
@@ -185,7 +219,7 @@ def test_a_stolen_token_writes_nothing_about_another_node(first: dict[str, t.Any
     assert told == {"training-0": stolen.ALLOWED, "training-1": stolen.DENIED, "general-0": stolen.DENIED}
 
 
-def test_users_who_take_every_gpu_are_nothing_to_change(first: dict[str, t.Any]) -> None:
+def test_a_second_run_after_a_check_writes_nothing_though_users_take_every_gpu(first: dict[str, t.Any]) -> None:
     sandbox = first["sandbox"]
     with every_gpu_taken(sandbox):
         audit = AuditLog(sandbox.audit_log)
@@ -219,108 +253,32 @@ def job_phases(users: Client) -> list[str]:
     return [one["status"]["phase"] for one in found]
 
 
-def test_one_broken_node_costs_only_itself_and_is_named(first: dict[str, t.Any]) -> None:
-    sandbox = first["sandbox"]
-    sandbox.add_fault("plugin_fewer_gpus", node="training-1")
-    sandbox.reboot("training-1")
-    broken = playbook("site", {"one": variables(sandbox, hwaccel_max_failed=1)})
-    assert broken.rc != 0
-    assert broken.summary["one"]["failed_nodes"] == ["training-1"]
-    text = "\n".join(broken.failures)
-    assert "training-1 (pool training) failed at gate devices" in text
-    assert "next: " in text
-    seen = allocatable(sandbox)
-    assert (seen["training-0"], seen["training-2"]) == ("8", "8")
-    sandbox.clear_faults()
-    sandbox.reboot("training-1")
-    mended = playbook("site", {"one": variables(sandbox)})
-    assert mended.rc == 0, mended.stdout
-    assert allocatable(sandbox)["training-1"] == "8"
-
-
-def test_teardown_leaves_the_cluster_as_it_was(first: dict[str, t.Any]) -> None:
-    sandbox = first["sandbox"]
-    uid = client(sandbox).get(client(sandbox).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"]
-    run = playbook("teardown", {"one": variables(sandbox)})
-    assert run.rc == 0, run.stdout
-    assert uid in run.stdout
-
-    def left() -> list[str]:
-        return [line for line in differences(first["before"], snapshot(client(sandbox))) if not excluded(line)]
-
-    until(lambda: not left(), "controllers to clean up", seen=left)
-    again = playbook("teardown", {"one": variables(sandbox)})
-    assert (again.rc, again.changed()) == (0, 0), again.stdout
-
-
-def excluded(line: str) -> bool:
-    """What no API can take back: a kubelet keeps a resource key in its node's status until it restarts."""
-    return line.startswith("changed: Node. ") and " resources: " in line
-
-
-def test_two_clusters_in_one_run_do_not_mix(make_sandbox: MakeSandbox) -> None:
-    one, two = make_sandbox(FLEET), make_sandbox(FLEET)
-    # Credentials in the environment belong to nobody here: they would send both to the same cluster.
-    run = playbook(
-        "preflight", {"one": variables(one), "two": variables(two)},
-        environment={"K8S_AUTH_KUBECONFIG": one.kubeconfig, "K8S_AUTH_HOST": "https://203.0.113.1"},
-    )
-    assert run.rc == 0, run.stdout
-    bare = playbook("preflight", {"one": variables(one), "two": {"ansible_connection": "local"}}, environment={"K8S_AUTH_KUBECONFIG": one.kubeconfig})
-    assert bare.rc != 0
-    assert "two has no credentials of its own" in "\n".join(bare.failures_of("two"))
-    assert bare.recap["one"]["failures"] == 0
-    twins = playbook("preflight", {"one": variables(one), "also-one": variables(one)})
-    assert twins.rc != 0
-    assert "the inventory has this cluster twice, also as also-one" in "\n".join(twins.failures_of("one"))
-    other = playbook("preflight", {"one": variables(one, hwaccel_cluster_uid="00000000-0000-0000-0000-000000000000")})
-    assert "this is another cluster than the inventory means" in "\n".join(other.failures)
-
-
-def test_render_needs_no_cluster_and_agrees_with_itself(tmp_path: pathlib.Path) -> None:
-    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
-    pools = [POOLS[0] | {"machines": machines}]
-    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path), hwaccel_stages=ALL)}
-    run = playbook("render", hosts)
-    assert run.rc == 0, run.stdout
-    written = {path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8"))) for path in (tmp_path / "one").iterdir()}
+def test_render_needs_no_cluster_and_agrees_with_itself(rendered: Rendered) -> None:
+    written = rendered.objects("alone")
     assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml", "monitoring.yaml"]
-    assert "assumed: pool training: GPUs on its nodes with kernel 6.8.0-134-generic" in run.stdout.splitlines()
     drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
     assert len(drivers) == 2
-    assert (playbook("render", hosts).changed(), run.changed() > 0) == (0, True)
+    again = playbook("render", {"alone": rendered.hosts["alone"]})
+    assert (again.rc, again.changed(), rendered.run.changed("alone") > 0) == (0, 0, True), again.stdout
+    assert "assumed: pool training: GPUs on its nodes with kernel 6.8.0-134-generic" in again.stdout.splitlines()
 
 
-def test_a_render_that_knows_no_machine_is_refused(tmp_path: pathlib.Path) -> None:
-    run = playbook("render", {"one": cluster("/nowhere/kubeconfig", hwaccel_render_to=str(tmp_path))})
-    assert run.rc != 0
-    (told,) = run.failures
+def test_a_render_that_knows_no_machine_is_refused(rendered: Rendered) -> None:
+    (told,) = rendered.run.failures_of("unknown")
     assert "no driver can be rendered (hwaccel_pools): no cluster is asked, and no pool with gpu is declared. Next: declare pools" in told
-    assert not (tmp_path / "one" / "driver.yaml").exists()
+    assert "driver.yaml" not in rendered.texts("unknown")
 
 
-def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(tmp_path: pathlib.Path) -> None:
-    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
-    build = {"https_proxy": "http://bob:planted@proxy.example.com:3128"}
-    pools = [POOLS[0] | {"machines": machines, "driver": {"source": "build"}}]
-    hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, driver_build=build, hwaccel_render_to=str(tmp_path))}
-    run = playbook("render", hosts, "-vv", "--diff")
-    assert run.rc != 0
-    assert "https_proxy holds a user or password (driver_build)" in "\n".join(run.failures)
-    texts = [run.stdout, *(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.yaml"))]
+def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(rendered: Rendered) -> None:
+    assert "https_proxy holds a user or password (driver_build)" in "\n".join(rendered.run.failures_of("proxy"))
+    texts = [rendered.run.stdout, *(text for host in rendered.hosts for text in rendered.texts(host).values())]
+    assert len(texts) > len(WELL)
     assert not any("planted" in text for text in texts)
 
 
-def test_the_first_stage_that_needs_a_namespace_writes_it(tmp_path: pathlib.Path) -> None:
-    found = {}
-    pools = [POOLS[0] | {"machines": [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]}]
-    for name, more in (("all", {}), ("later", {"feature_discovery_provider": "existing"})):
-        hosts = {"one": cluster("/nowhere/kubeconfig", hwaccel_pools=pools, hwaccel_render_to=str(tmp_path / name), **more)}
-        run = playbook("render", hosts)
-        assert run.rc == 0, run.stdout
-        texts = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / name / "one").iterdir()}
-        found[name] = sorted(
-            (file, one["metadata"]["name"]) for file, text in texts.items() for one in yaml.safe_load_all(text) if one and one["kind"] == "Namespace"
-        )
-    assert found["all"] == [("feature-discovery.yaml", "hwaccel-gpu"), ("feature-discovery.yaml", "hwaccel-gpu-system")]
-    assert found["later"] == [("driver.yaml", "hwaccel-gpu")]
+def test_the_first_stage_that_needs_a_namespace_writes_it(rendered: Rendered) -> None:
+    def namespaces(host: str) -> list[tuple[str, str]]:
+        return sorted((file, one["metadata"]["name"]) for file, objects in rendered.objects(host).items() for one in objects if one["kind"] == "Namespace")
+
+    assert namespaces("alone") == [("feature-discovery.yaml", "hwaccel-gpu"), ("feature-discovery.yaml", "hwaccel-gpu-system")]
+    assert namespaces("later") == [("driver.yaml", "hwaccel-gpu")]
