@@ -23,8 +23,13 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import ARM64, Computers
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import Installer
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_arm64
+from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+
+
+def pytest_sessionstart() -> None:
+    interrupted_by_sigterm()
 
 
 @pytest.fixture(scope="session")

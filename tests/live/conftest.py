@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
-import signal
-import types
 import uuid
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import components
+from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.live.support.life import Life, lived
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
@@ -31,12 +30,7 @@ MakeSandbox = c.Callable[..., Sandbox]
 
 
 def pytest_sessionstart() -> None:
-    """A session that is ended from outside takes its sandboxes with it: they are sessions of their own and would stay."""
-
-    def interrupt(_number: int, _frame: types.FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
+    interrupted_by_sigterm()
 
 
 @pytest.fixture(scope="session")

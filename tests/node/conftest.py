@@ -25,6 +25,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import WHOLE
 from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig import departure, images, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster, Rig
@@ -53,6 +54,10 @@ POOLS = [
 #: Alerts that wait for minutes by default.
 AT_ONCE = ("GpuExporterDown", "GpuMetricsAbsent", "GpuMissing", "GpuNotAllocatable")
 Taken = c.Callable[[str], None]
+
+
+def pytest_sessionstart() -> None:
+    interrupted_by_sigterm()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
