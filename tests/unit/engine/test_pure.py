@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 import typing as t
 
 import pytest
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import causes, holder, record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.foreign import foreign_fields, is_rightful
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import limit_fault, prune_limit
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import is_ours, limit_fault, prune_limit
+from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.wait import Judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Forbidden, HwaccelError, Invalid
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
@@ -177,6 +179,33 @@ def test_foreign_fields_are_told_once_at_their_top() -> None:
     }
     found = foreign_fields(ObjectKey("", "Pod", "n", "p"), live, "me", fieldsets.of_object(live, "me"))
     assert [(item["path"], item["manager"]) for item in found] == [('spec.containers[name="side"]', "them")]
+
+
+@pytest.mark.parametrize(
+    ("uid", "label", "manager", "ours"),
+    [
+        ("u1", "other", "them", True), ("u2", "s", "me", False),
+        ("", "s", "me", True), ("", "s", "them", False), ("", "other", "me", False), ("", "", "me", False),
+    ],
+)
+def test_what_lives_under_a_recorded_name_is_ours_by_its_uid_else_by_label_and_fields(uid: str, label: str, manager: str, ours: bool) -> None:
+    """A run that was killed has recorded no uid: a label alone can be copied, and fields alone may be of another set."""
+    entry = record.Entry(ObjectKey("", "ConfigMap", "n", "c"), uid=uid)
+    managed = [{"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {"f:x": {}}}}]
+    live = {"metadata": {"uid": "u1", "labels": {record.PART_OF: label} if label else None, "managedFields": managed}}
+    scene = types.SimpleNamespace(live={entry.key: live}, set_ids=("s",), options=types.SimpleNamespace(manager="me"))
+    assert is_ours(scene, entry) is ours
+    assert not is_ours(types.SimpleNamespace(**{**vars(scene), "live": {}}), entry)
+
+
+@pytest.mark.parametrize(("selector", "ready"), [({"gpu": "yes"}, False), ({"gpu": "no"}, True)])
+def test_a_daemon_set_without_pods_waits_only_where_a_node_fits_its_template(selector: dict[str, str], ready: bool) -> None:
+    node = {"metadata": {"name": "n", "labels": {"gpu": "yes"}}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    client = types.SimpleNamespace(pages=lambda resource: [types.SimpleNamespace(items=[node])])
+    status = {"desiredNumberScheduled": 0, "observedGeneration": 1}
+    live = {"metadata": {"name": "d", "generation": 1}, "spec": {"template": {"spec": {"nodeSelector": selector}}}, "status": status}
+    judge = Judge(t.cast(t.Any, client), t.cast(t.Any, types.SimpleNamespace(ready_when={})))
+    assert judge.verdict(ObjectKey("apps", "DaemonSet", "n", "d"), live).ready is ready
 
 
 def test_a_holder_is_dead_only_where_that_can_be_known() -> None:
