@@ -177,14 +177,16 @@ def judge(tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Muta
     known = records(tree, files, crew, kept)
     tests = {mutant.identity: choice.chosen(mutant, known.values()) for _area, mutant in wanted}
     helpers = results.digest_of(tree, helpers_of(tree))
+    # As they are now, and in the workers' copies: the tree may change meanwhile.
+    contents = {file: results.digest_of(tree, [tree / file]) for file in files}
     sources = {path: (tree / path).read_text(encoding="utf-8") for path in {mutant.path for _area, mutant in wanted}}
     found: dict[str, results.Result] = {}
 
     def meet(worker: Worker, entry: tuple[str, Mutant]) -> None:
         area, mutant = entry
         names = tests[mutant.identity]
-        met = {tree / name.split("::", 1)[0] for name in names}
-        key = results.digest("mutant", sys.version, mutant.path, mutant.applied(sources[mutant.path]), helpers, results.digest_of(tree, met), *sorted(names))
+        met_contents = (contents[file] for file in sorted({name.split("::", 1)[0] for name in names}))
+        key = results.digest("mutant", sys.version, mutant.path, mutant.applied(sources[mutant.path]), helpers, *met_contents, *sorted(names))
         answer, started = kept.get(key), time.monotonic()
         if answer is None:
             answer = worker.meet(mutant, names) if names else {"failed": ""}
