@@ -26,6 +26,8 @@ def test_site_leaves_what_a_teardown_has_to_take(life: Life) -> None:
 def test_nothing_is_left_and_nothing_is_missing(life: Life) -> None:
     assert life.gone.rc == 0, life.gone.stdout[-6000:]
     assert life.gone.changed() > 0
+    uid = life.client.get(life.client.resource("v1", "Namespace"), "kube-system")["metadata"]["uid"]
+    assert uid in life.gone.stdout, "which cluster it was"
     until(lambda: not life.after(), "controllers to clean up", seen=life.after)
     for item in life.client.list(life.client.resource("v1", "Node")).items:
         assert resources.total(resources.observed(reduce_node(item, []))) == 0
