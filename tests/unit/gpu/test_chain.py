@@ -163,6 +163,17 @@ def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text:
     assert text in found.reason
 
 
+@pytest.mark.parametrize(
+    ("main", "deleting", "excused"), [(None, False, {}), (LOADING, False, {"driver-validation": 4}), (None, True, {"driver-validation": 4})]
+)
+def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(main: s.Obj | None, deleting: bool, excused: dict[str, int]) -> None:
+    driver = s.driver(N, main, since=EARLIER)
+    if deleting:
+        driver["metadata"]["deletionTimestamp"] = LATER
+    pods = (driver, s.toolkit(N, since=EARLIER), s.validator(N, s.crash_loop("d", 3, ended=LATER)))
+    assert chain.excused({one.role: one for one in map(reduce_pod, pods)}, EIGHT) == excused
+
+
 def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
     assert verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY)).grace == chain.GRACE
     assert verdict("driver", s.node(N), s.driver(N, LOADING), s.validator(N, BUSY)).grace == 0
