@@ -174,6 +174,13 @@ def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(main: s.Obj | 
     assert chain.excused({one.role: one for one in map(reduce_pod, pods)}, EIGHT) == excused
 
 
+def test_a_plugin_of_others_that_waits_is_told_where_there_is_no_validator() -> None:
+    plugin = s.plugin(N, s.waiting(), BUSY, phase="Pending")
+    found = verdict("driver", s.node(N), s.driver(N), plugin, wanted=dataclasses.replace(EIGHT, existing=True))
+    assert (found.state, found.link, found.container) == ("waiting", "plugin", "wait-for-proof")
+    assert "the plugin waits in wait-for-proof" in found.reason
+
+
 def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
     assert verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY)).grace == chain.GRACE
     assert verdict("driver", s.node(N), s.driver(N, LOADING), s.validator(N, BUSY)).grace == 0
