@@ -5,11 +5,13 @@
 
 A bench is a sandbox in which the stages before its own have passed. Before each mutation it gets a machine that nobody has touched
 (a node with another name, hence with an empty disk and no driver), and the stage's workloads are gone. What a mutation did to other
-objects is mended by the next run of the role, which is drift like any other.
+objects is mended by the next run of the role, which is drift like any other. Each pool's driver has a DaemonSet of its own: mutations of
+that alone share a run, each in a pool with one node.
 """
 
 from __future__ import annotations
 
+import collections
 import collections.abc as c
 import concurrent.futures
 import contextlib
@@ -39,6 +41,10 @@ _WORKLOADS = {
     "driver": ("nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"),
     "device_plugin": ("nvidia-device-plugin", "gpu-feature-discovery"),
 }
+#: Of the pool whose nodes are mutated, and of the one beside such pools that is as it should be.
+POOL, SOUND = "proof", "sound"
+#: The driver's DaemonSets of that pool, by whatever kernel its nodes have.
+POOL_DRIVER = f"nvidia-driver-{POOL}-6*"
 #: Kinds that a mutation renames, with their API versions.
 _RENAMED = {"ConfigMap": "v1", "RuntimeClass": "node.k8s.io/v1"}
 
@@ -51,7 +57,7 @@ class Mutation:
 
     patches go over the stage's objects. taints: the node has them. variables: more of the inventory.
     before: patches over the stages before, run first (they are left as they are found afterwards).
-    soak: why only `make soak` runs it, "" where `make test` does as well.
+    soak: why only `make soak` runs it, "" where `make test` does as well. refused: by the API server, before anything else is written.
     """
 
     name: str
@@ -63,6 +69,18 @@ class Mutation:
     variables: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     before: tuple[Mutation, ...] = ()
     soak: str = ""
+    refused: bool = False
+
+    @property
+    def of_one_pool(self) -> bool:
+        """Whether other pools never notice it."""
+        elsewhere = self.taints or self.variables or self.before or self.refused
+        return not elsewhere and {item["target"]["name"] for item in self.patches} == {POOL_DRIVER}
+
+    def moved(self, pool: str) -> Mutation:
+        """The same of another pool."""
+        name = POOL_DRIVER.replace(POOL, pool)
+        return dataclasses.replace(self, patches=tuple({**item, "target": {**item["target"], "name": name}} for item in self.patches))
 
 
 def change(kind: str, name: str, *operations: dict[str, t.Any], **merge: t.Any) -> dict[str, t.Any]:
@@ -102,54 +120,71 @@ class Bench:
     """One sandbox, one stage, one mutation after the other."""
 
     def __init__(self, make: c.Callable[..., Sandbox], stage: str) -> None:
-        self.stage, self._number = stage, 0
+        self.stage, self._number, self._nodes = stage, 0, dict[str, str]()
         self.sandbox = make({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}]})
         self.client: Client = connect({"kubeconfig": self.sandbox.kubeconfig})
         if STAGES.index(stage):
-            self._new_machine(())
+            self._new_machines()
         for earlier in STAGES[: STAGES.index(stage)]:
             done = self.play(earlier, patience=LONG_PATIENCE)
             assert done.rc == 0, done.stdout[-6000:]
 
     def run(self, playbook: str, mutation: Mutation | None) -> site.Run:
         """The stage's playbook, or site, with this mutation, or as it is."""
-        # What came after it, where site has run.
-        for stage in reversed(STAGES[STAGES.index(self.stage):]):
-            self._clear(stage)
-        self._new_machine(mutation.taints if mutation else ())
+        self._clear_from(self.stage)
+        self._new_machines(taints=mutation.taints if mutation else ())
         for earlier in mutation.before if mutation else ():
             self._clear(earlier.stage)
-            self.play(earlier.stage, earlier)
+            self.play(earlier.stage, [earlier])
         self._take_away_renamed(mutation.patches if mutation else ())
-        done = self.play(playbook, mutation, PATIENCE if mutation else LONG_PATIENCE)
+        mutations = [mutation] if mutation else []
+        done = self.play(playbook, mutations, PATIENCE if mutation else LONG_PATIENCE)
         if mutation and done.rc and unnamed(done, mutation):
             # What is wrong stays so, and on a busy machine the node may still have been on its way to it.
-            done = self.play(playbook, mutation, LONG_PATIENCE)
+            done = self.play(playbook, mutations, LONG_PATIENCE)
         for earlier in mutation.before if mutation else ():
             mended = self.play(earlier.stage, patience=LONG_PATIENCE)
             assert mended.rc == 0, mended.stdout[-6000:]
         return done
 
-    def play(self, playbook: str, mutation: Mutation | None = None, patience: int = PATIENCE) -> site.Run:
-        pools = [{"name": "proof", "selector": "pool=proof", "gpu": GPU}]
-        variables: dict[str, t.Any] = {"hwaccel_wait_timeout": patience, "hwaccel_max_failed": "0", "hwaccel_pools": pools}
-        if mutation:
-            variables |= {f"{mutation.stage}_patches": list(mutation.patches), **mutation.variables}
+    def run_together(self, playbook: str, mutations: c.Sequence[Mutation]) -> list[site.Run]:
+        """One run with all of them, and of each what it has told of that one's node. The node beside them has to pass."""
+        self._clear_from(self.stage)
+        pools = {f"{POOL}{number}": mutation for number, mutation in enumerate(mutations)}
+        self._new_machines([SOUND, *pools])
+        moved = [mutation.moved(pool) for pool, mutation in pools.items()]
+        for patience in (PATIENCE, LONG_PATIENCE):
+            # One less than there are: every one has to fail before the gate may end.
+            done = self.play(playbook, moved, patience, str(len(moved) - 1))
+            found = [_of_node(done, self._nodes[pool]) for pool in pools]
+            sound = _of_node(done, self._nodes[SOUND])
+            if not sound.rc and not any(unnamed(run, mutation) for run, mutation in zip(found, mutations, strict=True)):
+                break
+        assert not sound.rc, done.stdout[-6000:]
+        return found
+
+    def play(self, playbook: str, mutations: c.Sequence[Mutation] = (), patience: int = PATIENCE, max_failed: str = "0") -> site.Run:
+        pools = [{"name": pool, "selector": f"pool={pool}", "gpu": GPU} for pool in self._nodes or [POOL]]
+        variables: dict[str, t.Any] = {"hwaccel_wait_timeout": patience, "hwaccel_max_failed": max_failed, "hwaccel_pools": pools}
+        for stage in {mutation.stage for mutation in mutations}:
+            variables[f"{stage}_patches"] = [patch for mutation in mutations if mutation.stage == stage for patch in mutation.patches]
+        for mutation in mutations:
+            variables |= mutation.variables
         return site.playbook(playbook, {"bench": site.cluster(self.sandbox.kubeconfig, **variables)})
 
-    @property
-    def _node(self) -> str:
-        return f"m{self._number}-0"
-
-    def _new_machine(self, taints: c.Sequence[dict[str, str]]) -> None:
+    def _new_machines(self, pools: c.Sequence[str] = (POOL,), taints: c.Sequence[dict[str, str]] = ()) -> None:
+        """One in each pool."""
         self._number += 1
-        pool = {"name": f"m{self._number}", "count": 1, "gpu": GPU, "labels": {"pool": "proof"}, "taints": list(taints)}
-        self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}, pool]})
+        names = {pool: f"m{self._number}-{pool}" for pool in pools}
+        fleet = [{"name": name, "count": 1, "gpu": GPU, "labels": {"pool": pool}, "taints": list(taints)} for pool, name in names.items()]
+        self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}, *fleet]})
+        self._nodes = {pool: f"{name}-0" for pool, name in names.items()}
         for earlier in STAGES[: STAGES.index(self.stage)]:
-            self._await_stage(earlier)
+            for node in self._nodes.values():
+                self._await_stage(earlier, node)
 
-    def _await_stage(self, stage: str) -> None:
-        """The new machine passes the stages before by itself, as every late node does; only NFD's and the driver's are waited for."""
+    def _await_stage(self, stage: str, name: str) -> None:
+        """A new machine passes the stages before by itself, as every late node does; only NFD's and the driver's are waited for."""
         node, pods = self.client.resource("v1", "Node"), self.client.resource("v1", "Pod")
         daemon_sets = self.client.resource("apps/v1", "DaemonSet")
         if not self.client.list(daemon_sets, AGENTS).items:
@@ -157,11 +192,11 @@ class Bench:
 
         def passed() -> bool:
             if stage == "feature_discovery":
-                return _NFD_SEEN in (self.client.get(node, self._node)["metadata"].get("labels") or {})
-            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={self._node}").items
+                return _NFD_SEEN in (self.client.get(node, name)["metadata"].get("labels") or {})
+            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={name}").items
             return any(status.get("ready") for item in found for status in item["status"].get("containerStatuses") or [])
 
-        until(passed, f"{self._node} to pass {stage}")
+        until(passed, f"{name} to pass {stage}")
 
     def _take_away_renamed(self, patches: c.Sequence[dict[str, t.Any]]) -> None:
         """The one of the old name is pruned after all else was applied: by then pods may have found it."""
@@ -171,6 +206,11 @@ class Bench:
                 resource = self.client.resource(_RENAMED[kind], kind)
                 with contextlib.suppress(NotFound):
                     self.client.delete(resource, name, AGENTS if resource.namespaced else "")
+
+    def _clear_from(self, stage: str) -> None:
+        """And what came after it, where site has run."""
+        for one in reversed(STAGES[STAGES.index(stage):]):
+            self._clear(one)
 
     def _clear(self, stage: str) -> None:
         """The stage's workloads go, and with them their pods."""
@@ -219,21 +259,40 @@ class Benches:
 
     def _work(self, stage: str, trials: c.Sequence[tuple[str, Mutation]]) -> None:
         first, last = self.sound[stage]
-        asked: list[tuple[Answer, str, Mutation | None]] = [(self._answers[playbook, one.name], playbook, one) for playbook, one in trials]
-        asked = [(first, trials[0][0], None), *asked, (last, trials[-1][0], None)]
+        turns: dict[tuple[str, str], list[tuple[Answer, Mutation | None]]] = collections.defaultdict(list)
+        turns[trials[0][0], "first"].append((first, None))
+        for playbook, one in trials:
+            turns[playbook, "together" if one.of_one_pool else f"alone: {one.name}"].append((self._answers[playbook, one.name], one))
+        turns[trials[-1][0], "last"].append((last, None))
         try:
             bench = Bench(self._make, stage)
         except BaseException as error:
-            for future, _playbook, _one in asked:
-                future.set_exception(error)
+            _fail([future for turn in turns.values() for future, _one in turn], error)
             raise
-        for future, playbook, one in asked:
+        for (playbook, _how), turn in turns.items():
             if self._stopped:
                 return
+            futures, mutations = [future for future, _one in turn], [one for _future, one in turn if one]
             try:
-                future.set_result(bench.run(playbook, one))
+                runs = bench.run_together(playbook, mutations) if len(mutations) > 1 else [bench.run(playbook, turn[0][1])]
             except BaseException as error:
-                future.set_exception(error)
+                _fail(futures, error)
+            else:
+                for future, run in zip(futures, runs, strict=True):
+                    future.set_result(run)
+
+
+def _fail(futures: c.Iterable[Answer], error: BaseException) -> None:
+    for future in futures:
+        future.set_exception(error)
+
+
+def _of_node(run: site.Run, node: str) -> site.Run:
+    """What it tells of this node alone. It is well where no gate says that it has failed."""
+    rows = [row for result in run.results("node_gate") for row in result.get("faults") or [] if row["node"] == node and row["state"] == "failed"]
+    texts = [part for text in run.failures for part in re.split(r"\n(?=- )", text) if node in part]
+    tasks = [{"outcome": "failed", "result": {"msg": "\n".join(texts), "faults": rows}}] if rows else []
+    return dataclasses.replace(run, rc=len(tasks), tasks=tasks)
 
 
 def told(run: site.Run) -> str:
