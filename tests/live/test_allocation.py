@@ -1,9 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All GPUs of nodes in one pod's hands, and one more pod that waits: a real scheduler refuses it.
+"""Whole nodes in the hands of pods that try them. All GPUs in one pod's hands, and one more pod that waits: a real scheduler refuses it. And the
+bandwidth between nodes: pods on two nodes find each other, and the node that has fallen back to TCP is named.
 
-Runtime: one run of site, three of validate.
+Runtime: one run of site, four of validate.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
     "pools": [
-        {"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU},
+        {
+            "name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU,
+            "interconnect": {"transport": "IB", "bandwidth": 46.5}, "nodes": {"gpu-2": {"interconnect": {"transport": "Socket", "bandwidth": 1.1}}},
+        },
         {
             "name": "jetson", "count": 1, "labels": {"pool": "jetson"}, "architecture": "arm64", "kernel": "5.15.148-tegra", "host_driver": "540.4.0",
             "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388},
@@ -38,10 +42,12 @@ FLEET: dict[str, t.Any] = {
     ],
 }
 POOLS = [
-    {"name": "training", "selector": "pool=gpu", "gpu": GPU},
+    {"name": "training", "selector": "pool=gpu", "gpu": GPU, "interconnect": {"transport": "IB", "min_bandwidth": 40}},
     {"name": "edge", "selector": "pool=jetson", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}, "driver": {"provider": "host"}},
 ]
 NODES = ["gpu-0", "gpu-1", "gpu-2", "jetson-0"]
+#: Those of a pool whose interconnect is declared.
+LINKED = NODES[:3]
 
 
 class Cluster:
@@ -52,17 +58,20 @@ class Cluster:
     def run(self, name: str, *arguments: str, **variables: t.Any) -> site.Run:
         return site.playbook(name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments)
 
-    def validate(self, *arguments: str, **variables: t.Any) -> tuple[site.Run, dict[str, t.Any]]:
+    def validate(self, *arguments: str, **variables: t.Any) -> site.Run:
         # The first pod stays for twice this and a minute of a machine's time, of which this sandbox makes the hundredth part.
-        run = self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables)
-        results = run.results("node_allocation")
-        assert len(results) == 1, run.stdout[-6000:]
-        return run, results[0]
+        return self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables)
 
     def left(self) -> list[str]:
         kinds = (("batch/v1", "Job"), ("v1", "Pod"))
         found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=RUN_LABEL, metadata_only=True).items]
         return [item["metadata"]["name"] for item in found]
+
+
+def result(run: site.Run, module: str) -> dict[str, t.Any]:
+    results = run.results(module)
+    assert len(results) == 1, run.stdout[-6000:]
+    return results[0]
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +84,18 @@ def cluster(make_sandbox: t.Any) -> Cluster:
 
 def test_check_mode_tells_who_would_be_tried_and_makes_nothing(cluster: Cluster) -> None:
     audit = AuditLog(cluster.sandbox.audit_log)
-    run, result = cluster.validate("--check", gpu_validation_exclusivity=True)
+    run = cluster.validate("--check", gpu_validation_exclusivity=True, gpu_validation_bandwidth=True)
     assert run.rc == 0, run.stdout[-4000:]
-    assert result["tried"] == NODES and result["missing_rights"] == []
+    for module, tried in (("node_allocation", NODES), ("node_bandwidth", LINKED)):
+        found = result(run, module)
+        assert found["tried"] == tried and found["missing_rights"] == []
     assert [str(request) for request in audit.our_writes()] == []
 
 
 def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(cluster: Cluster) -> None:
-    run, result = cluster.validate(gpu_validation_exclusivity=True)
+    run = cluster.validate(gpu_validation_exclusivity=True)
     assert run.rc == 0, run.stdout[-6000:]
-    assert result["nodes"] == {"passed": 4, "busy": 0, "skipped": 0, "failed": 0}
+    assert result(run, "node_allocation")["nodes"] == {"passed": 4, "busy": 0, "skipped": 0, "failed": 0}
     node = cluster.client.get(cluster.client.resource("v1", "Node"), "jetson-0")
     proof = json.loads(node["metadata"]["annotations"][names.PROOF])
     assert (proof["gpu"], proof["driver"]) == ("Orin", "CUDA 12.6")
@@ -100,12 +111,13 @@ def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster
     cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
     until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
     try:
-        run, result = cluster.validate(gpu_validation_all_gpus="true")
+        run = cluster.validate(gpu_validation_all_gpus="true")
     finally:
         cluster.client.delete(pods, "job", "default")
     assert run.rc == 0, run.stdout[-6000:]
-    assert result["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
-    (row,) = result["faults"]
+    found = result(run, "node_allocation")
+    assert found["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
+    (row,) = found["faults"]
     assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
     assert cluster.left() == []
 
@@ -118,4 +130,17 @@ def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) ->
     outcome = allocation.run(allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock())
     assert outcome.values["failed_nodes"] == ["gpu-0"]
     assert "node gpu-0 (pool training): the pod sees 8 distinct GPUs, 9 are expected" in str(outcome.failure)
+    assert cluster.left() == []
+
+
+def test_the_node_that_has_fallen_back_to_tcp_is_named(cluster: Cluster) -> None:
+    run = cluster.validate(gpu_validation_bandwidth=True)
+    found = result(run, "node_bandwidth")
+    assert run.rc != 0 and found["failed_nodes"] == ["gpu-2"]
+    assert [(pair["nodes"], pair["state"], pair["bandwidth"], pair["networks"]) for pair in found["pairs"]] == [
+        (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]), (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
+    ]
+    told = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL has used NET/Socket, NET/IB is expected"
+    assert told in run.stdout, run.stdout[-6000:]
+    assert "one: bandwidth between nodes: 2 of 3 passed, 1 failed: gpu-2" in run.stdout
     assert cluster.left() == []
