@@ -4,9 +4,10 @@
 """Runs a module of this collection from its file where that lies beside us, and as ansible-core does everywhere else.
 
 For each run ansible-core packs a module with all that it imports (110 files for these), and the Python that runs it compiles them from
-their source: of about 0.9 s of processor time two thirds. A cluster's modules run on the controller, by the Python that runs Ansible, and it
-keeps what it has compiled of files. ansible.netcommon does likewise for network devices (plugins/action/network.py, direct execution), but in
-the process of the worker; here the module has a process of its own, as ever, and gets its arguments as a developer gives them to it.
+their source. A cluster's modules run on the controller, by the Python that runs Ansible, and that one keeps what it has compiled of files:
+27.6 s of processor time for a site of 20 nodes that changes nothing became 19.1 s. ansible.netcommon does likewise for network devices
+(plugins/action/network.py, direct execution), but in the process of the worker; here the module has a process of its own, as ever, and gets
+its arguments as a developer gives them to it.
 
 Private to the collection: it can change in any release.
 """
