@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import io
 import json
 import os
@@ -21,13 +22,15 @@ import time
 import traceback
 from collections.abc import Iterator
 
-import hypothesis  # noqa: F401 - loaded once, before the first request
 import pytest
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SOURCE = "plugins/module_utils"
 #: Odd examples are the same ones in each run; what is loaded before pytest begins is no test, and needs no rewriting.
 ARGUMENTS = ("-q", "--hypothesis-seed=0", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+
+# Once, before the first request.
+importlib.import_module("hypothesis")
 
 
 class Only:
