@@ -85,7 +85,7 @@ FEATURES = (
     ),
     Mutation(
         "worker's node selector has a typing error", "feature_discovery", (pod("DaemonSet", WORKER, nodeSelector={"kubernetes.io/os": "linus"}),),
-        (r"no NFD worker", r"node selector"), "no worker on any node",
+        (r"no NFD worker", r"nodeSelector of DaemonSet hwaccel-gpu/nfd-worker keeps it away: it asks for kubernetes\.io/os=linus"), "no worker on any node",
     ),
     Mutation(
         "worker's ConfigMap is missing", "feature_discovery",
@@ -262,7 +262,7 @@ PLUGINS = (
     ),
     Mutation(
         "plugin's node selector has a typing error", "device_plugin", (pod("DaemonSet", PLUGIN, nodeSelector={"nvidia.com/gpu.preset": "true"}),),
-        (r"no device plugin pod is on the node", r"node selector"), "no plugin on any node",
+        (r"no device plugin pod is on the node", r"nodeSelector of DaemonSet .* asks for nvidia\.com/gpu\.preset=true"), "no plugin on any node",
         soak=LENGTH,
     ),
     Mutation(

@@ -120,7 +120,7 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
     containers = _dicts(spec.get("containers"))
     return PodFacts(
         namespace=_same(metadata.get("namespace")), name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
-        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=role_of(pod) if stays(pod) else OTHER,
+        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=_part(pod),
         created=str(metadata.get("creationTimestamp") or ""),
         phase=_same(status.get("phase")), reason=_same(status.get("reason")), message=_short(status.get("message")),
         ready=conditions.get("Ready", {}).get("status") == "True",
@@ -168,6 +168,12 @@ def program_of(container: c.Mapping[str, t.Any], owner: str = "") -> str:
     if "gpu-feature-discovery" in words or "feature-discovery" in name:
         return DISCOVERY
     return OTHER if _NOT_PLUGIN.search(f"{name} {words}") else PLUGIN
+
+
+def _part(pod: c.Mapping[str, t.Any]) -> str:
+    part = role_of(pod)
+    # These run once for the cluster, by a Deployment.
+    return part if part in (NFD_MASTER, NFD_GC) or stays(pod) else OTHER
 
 
 def stays(pod: c.Mapping[str, t.Any]) -> bool:

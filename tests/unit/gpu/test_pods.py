@@ -58,3 +58,10 @@ def test_the_controller_among_several_owners_counts() -> None:
 def test_parts_by_the_programs_of_other_deployers(container: s.Obj, inits: list[str], part: str) -> None:
     template = {"spec": {"initContainers": [{"name": "x", "image": image} for image in inits], "containers": [container]}}
     assert pods.role_of(template) == part
+
+
+@pytest.mark.parametrize(("program", "part"), [("nfd-master", pods.NFD_MASTER), ("nfd-gc", pods.NFD_GC), ("nfd-worker", pods.OTHER)])
+def test_of_a_deployment_s_pods_only_those_for_the_whole_cluster_are_parts(program: str, part: str) -> None:
+    metadata = {"ownerReferences": [{"kind": "ReplicaSet", "name": "one-5d4f", "controller": True}]}
+    container = {"name": "main", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": [program]}
+    assert pods.reduce_pod({"metadata": metadata, "spec": {"containers": [container]}}).role == part
