@@ -320,11 +320,11 @@ def test_a_bmc_that_has_sessions_is_asked_by_them_and_none_is_left(one: Bmc) -> 
 def test_faults_of_all_machines_are_told_at_once_and_no_bmc_is_spoken_to(one: Bmc) -> None:
     with contextlib.closing(Proxy(one)) as way:
         good = machine(0, one, hwaccel_bmc_address=way.address)
-        broken = {**machine(1, one), "hwaccel_bmc_address": "", "machine_boot_boot": "floppy"}
-        done = run({"worker-0": good, "worker-1": broken})
+        broken = {"worker-1": {**machine(1, one), "hwaccel_bmc_address": ""}, "worker-2": {**machine(2, one), "machine_boot_boot": "floppy"}}
+        done = run({"worker-0": good, **broken})
         assert done.rc == 2
         told = "\n".join(done.failures)
-        assert "machine worker-1: its boot floppy is not known" in told
+        assert "'floppy' is unknown (machine_boot_boot)" in "\n".join(done.failures_of("worker-2"))
         assert "machine worker-1: the address of its BMC is missing" in told
         assert way.connections == 0
         assert one.state() == ("Off", "Hdd")

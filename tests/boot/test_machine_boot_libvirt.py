@@ -122,8 +122,9 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
     before = hyper.everything()
     machines = {
         "master-0": machine(0, hwaccel_vm_bridge="br9"), "master-1": machine(1), "master-2": machine(2, hwaccel_vm_bridge="virbr7", hwaccel_vm_pool="none"),
-        "master-3": machine(3, hwaccel_vm_disk_path=THEIRS), "master-4": machine(4, hwaccel_mac="", hwaccel_hypervisor="lost", hwaccel_vm_disk="big"),
+        "master-3": machine(3, hwaccel_vm_disk_path=THEIRS), "master-4": machine(4, hwaccel_mac="", hwaccel_hypervisor="lost"),
         "master-5": machine(5, hwaccel_vm_memory=4_000_000, hwaccel_vm_vcpus=4, hwaccel_vm_disk=1_000_000),
+        "master-6": machine(6, hwaccel_vm_disk="big"),
     }  # fmt: skip
     done = run(machines)
     hyper.virsh("net-destroy", "inner")
@@ -139,7 +140,7 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
         f"machine master-3: its disk {THEIRS} is that of master-1",
         "machine master-4: its hypervisor lost is no host of the group hypervisors",
         "machine master-4: it has no mac",
-        "machine master-4: its disk big is no size",
+        "'big' is no whole number from 1 on (machine_boot_vm_disk)",
         "hypervisor hyper has too little memory for",
         "hypervisor hyper has too little room in",
     ):

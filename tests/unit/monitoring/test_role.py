@@ -174,7 +174,7 @@ def test_the_role_is_told_which_namespaces_the_stages_before_bring(entry: str) -
     stages = re.findall(r"(\w+)_namespaces", told)
     assert stages == ["feature_discovery", "driver", "device_plugin"]
     for stage in stages:
-        tasks = stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml")
+        tasks = [inner for task in stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml") for inner in task.get("block", [task])]
         assert any(f"{stage}_namespaces" in task.get("ansible.builtin.set_fact", {}) for task in tasks), stage
 
 
