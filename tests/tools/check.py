@@ -30,7 +30,7 @@ import changed
 import costs
 import environments
 import reaper
-from jobs import CANNOT_RUN, SUITES, Job
+from jobs import CANNOT_RUN, SUITES, Job, with_needed
 
 LOGS = environments.BUILD / "logs"
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)")
@@ -277,9 +277,7 @@ def main() -> int:
     if not jobs and touched is not None:
         print("no job has an input that changed")
         return 0
-    needed = {name for job in jobs for name in job.after}
-    jobs = tuple(job for job in SUITES[arguments.suite] if job in jobs or job.name in needed)
-    return close(run_all(Runner(jobs, arguments.slots)))
+    return close(run_all(Runner(with_needed(jobs, arguments.suite), arguments.slots)))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import changed
 import check
 import environments
 import tree
-from jobs import SOAK, SUITES, Job
+from jobs import SOAK, Job, with_needed
 
 #: pytest's headline of what a test that passed has printed, and the next one.
 CAPTURED, HEADLINE = re.compile(r"^-+ Captured stdout call -+$"), re.compile(r"^(-{3,}|_{3,}|={3,}) .* (-{3,}|_{3,}|={3,})$")
@@ -165,9 +165,7 @@ def main() -> int:
     if not parts:
         print(f"every part has a result that holds\n{table(SOAK)}")
         return 0
-    needed = {name for part in parts for name in part.after}
-    jobs = tuple(job for job in SUITES["soak"] if job in parts or job.name in needed)
-    return check.close(check.run_all(Runner(jobs)))
+    return check.close(check.run_all(Runner(with_needed(parts, "soak"))))
 
 
 if __name__ == "__main__":

@@ -251,6 +251,15 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
         assert {job.profile for job in suite} <= set(load("environments").PROFILES), name
 
 
+def test_nobody_builds_the_control_plane_beside_another_process_namespace(load) -> None:
+    """A build in progress is known by its process, and the rig of real nodes, which builds what it lacks, does not see those outside."""
+    jobs = load("jobs")
+    assert [name for name, suite in jobs.SUITES.items() if jobs.NODE_PARTS in suite and jobs.CONTROL_PLANE not in suite] == []
+    assert jobs.NODE_PARTS.after == (jobs.CONTROL_PLANE.name,)
+    alone = jobs.with_needed([job for job in jobs.NODE if job.name == "real node"], "node")
+    assert [job.name for job in alone] == ["control plane", "parts of real nodes", "real node"]
+
+
 def test_in_a_whole_run_unit_tests_have_the_rigs_containerd(load) -> None:
     jobs, runs = load("jobs"), load("changed").runs
     found = [job for job in jobs.SUITES["all"] if runs(job, "tests/unit/runtime/test_containerd.py")]
