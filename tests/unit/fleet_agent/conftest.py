@@ -54,7 +54,7 @@ class MemoryApi:
         if method == "POST":
             body = copy.deepcopy(body)
             body["metadata"].setdefault("name", body["metadata"].get("generateName", "") + "x")
-            body["metadata"]["uid"] = f"uid-{len(self.objects)}"
+            body["metadata"].update(uid=f"uid-{len(self.objects)}", resourceVersion="1")
             self.objects[f"{path}/{body['metadata']['name']}"] = body
             return copy.deepcopy(body)
         base = path.removesuffix("/status")
@@ -82,6 +82,7 @@ class World:
     """What Agent is to kubelets, and helpers for tests."""
 
     METADATA = ""
+    quiet = 0.0
 
     def __init__(self, scale: float) -> None:
         self.api = MemoryApi()

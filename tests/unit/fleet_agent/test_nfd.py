@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
 import types
@@ -131,17 +132,49 @@ def test_rules(term, expected):
         assert output["labels"] == {"a.example/b": "6"}
 
 
-def test_gpu_feature_discovery_reads_its_owner_once(world):
-    """newOutputer resolves it at the start (k8s-device-plugin v0.20.0, internal/lm/output.go)."""
+def discovery_pod(world):
     node = world.node(host_driver="580.178.04")
     names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
     env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in names.items()]
     image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
     made = {"name": "g", "image": image, "command": ["gpu-feature-discovery"], "env": [*env, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
             "securityContext": {"privileged": True}, "volumeMounts": [mount("root", "/driver-root")]}
-    pod = world.pod(node, {"volumes": [host("root", "/", "")], "containers": [made]})
+    return world.pod(node, {"volumes": [host("root", "/", "")], "containers": [made]})
+
+
+def test_gpu_feature_discovery_reads_its_owner_once(world):
+    """newOutputer resolves it at the start (k8s-device-plugin v0.20.0, internal/lm/output.go)."""
+    pod = discovery_pod(world)
     world.until(lambda: reads(world, f"{FEATURES}/nvidia-features-for-n0") >= 3)
     assert reads(world, f"/api/v1/namespaces/ns/pods/{pod.name}") == 1
+
+
+def another_kernel(node):
+    node.host.spec = dataclasses.replace(node.host.spec, kernel="6.9.0-1-generic")
+
+
+def another_driver(node):
+    node.host.modules["nvidia"] = "590.44.01"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "change", "label", "value"),
+    [
+        ("n0", published, another_kernel, "kernel-version.full", "6.9.0-1-generic"),
+        ("nvidia-features-for-n0", discovery_pod, another_driver, "nvidia.com/cuda.driver-version.full", "590.44.01"),
+    ],
+)
+def test_workers_look_at_their_object_seldom_and_tell_at_once_what_changed(world, name, start, change, label, value):
+    """Of the API server's time, however fast the nodes' runs."""
+    world.quiet = 3600.0
+    path = f"{FEATURES}/{name}"
+    start(world)
+    world.until(lambda: path in world.api.objects)
+    world.pass_time(600)
+    assert reads(world, path) == 1
+    change(world.nodes["n0"])
+    world.until(lambda: world.api.objects[path]["spec"]["labels"][label] == value)
+    assert reads(world, path) == 2
 
 
 def test_label_names_that_the_master_refuses():

@@ -13,6 +13,7 @@ from fleet_agent import gpu_tools, nvml
 from fleet_agent.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.programs.device_plugin import ConfigError, load_config
+from fleet_agent.programs.kept import Kept
 from fleet_agent.tools import seconds
 
 COMPUTE = {"H100": ("hopper", 9, 0), "H200": ("hopper", 9, 0), "A100": ("ampere", 8, 0), "A10": ("ampere", 8, 6), "L40S": ("ada-lovelace", 8, 9),
@@ -52,6 +53,7 @@ def gfd(proc: Any) -> Process:
     interval = seconds(proc.option("sleep-interval", "GFD_SLEEP_INTERVAL") or "60s") or 60.0
     started = str(int(time.time()))
     starts = None
+    kept = Kept(proc)
     while True:
         try:
             if starts != proc.container.hangups:    # SIGHUP is another start of everything
@@ -63,7 +65,7 @@ def gfd(proc: Any) -> Process:
                 raise ConfigError(f"failed to initialize NVML: {error}")
             found = {} if nvml.is_tegra(proc) else labels(proc, config, started)
             if _uses_api(proc):
-                yield from _publish(proc, found, owners)
+                yield from _publish(proc, kept, found, owners)
             else:
                 path = proc.option("output-file", "GFD_OUTPUT_FILE") or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
                 proc.say(f"I output.go] Writing labels to output file {path}")
@@ -100,10 +102,13 @@ def _namespace(proc: Any) -> str:
     return proc.option("namespace", "NAMESPACE") or proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace
 
 
-def _publish(proc: Any, found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
+def _publish(proc: Any, kept: Kept, found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
     node = proc.option("node-name", "NODE_NAME")
     if not node:
         raise ConfigError('required flag "node-name" not set')
+    content = (found, owners)
+    if kept.holds(content):
+        return
     namespace, name = _namespace(proc), f"nvidia-features-for-{node}"
     base = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{namespace}/nodefeatures"
     spec = {"features": {"flags": {}, "attributes": {}, "instances": {}}, "labels": found}
@@ -125,3 +130,4 @@ def _publish(proc: Any, found: dict[str, str], owners: list[dict[str, Any]]) -> 
             yield from proc.request("PUT", f"{base}/{name}", body)
     except ApiError as error:
         raise ConfigError(f'failed to {"update" if old else "create"} NodeFeature object "{name}": {error}') from error
+    kept.seen(content)

@@ -12,6 +12,7 @@ import yaml
 from fleet_agent import nfd_features, yamltext
 from fleet_agent.api import ApiError, Informer, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
+from fleet_agent.programs.kept import Kept
 from fleet_agent.tools import seconds
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
@@ -53,6 +54,7 @@ def worker(proc: Any) -> Process:
         config = read_config(proc, "nfd-worker.go", CONFIG)     # once, as the owners: a changed file asks for another start
         core = config.get("core") or {}
         owners = yield from _owners(proc, core, node)
+        kept = Kept(proc)
         while True:
             yield Sleep(proc.clock.delay("pci_discovery"))
             features = nfd_features.discover(proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources"))
@@ -62,7 +64,7 @@ def worker(proc: Any) -> Process:
                 proc.say(f'E nfd-worker.go] "feature discovery failed" err="{told}" source="pci"')
             found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
             if not core.get("noPublish") and proc.option("no-publish") != "true":
-                yield from _publish(proc, node, features, found, owners)
+                yield from _publish(proc, kept, {"features": features, "labels": found}, owners)
             if proc.option("oneshot") == "true":
                 return 0
             pause = seconds(str(core.get("sleepInterval") or "60s")) or 60.0
@@ -123,12 +125,15 @@ def _namespace(proc: Any) -> str:
     return str(proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace)
 
 
-def _publish(proc: Any, node: str, features: dict[str, Any], found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
+def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str, Any]]) -> Process:
+    content = (spec, owners)
+    if kept.holds(content):
+        return
+    node = proc.env["NODE_NAME"]
     base = f"{GROUP}/namespaces/{_namespace(proc)}/nodefeatures"
     annotations = {"nfd.node.kubernetes.io/worker.version": proc.container.image.tag}
     if proc.env.get("POD_UID"):
         annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.env["POD_UID"]
-    spec = {"features": features, "labels": found}
     body: dict[str, Any] = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "spec": spec,
                             "metadata": {"name": node, "annotations": annotations, "labels": {NODE_NAME: node},
                                          "ownerReferences": owners}}
@@ -148,6 +153,7 @@ def _publish(proc: Any, node: str, features: dict[str, Any], found: dict[str, st
             yield from proc.request("PUT", f"{base}/{node}", body)
     except ApiError as error:
         raise Failed(f'failed to {"update" if old else "create"} NodeFeature object "{node}": {error}') from error
+    kept.seen(content)
 
 
 def topology_updater(_proc: Any) -> Process:

@@ -1,0 +1,25 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a worker looks again at the object that it keeps."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+class Kept:
+    """What a worker has published. Its cycles follow the node's time; the API server, which all nodes share, is asked by the machine's."""
+
+    def __init__(self, proc: Any) -> None:
+        self._quiet: float = proc.kubelet.agent.quiet
+        self._content: Any = None
+        self._seen = 0.0
+
+    def holds(self, content: Any) -> bool:
+        """Just this was there a moment ago."""
+        return bool(self._content == content and time.monotonic() - self._seen < self._quiet)
+
+    def seen(self, content: Any) -> None:
+        self._content, self._seen = content, time.monotonic()
