@@ -80,6 +80,9 @@ class AuditLog:
     def __init__(self, path: str | pathlib.Path) -> None:
         self.path = pathlib.Path(path)
         self.offset = 0
+        self._read: list[Request] = []
+        #: From where, and up to where, the requests were read that are kept.
+        self._span = (0, 0)
         self.mark()
 
     def mark(self) -> None:
@@ -88,17 +91,29 @@ class AuditLog:
 
     def events(self) -> c.Iterator[dict[str, t.Any]]:
         """Of whole lines: the last one may still be on its way to the file."""
+        return (event for event, _end in self._events(self.offset))
+
+    def _events(self, start: int) -> c.Iterator[tuple[dict[str, t.Any], int]]:
+        """With where each one's line ends."""
         with self.path.open("rb") as stream:
-            if self.offset:
+            if start:
                 # The mark may be in the middle of a line that the API server was writing: that request was under way before it.
-                stream.seek(self.offset - 1)
+                stream.seek(start - 1)
                 stream.readline()
-            for line in stream:
+            for line in iter(stream.readline, b""):
                 if line.endswith(b"\n"):
-                    yield json.loads(line)
+                    yield json.loads(line), stream.tell()
 
     def requests(self) -> c.Iterator[Request]:
-        return filter(None, map(_request, self.events()))
+        """Each line is read once, however often somebody who waits for a request asks: logs of long tests have a hundred MiB."""
+        start, end = self._span
+        if start != self.offset:
+            self._read, end = [], self.offset
+        for event, end in self._events(end):
+            if request := _request(event):
+                self._read.append(request)
+        self._span = (self.offset, end)
+        return iter(tuple(self._read))
 
     def ours(self) -> list[Request]:
         """Requests that the collection's own client made."""
