@@ -131,7 +131,7 @@ def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.P
 def test_processes_get_nothing_of_the_callers_environment(plan: commands.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
     for name in commands.COMPONENTS:
-        assert set(commands.command(plan, name).environment) <= {"HOME", "PATH", "LANG", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+        assert set(commands.command(plan, name).environment) <= {"HOME", "PATH", "LANG", "GOGC", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 
 
 def test_kwok_may_touch_leases_only() -> None:
