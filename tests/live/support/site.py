@@ -143,7 +143,7 @@ def end(record: pathlib.Path) -> None:
 
 def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str]) -> list[str]:
     inventory = folder / "inventory.yml"
-    (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
+    (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n", encoding="utf-8")
     inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
     return [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
 
