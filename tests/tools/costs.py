@@ -56,7 +56,6 @@ FINDS = {
     "sanity core-2.16": "documentation, imports and arguments that the oldest core or its Python does not take",
     "sanity core-newest": "documentation, imports and arguments that the newest core or its Python does not take",
     "unit layers": "logic that is wrong, whatever runs it",
-    "unit core-2.19": "roles, modules and inventories that meet Ansible, on the core in between",
     "unit core-2.16": "what the oldest core does otherwise",
     "unit core-newest": "what the newest core or its Python does otherwise",
     "molecule": "scenarios that a fork's CI copies and that do not pass",
