@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import time
 import typing as t
 
 import pytest
@@ -18,9 +19,9 @@ NOT_THERE: dict[str, t.Any] = {"known": True, "names": []}
 
 
 class Cluster(Api):
-    """It has these nodes."""
+    """It has these nodes, and thinks for so many seconds before it says which."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, thinks: float = 0) -> None:
         nodes = [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": name}, "status": {}} for name in names]
         answers: dict[str, dict[str, t.Any]] = {
             "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
@@ -28,7 +29,13 @@ class Cluster(Api):
             "/api/v1/nodes": {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": nodes},
         }
         empty: dict[str, t.Any] = {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [], "groups": []}
-        super().__init__("127.0.0.1", lambda path: (200, answers.get(path, empty)))
+
+        def answer(path: str) -> tuple[int, dict[str, t.Any]]:
+            # Nobody waits for something by it: this is what a machine's time goes by on.
+            time.sleep(thinks if path == "/api/v1/nodes" else 0)
+            return 200, answers.get(path, empty)
+
+        super().__init__("127.0.0.1", answer)
 
 
 def logs(folder: pathlib.Path) -> dict[str, t.Any]:
@@ -67,6 +74,9 @@ def before_clusters(members: dict[str, Cluster]) -> dict[str, Machine]:
         "runs-a-node": Machine(runs, power="on"),
         "joins": Machine({**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["joins"].connection}, power="on"),
         "stays-out": Machine({**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["stays-out"].connection}, power="on"),
+        "asked-slowly": Machine(
+            {"machine_boot_nodes": NOT_THERE, "machine_boot_servers": ["unanswered"], "machine_boot_connection": members["asked-slowly"].connection}
+        ),
         "of-no-answer": Machine({**cycled, "machine_boot_power": "off", "machine_boot_connection": members["of-no-answer"].connection}, power="on"),
         "of-a-lost-host": Machine({**cycled, "hwaccel_lone_cluster": "lost", "machine_boot_connection": lost}, power="on"),
     }
@@ -84,6 +94,7 @@ def before_boot_servers(earlier: pathlib.Path, first: pathlib.Path, second: path
         "earlier-4": Machine(met, power="on", network=True, turn=3, written=(fetched(earlier, KERNEL),)),
         "of-two-1": Machine(both),
         "of-two-2": Machine(both, power="on", network=True, turn=1, written=served),
+        "in-no-time": Machine({"machine_boot_servers": ["unanswered"]}),
         **{f"gone-{power}": Machine({"machine_boot_servers": ["gone"]}, power=power) for power in ("on", "off")},
         **{f"with-{name}": Machine({"machine_boot_servers": ["unanswered"], "hwaccel_mac": mac}, power="on") for name, mac in MACS.items()},
     }
@@ -99,6 +110,7 @@ def _found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boot]:
     path.write_text(f"{line}\n", encoding="ascii")
     with contextlib.ExitStack() as running:
         clusters = {"joins": running.enter_context(Cluster("joins")), "stays-out": running.enter_context(Cluster())}
+        clusters["asked-slowly"] = running.enter_context(Cluster(thinks=1.5))
         # The last one to come: none of the others gets its port.
         with Cluster() as gone:
             clusters["of-no-answer"] = gone
@@ -159,6 +171,13 @@ def test_a_host_that_asks_the_cluster_and_is_gone_says_nothing_of_its_nodes(foun
 def test_a_machines_lines_are_found_however_its_mac_is_written(found: dict[str, Boot], written: str) -> None:
     one = found[f"with-{written}"]
     assert "its DHCP request was not answered: no address available" in one.outcome["text"], one.output
+
+
+def test_a_machine_whose_time_is_over_when_it_is_first_looked_at_has_a_verdict(found: dict[str, Boot]) -> None:
+    """All of a batch wait while the cluster of one of them is asked, for longer than their time is."""
+    one = found["in-no-time"]
+    assert one.told[-1] == "power on", one.output
+    assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was seen. Next: " in one.outcome["text"], one.output
 
 
 def test_a_run_that_only_looks_reads_the_logs_of_all_boot_servers(found: dict[str, Boot]) -> None:
