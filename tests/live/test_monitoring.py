@@ -119,15 +119,6 @@ def test_a_second_run_changes_and_writes_nothing(world: dict[str, t.Any]) -> Non
     assert [str(request) for request in world["audit"].our_writes()] == []
 
 
-def test_a_change_reaches_the_others_beside_a_node_without_driver(world: dict[str, t.Any]) -> None:
-    before = ready(world["client"], "nvidia-dcgm-exporter")
-    run = site.playbook("monitoring", {"one": world["clusters"]["one"] | {"monitoring_profiling": True}})
-    assert run.rc == 0, run.stdout[-4000:]
-    after = ready(world["client"], "nvidia-dcgm-exporter")
-    assert after.keys() == before.keys()
-    assert not {row["uid"] for row in after.values()} & {row["uid"] for row in before.values()}
-
-
 def test_an_exporter_leaves_before_the_driver_is_loaded_anew_and_comes_back(world: dict[str, t.Any]) -> None:
     client: Client = world["client"]
     apps = ("nvidia-driver", "nvidia-dcgm-exporter")
@@ -156,13 +147,18 @@ def test_a_node_that_somebody_keeps_from_the_exporters_is_no_success(world: dict
 
 
 def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:
+    """In a run with a change of the exporters, which reaches them beside a node without driver."""
     client: Client = world["client"]
+    before = ready(client, "nvidia-dcgm-exporter")
     for plural, kind in KINDS.items():
         made = kind_of(plural, kind)
         client.create(made, client.resource(made["apiVersion"], made["kind"]))
     until(lambda: all(served(client, kind) for kind in KINDS.values()), "the kinds to be served")
-    run = site.playbook("monitoring", world["clusters"])
+    run = site.playbook("monitoring", {"one": world["clusters"]["one"] | {"monitoring_profiling": True}})
     assert run.rc == 0, run.stdout[-6000:]
+    after = ready(client, "nvidia-dcgm-exporter")
+    assert after.keys() == before.keys()
+    assert not {row["uid"] for row in after.values()} & {row["uid"] for row in before.values()}
     assert (ours(client, "ServiceMonitor"), ours(client, "PrometheusRule")) == (["nvidia-dcgm-exporter"], ["hwaccel-gpu"])
     maps = [item["metadata"]["name"] for item in client.list(client.resource("v1", "ConfigMap"), AGENTS).items]
     assert "hwaccel-gpu-prometheus" not in maps

@@ -53,6 +53,8 @@ sources: {pci: {deviceClassWhitelist: ["03", "0b40", "12"], deviceLabelFields: [
 """
 #: Six minutes are what `make test` has for this file.
 LENGTH = "for its time only"
+#: Another stage's mutation of the same kind meets the same code.
+TWIN = "its twin of another stage is tried"
 #: What the docstring says of these. Should one fail one day, then this is no longer true.
 SURVIVES = "the run is right to pass"
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -71,6 +73,7 @@ FEATURES = (
     Mutation(
         "worker's service account is missing", "feature_discovery", (pod("DaemonSet", WORKER, serviceAccountName="absent"),),
         (r'serviceaccount "absent" not found',), "the controller cannot make a pod",
+        soak=TWIN,
     ),
     Mutation(
         "PCI labels without the vendor", "feature_discovery",
@@ -120,6 +123,7 @@ FEATURES = (
         "garbage collector's tag does not exist", "feature_discovery",
         (change("Deployment", COLLECTOR, replace(f"{MAIN}/image", "registry.k8s.io/nfd/node-feature-discovery:v0.91.0")),),
         (r"nfd-gc \(Deployment hwaccel-gpu-system/nfd-gc\)", r"cannot be pulled", r"v0\.91\.0: not found"), "nobody deletes what vanished nodes left behind",
+        soak=TWIN,
     ),
     Mutation(
         "garbage collector's service account is missing", "feature_discovery", (pod("Deployment", COLLECTOR, serviceAccountName="absent"),),
@@ -241,6 +245,7 @@ DRIVERS = (
     Mutation(
         "driver's node selector has a typing error", "driver", (pod("DaemonSet", DRIVER, nodeSelector={"gpu": "yes"}),),
         (r"no driver pod is on the node",), "no driver on any node",
+        soak=TWIN,
     ),
 )
 
@@ -259,6 +264,7 @@ PLUGINS = (
     Mutation(
         "plugin tolerates no taint", "device_plugin", (pod("DaemonSet", PLUGIN, tolerations=None),),
         (r"no device plugin pod is on the node", r"tolerations"), "no plugin on tainted nodes", taints=(TAINT,),
+        soak=TWIN,
     ),
     Mutation(
         "plugin's node selector has a typing error", "device_plugin", (pod("DaemonSet", PLUGIN, nodeSelector={"nvidia.com/gpu.preset": "true"}),),

@@ -109,7 +109,8 @@ class AuditLog:
         start, end = self._span
         if start != self.offset:
             self._read, end = [], self.offset
-        for event, end in self._events(end):
+        for event, after in self._events(end):
+            end = after
             if request := _request(event):
                 self._read.append(request)
         self._span = (self.offset, end)

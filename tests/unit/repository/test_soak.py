@@ -118,7 +118,7 @@ ____________________________ test_site_over_a_bad_way __________________________
 ----------------------------- Captured stderr call -----------------------------
 noise
 =========================== short test summary info ============================
-PASSED tests/live/test_site_faults.py
+PASSED tests/live/test_disturbed.py
 2 passed in 99.00s (0:01:39)
 """
 
