@@ -5,14 +5,53 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pathlib
 import signal
 import types
 
+#: In the environment of runs that tests start.
+_STARTED_BY = "HWACCEL_STARTED_BY"
+
+
+class _Tests:
+    ended = False
+
+
+def started_by_these() -> dict[str, str]:
+    """Environment variables of a run that goes when these tests are ended. Raises KeyboardInterrupt where they have been."""
+    if _Tests.ended:
+        raise KeyboardInterrupt
+    return {_STARTED_BY: str(os.getpid())}
+
+
+def kill_with(variable: str) -> None:
+    """Every process that has this NAME=VALUE in its environment, until there are none.
+
+    A process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess).
+    """
+
+    def has_it(folder: pathlib.Path) -> bool:
+        with contextlib.suppress(OSError):
+            return variable.encode() in (folder / "environ").read_bytes().split(b"\0")
+        return False
+
+    while found := [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if has_it(folder)]:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
 
 def interrupted_by_sigterm() -> None:
-    """Fixtures and context managers then close: sandboxes are sessions of their own, and control groups and folders of machines would stay."""
+    """Fixtures and context managers then close: sandboxes are sessions of their own, and control groups and folders of machines would stay.
+
+    They wait for runs that threads have started, so these go first: the time that is left is for what has to be put away.
+    """
 
     def interrupt(_number: int, _frame: types.FrameType | None) -> None:
+        _Tests.ended = True
+        kill_with(f"{_STARTED_BY}={os.getpid()}")
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)

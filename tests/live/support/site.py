@@ -12,13 +12,11 @@ A warning is a failure (design, "tests"): `playbook` raises where Ansible printe
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +26,7 @@ import typing as t
 import yaml
 
 import ansible_collections.hwaccel.gpu as collection
+from ansible_collections.hwaccel.gpu.tests.live.support.ending import kill_with, started_by_these
 
 #: The folder that holds ansible_collections/hwaccel/gpu.
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
@@ -124,21 +123,8 @@ def killed(
 
 
 def end(record: pathlib.Path) -> None:
-    """Kills every process that has this HWACCEL_RECORD in its environment.
-
-    A process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess).
-    """
-    mark = f"HWACCEL_RECORD={record}".encode()
-
-    def marked(folder: pathlib.Path) -> bool:
-        with contextlib.suppress(OSError):
-            return mark in (folder / "environ").read_bytes().split(b"\0")
-        return False
-
-    while found := [int(folder.name) for folder in pathlib.Path("/proc").glob("[0-9]*") if marked(folder)]:
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    """Kills a run, by where it records what it does."""
+    kill_with(f"HWACCEL_RECORD={record}")
 
 
 def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str]) -> list[str]:
@@ -164,7 +150,7 @@ def _run(
 
 def _environment(folder: pathlib.Path, record: pathlib.Path) -> dict[str, str]:
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    return kept | {
+    return kept | started_by_these() | {
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS), "ANSIBLE_CALLBACKS_ENABLED": "recorder", "HWACCEL_RECORD": str(record),
         # Warnings stay on one line, where they can be found.
