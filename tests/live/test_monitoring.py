@@ -56,6 +56,14 @@ def exporters(client: Client) -> dict[str, str]:
     return {node: metadata["ownerReferences"][0]["name"] for node, metadata in ready(client, "nvidia-dcgm-exporter").items()}
 
 
+def rolled_out(client: Client, name: str) -> bool:
+    """By the same fields as `kubectl rollout status` (k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go)."""
+    found = client.get(client.resource("apps/v1", "DaemonSet"), name, AGENTS)
+    status, wanted = found["status"], found["status"]["desiredNumberScheduled"]
+    seen = status["observedGeneration"] == found["metadata"]["generation"]
+    return seen and wanted > 1 and status.get("updatedNumberScheduled") == status.get("numberAvailable") == wanted
+
+
 def served(client: Client, kind: str) -> bool:
     client.forget_discovery()
     try:
@@ -143,7 +151,7 @@ def test_a_node_that_somebody_keeps_from_the_exporters_is_no_success(world: dict
         assert part in fault["reason"], fault
     client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": None}}}}, field_manager="people")
     client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": None}}}, field_manager="people")
-    until(lambda: "training-1" in exporters(client), "the exporter of training-1 to be back")
+    until(lambda: rolled_out(client, name), "its exporters to be back")
 
 
 def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:
