@@ -311,9 +311,9 @@ def test_time_grows_with_machines_and_no_faster() -> None:
         ]
         cluster = {**settings()["clusters"][0], "machine_networks": ["10.77.0.0/16"]}
         given = settings(machines=machines, clusters=[cluster], networks=[{"network": "10.77.0.0/16"}])
-        begun = time.perf_counter()
+        begun = time.process_time()
         assert plan.plan(Seen(host()), given, findings(given))["faults"] == []
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     few, many = min(seconds(100) for _try in range(3)), seconds(1000)
     assert many < 40 * few, f"{few:.3f} s for 100 machines, {many:.3f} s for 1000"
