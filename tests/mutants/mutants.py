@@ -50,6 +50,9 @@ class Worker:
         shutil.rmtree(home, ignore_errors=True)
         self.tree = home.joinpath(*environments.PLACE)
         shutil.copytree(environments.TREE, self.tree, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        # Tools look for what they write, budgets and pages, in the checkout that a tree lies in.
+        for name in ("docs", "tests"):
+            (home / name).symlink_to(self.tree / name)
         self.changes = 0
         # A short name: sockets have no long ones.
         self.temporary = tempfile.mkdtemp(prefix="mutants-")
