@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import _duration
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, settings, training
@@ -45,3 +48,8 @@ def test_what_is_known_of_the_cluster_goes_before_what_the_log_guesses(clock: Cl
     cluster = FakeCluster([training(0, kernel="6.8.0-45-generic")], broken("training-0"), on_idle=clock.advance)
     cluster.logs = lambda *args, **kwargs: "E: Unable to locate package linux-modules-nvidia-580-6.8.0-45-generic"  # type: ignore[method-assign]
     assert "choose the image for the kernel that runs" in run(settings(), cluster).values["faults"][0]["next_step"]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (1800, "30 min")])
+def test_times_are_told_in_minutes_from_two_on(seconds: float, told: str) -> None:
+    assert _duration(seconds) == told

@@ -92,3 +92,8 @@ def test_a_file_that_is_no_toml_is_named_with_the_place() -> None:
 def test_one_value_is_set_and_the_rest_stays(before: str, after: str) -> None:
     assert toml.with_value(before, "t", "mode", "cdi", "f") == after
     assert tomllib.loads(after)["t"]["mode"] == "cdi"
+
+
+def test_a_value_that_is_there_leaves_every_byte() -> None:
+    text = "# mine\n[t]\n mode='cdi'   # as before\n"
+    assert toml.with_value(text, "t", "mode", "cdi", "f") == text

@@ -8,10 +8,10 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement, readiness
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import expressions, objects, placement, readiness
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import Verdict
 
 
@@ -35,6 +35,8 @@ ROLLED = {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvail
         ("apps", "Deployment", {"replicas": 0}, {}),
         ("apps", "ReplicaSet", {"replicas": 1}, {"availableReplicas": 1}),
         ("apps", "StatefulSet", {"replicas": 2}, {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "b", "updateRevision": "b"}),
+        # The controller takes the new revision for the current one in a later write.
+        ("apps", "StatefulSet", {"replicas": 2}, {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "a", "updateRevision": "b"}),
         ("apps", "StatefulSet", {"replicas": 2, "updateStrategy": {"type": "OnDelete"}}, {"readyReplicas": 2, "currentRevision": "a", "updateRevision": "b"}),
         ("apps", "StatefulSet", {"replicas": 2, "updateStrategy": {"rollingUpdate": {"partition": 1}}}, {"readyReplicas": 2, "updatedReplicas": 1}),
         ("apps", "DaemonSet", {}, ROLLED),
@@ -146,6 +148,29 @@ def test_custom_resources_by_expression() -> None:
     assert not judge("example.com", "Other", {}, {}, ready_when=when).ready
 
 
+def test_a_custom_resource_that_its_expression_cannot_judge_is_waited_for_with_the_reason() -> None:
+    verdict = judge("example.com", "Thing", {}, {"state": 1}, ready_when={"Thing": "contains(status.state, 'x')"})
+    assert (verdict.ready, verdict.failed) == (False, False)
+    assert "contains" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "ready"),
+    [
+        ([], False), ([{"conditions": {"ready": False}}], False), ([{"conditions": {"ready": False}}, {"conditions": {"ready": True}}], True),
+        ([{}], True), ([{"conditions": {"serving": False}}], True), ([{"conditions": {"ready": None}}], True),
+    ],
+)
+def test_a_service_is_ready_with_one_endpoint_of_which_nobody_says_that_it_is_not(endpoints: list[dict[str, t.Any]], ready: bool) -> None:
+    """https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/, conditions.ready."""
+    assert objects.endpoints_ready([{"endpoints": None}, {"endpoints": endpoints}]) is ready
+
+
+def test_an_expression_that_can_be_used_has_no_fault() -> None:
+    assert expressions.fault_of("status.state == 'ready'") == ""
+    assert expressions.fault_of("status.[") and expressions.fault_of("") and expressions.fault_of(3)
+
+
 def test_what_is_being_deleted_is_not_ready() -> None:
     obj = {"metadata": {"deletionTimestamp": "now"}, "status": {}}
     assert not readiness.judge(obj, "", "ConfigMap", {}).ready
@@ -160,6 +185,8 @@ junk = st.recursive(
     st.sampled_from(["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"]),
     st.dictionaries(st.sampled_from(["replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration", "numberReady"]), junk),
 )
+# How long examples take to make is the machine's matter.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_odd_status_never_raises(kind: str, status: t.Any) -> None:
     assert isinstance(judge("apps", kind, {}, status), Verdict)
 
