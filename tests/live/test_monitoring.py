@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state import readiness
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.life import plain
@@ -54,14 +55,6 @@ def ready(client: Client, app: str) -> dict[str, dict[str, t.Any]]:
 def exporters(client: Client) -> dict[str, str]:
     """DaemonSet of the ready exporter by node."""
     return {node: metadata["ownerReferences"][0]["name"] for node, metadata in ready(client, "nvidia-dcgm-exporter").items()}
-
-
-def rolled_out(client: Client, name: str) -> bool:
-    """By the same fields as `kubectl rollout status` (k8s.io/kubectl, pkg/polymorphichelpers/rollout_status.go)."""
-    found = client.get(client.resource("apps/v1", "DaemonSet"), name, AGENTS)
-    status, wanted = found["status"], found["status"]["desiredNumberScheduled"]
-    seen = status["observedGeneration"] == found["metadata"]["generation"]
-    return seen and wanted > 1 and status.get("updatedNumberScheduled") == status.get("numberAvailable") == wanted
 
 
 def served(client: Client, kind: str) -> bool:
@@ -151,7 +144,8 @@ def test_a_node_that_somebody_keeps_from_the_exporters_is_no_success(world: dict
         assert part in fault["reason"], fault
     client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": None}}}}, field_manager="people")
     client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": None}}}, field_manager="people")
-    until(lambda: rolled_out(client, name), "its exporters to be back")
+    until(lambda: readiness.judge(client.get(daemon_sets, name, AGENTS), "apps", "DaemonSet", {}).ready, "the rollout")
+    until(lambda: "training-1" in exporters(client), "the exporter of training-1 to be back")
 
 
 def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict[str, t.Any]) -> None:

@@ -38,6 +38,8 @@ def checkout() -> pathlib.Path:
 ROOT = checkout()
 BUILD = ROOT / ".build"
 TREE = ROOT.joinpath(*PLACE)
+#: Ansible's, for tests: seconds between two looks at workers, an option of the file alone. By default a run that waits takes a fortieth of a core for them.
+CONFIGURATION = "[defaults]\ninternal_poll_interval = 0.01\n"
 MARKER = ".complete"
 PROBE = "import sys, platform; print(*sys.version_info[:2], sys.base_prefix, platform.python_version(), sep='|'); import venv, ensurepip"
 
@@ -195,8 +197,7 @@ def variables(folder: pathlib.Path) -> dict[str, str]:
     home = BUILD / "ansible"
     home.mkdir(parents=True, exist_ok=True)
     configuration = home / "ansible.cfg"
-    # The wait between two looks at workers, seconds; an option of the file alone. By default a run that waits takes a fortieth of a core for them.
-    configuration.write_text("[defaults]\ninternal_poll_interval = 0.01\n", encoding="utf-8")
+    configuration.write_text(CONFIGURATION, encoding="utf-8")
     given = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "MOLECULE_", "PYTHON"))}
     return given | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

@@ -9,19 +9,17 @@ import contextlib
 import os
 import pathlib
 import signal
+import threading
 import types
 
 #: In the environment of runs that tests start.
 _STARTED_BY = "HWACCEL_STARTED_BY"
-
-
-class _Tests:
-    ended = False
+_ENDED = threading.Event()
 
 
 def started_by_these() -> dict[str, str]:
     """Environment variables of a run that goes when these tests are ended. Raises KeyboardInterrupt where they have been."""
-    if _Tests.ended:
+    if _ENDED.is_set():
         raise KeyboardInterrupt
     return {_STARTED_BY: str(os.getpid())}
 
@@ -50,7 +48,7 @@ def interrupted_by_sigterm() -> None:
     """
 
     def interrupt(_number: int, _frame: types.FrameType | None) -> None:
-        _Tests.ended = True
+        _ENDED.set()
         kill_with(f"{_STARTED_BY}={os.getpid()}")
         raise KeyboardInterrupt
 

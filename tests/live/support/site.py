@@ -27,6 +27,7 @@ import yaml
 
 import ansible_collections.hwaccel.gpu as collection
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import kill_with, started_by_these
+from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATION
 
 #: The folder that holds ansible_collections/hwaccel/gpu.
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
@@ -129,7 +130,7 @@ def end(record: pathlib.Path) -> None:
 
 def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str]) -> list[str]:
     inventory = folder / "inventory.yml"
-    (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n", encoding="utf-8")
+    (folder / "ansible.cfg").write_text(CONFIGURATION, encoding="utf-8")
     inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
     return [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
 
