@@ -23,11 +23,11 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.test_drain import BUDGETS, DEPLOYMENTS, NODE, SPACE, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 
 DAEMON = "/etc/docker/daemon.json"
 VARIABLES = {
-    "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3", "node_runtime_node": NODE, "node_runtime_engines": ["docker"],
+    "ansible_user": "root", "ansible_python_interpreter": PYTHON, "node_runtime_node": NODE, "node_runtime_engines": ["docker"],
     "node_runtime_without_gpu": True, "node_runtime_cdi": False, "node_runtime_min_disk_gib": 0.1, "node_runtime_skipped_checks": ["clock"],
 }
 

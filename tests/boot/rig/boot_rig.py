@@ -15,7 +15,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import REPOSITORY, ensure_packages
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, killed, playbook
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import Machines
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 
@@ -112,4 +112,4 @@ class BootRig(Machines):
         """Variables of an inventory, none where it is no machine of the rig."""
         if host not in self._machines:
             return {}
-        return {"ansible_host": self._machines[host].address, "ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3"}
+        return {"ansible_host": self._machines[host].address, "ansible_user": "root", "ansible_python_interpreter": PYTHON}

@@ -19,6 +19,10 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 #: kubelet sets these for the whole machine: they are no part of any namespace. It finds files instead that hold what it wants.
 SHIELDED = {"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"}
 
+#: Folder by which Pythons are cheaper (tests/tools/quick), where the runner gives one, and a machine's Python for Ansible.
+_QUICK = os.environ.get("HWACCEL_QUICK", "")
+PYTHON = "/opt/quick/python3" if _QUICK else "/usr/bin/python3"
+
 #: At each boot, before anything else of ours. systemd mounts hierarchies of control groups that the host does not have,
 #: and pods would leave groups in them.
 _PREPARE = r"""#!/bin/sh -e
@@ -59,6 +63,8 @@ class Machine:
         self.port.plug()
         self._lay_out()
         mounts = [f"--volume={self.folder}/rig:/rig", *(f"--volume={host}:{inside}:ro" for host, inside in self.shares.items())]
+        if _QUICK:
+            mounts.append(f"--volume={_QUICK}:/opt/quick")
         # What container engines keep on an overlay cannot lie on another overlay.
         for state in ("containerd", "containers", "docker", "kubelet"):
             (self.folder / state).mkdir()

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import cdi, c
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import PINS, Components
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 
 VERSION = PINS["github.com/NVIDIA/nvidia-container-toolkit"].removeprefix("v")
 CONFIG, DROP_IN, DAEMON, SPECIFICATION = containerd.CONFIG, containerd.DROP_IN, docker.CONFIG, cdi.SPEC
@@ -81,7 +81,7 @@ class Site:
             "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
             # What the machine that the tests run on has, is no matter of theirs.
             "node_runtime_min_disk_gib": 0.1, "node_runtime_skipped_checks": ["clock"],
-            "ansible_python_interpreter": "/usr/bin/python3", "ansible_user": "root",
+            "ansible_python_interpreter": PYTHON, "ansible_user": "root",
         }
         return cls(folder, machine, let_in(machine, folder), variables)
 
