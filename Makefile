@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table tree docs costs dist fresh help
+.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table soak-record tree docs costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -43,6 +43,9 @@ soak: tree ## Parts that take up to an hour each: all that have no result which 
 
 soak-table: tree ## Results of make soak: part, commit, date, what was measured, and whether it still holds
 	@$(PY) tests/tools/soak.py --table
+
+soak-record: tree ## Results of make soak, also those of other caches, into the checkout: docs/soak.md
+	@$(PY) tests/tools/soak.py --record
 
 tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)
 	@$(PY) tests/tools/tree.py

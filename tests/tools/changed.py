@@ -23,6 +23,7 @@ from jobs import (
     FRESH,
     LINT,
     LIVE,
+    LOADED,
     NODE,
     NODE_PARTS,
     ROUNDS,
@@ -58,7 +59,10 @@ BY_SUFFIX = {
     ".yml": ("ansible-lint", *(job.name for job in LINT if job.name.startswith("sanity"))),
 }
 #: All of a checkout; these see the clone itself, or a package of it.
-WHOLE = ("tarball", *names(*FRESH))
+WHOLE = ("tarball", *names(*FRESH, *LOADED))
+
+#: What is recorded of soak, and its page: of no job an input, or each record would make results stale.
+RECORD = ("tests/tools/soak.json", "docs/soak.md")
 
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/module_utils/_metal/*", (*STATIC, *HOSTS)),
@@ -100,6 +104,8 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/tools/tarball.py", ()),
     ("tests/tools/importer.py", (*UNITS, "galaxy-importer")),
     ("tests/tools/fresh_machine", ()),
+    ("tests/tools/loaded", ()),
+    ("tests/tools/quick/*", (*names(*LIVE, *SOAK_LIVE), *REAL, *HOSTS, *UNITS)),
     # Of their results the runner's own tests tell.
     ("tests/tools/*", UNITS),
     ("tests/config.yml", BY_SUFFIX[".py"]),
@@ -155,6 +161,8 @@ def named(path: str) -> set[str]:
 
 def touched(path: str) -> set[str]:
     """Names of the jobs that the file is an input of."""
+    if path in RECORD:
+        return set()
     found = named(path) if pathlib.PurePath(path).name.startswith("test_") else set()
     known = found or row(path)
     return set(ALL) if known is None else {*known, *BY_SUFFIX.get(pathlib.PurePath(path).suffix, ()), *WHOLE}

@@ -201,13 +201,15 @@ FRESH = tuple(
     Job(f"fresh {name}", "demo", ("tests/tools/fresh_machine",), limit=SOAK_LIMIT, environment=(("TARGETS", targets), *others))
     for name, targets, *others in (("demo", "demo demo demo-down"), ("test", "test", ("SHARE_CONTROL_PLANE", "1")))
 )
+#: The whole of make test, three times in a row.
+LOADED = tuple(Job(f"loaded {name}", "demo", ("tests/tools/loaded",), limit=SOAK_LIMIT) for name in ("first", "second", "third"))
 #: Parts of make soak, one after the other: some measure. None needs another.
 SOAK = (
     Job("unit schedules", "core-2.19", pytest("tests/unit", "-m", "slow", PRINTED), limit=SOAK_LIMIT),
     Job("mutants", "mutants", ("python", "-m", "ansible_collections.hwaccel.gpu.tests.mutants.mutants", "run", "tests/unit"), limit=SOAK_LIMIT),
     *SOAK_LIVE, *SOAK_NODE, *SOAK_BOOT,
     Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
-    *FRESH,
+    *FRESH, *LOADED,
 )
 
 #: In a whole run the layers try the containerd that the rig builds; alone they say that there is none. The others fill the time until it is built.

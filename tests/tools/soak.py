@@ -5,9 +5,10 @@
 
 soak.py [PART]    runs this part, or all that have no result that holds; a part's name may have hyphens for its spaces
 soak.py --table   what is kept: part, commit, date, whether it holds, and what was measured
+soak.py --record  writes what is kept into the checkout as well, to be committed: soak.json beside this file, and the page docs/soak.md
 
-A result is kept in the cache, outside of any checkout. It holds as long as the part's inputs (changed.py) have the content that was tested,
-whatever commit that is.
+A result is kept in the cache, outside of any checkout, and where it was recorded for whoever has another cache. It holds as long as the part's
+inputs (changed.py) have the content that was tested, whatever commit that is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import typing as t
 
 import changed
 import check
@@ -30,6 +32,14 @@ from jobs import SOAK, Job, with_needed
 
 #: pytest's headline of what a test that passed has printed, and the next one.
 CAPTURED, HEADLINE = re.compile(r"^-+ Captured stdout call -+$"), re.compile(r"^(-{3,}|_{3,}|={3,}) .* (-{3,}|_{3,}|={3,})$")
+PAGE = """# What was measured
+
+Parts of `make soak` ([contributing](contributing.md#soak)), each with the commit that it ran on, and what it measured. Written by `make soak-record`.
+
+```
+{table}
+```
+"""
 #: Of a part that is no run of pytest: its last lines are its table.
 LAST_LINES = 25
 
@@ -93,11 +103,26 @@ def keep(part: Job, tested: str, result: check.Result) -> None:
     place(part).write_text(json.dumps(dataclasses.asdict(kept), indent=2), encoding="utf-8")
 
 
+def read(fields: dict[str, t.Any]) -> Kept:
+    return Kept(**{**fields, "figure": tuple(fields["figure"])})
+
+
+def record() -> pathlib.Path:
+    return environments.ROOT / changed.RECORD[0]
+
+
 def kept(part: Job) -> Kept | None:
-    if not place(part).exists():
-        return None
-    read = json.loads(place(part).read_text(encoding="utf-8"))
-    return Kept(**{**read, "figure": tuple(read["figure"])})
+    """The last result of the content that is there now, of this cache or recorded, else the last one."""
+    found = [read(json.loads(place(part).read_text(encoding="utf-8")))] if place(part).exists() else []
+    known = json.loads(record().read_text(encoding="utf-8")) if record().exists() else {}
+    found += [read(known[part.name])] if part.name in known else []
+    return max(found, key=lambda one: (one.content == content(part), one.date), default=None)
+
+
+def write_record(parts: tuple[Job, ...]) -> None:
+    found = {part.name: dataclasses.asdict(one) for part in parts if (one := kept(part))}
+    record().write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    (environments.ROOT / changed.RECORD[1]).write_text(PAGE.format(table=table(parts)), encoding="utf-8")
 
 
 def state(part: Job, found: Kept | None) -> str:
@@ -154,8 +179,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs parts of make soak and keeps their results")
     parser.add_argument("part", nargs="?", default="")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    if arguments.table:
+    if arguments.record:
+        write_record(SOAK)
+    if arguments.table or arguments.record:
         print(table(SOAK))
         return 0
     try:

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pathlib
+import signal
 import subprocess
 from types import ModuleType
 
@@ -142,6 +145,23 @@ def test_a_result_is_kept_until_an_input_of_its_part_changes(soak: ModuleType) -
     assert [soak.state(part, soak.kept(part)) for part in soak.SOAK] == ["stale", "holds"]
 
 
+def test_what_is_recorded_counts_in_another_cache(soak: ModuleType, changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    for file in changed.RECORD:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        assert changed.touched(file) == set()
+    done(soak, "live-faults", passed=2)
+    soak.write_record(soak.SOAK)
+    assert "3 runs; 41 requests were spoilt" in (tmp_path / "docs" / "soak.md").read_text()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    assert [part.name for part in soak.chosen("")] == ["boot balancers"]
+    (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("- changed\n")
+    done(soak, "live faults", passed=2)
+    (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("---\n")
+    assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "holds", "a newer result of other content tells less"
+    done(soak, "live faults", passed=1, failed=1)
+    assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "failed", "though the same content has passed before"
+
+
 def test_a_part_that_failed_runs_again(soak: ModuleType) -> None:
     done(soak, "live faults", passed=2, failed=1)
     assert [part.name for part in soak.chosen("")] == ["live faults", "boot balancers"]
@@ -185,3 +205,43 @@ def test_no_part_is_longer_than_an_hour_and_none_needs_another(load) -> None:
 def test_an_unknown_part_is_told_with_all_names(soak: ModuleType) -> None:
     with pytest.raises(ValueError, match="no part everything; there are live faults, boot balancers"):
         soak.chosen("everything")
+
+
+@pytest.fixture
+def loaded(tmp_path: pathlib.Path) -> subprocess.Popen[str]:
+    """Runs with a make that waits until it is let go."""
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text('#!/bin/sh\necho runs\nread -r status <"$FIFO"\nexit "$status"\n')
+    make.chmod(0o755)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "copies").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    given = os.environ | {"PATH": f"{make.parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path / "copies"), "FIFO": str(tmp_path / "fifo")}
+    return subprocess.Popen([TOOLS / "loaded"], cwd=tmp_path / "tree", env=given, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def of_session(leader: int) -> list[str]:
+    """Command lines of what runs in it; who has ended has none."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[3]) == leader:
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return [line for line in found if line]
+
+
+@pytest.mark.parametrize("told_to_end", [False, True])
+def test_a_loaded_run_has_two_loops_beside_it_and_leaves_none(loaded: subprocess.Popen[str], tmp_path: pathlib.Path, told_to_end: bool) -> None:
+    assert loaded.stdout
+    assert loaded.stdout.readline() == "runs\n"
+    while len([line for line in of_session(loaded.pid) if line.startswith("sh -c while :; do :; done")]) < 2:
+        assert loaded.poll() is None
+    if told_to_end:
+        os.killpg(loaded.pid, signal.SIGTERM)
+    else:
+        (tmp_path / "fifo").write_text("3\n")
+    assert loaded.wait(60) == (143 if told_to_end else 3)
+    loaded.stdout.close()
+    assert of_session(loaded.pid) == []
+    assert list((tmp_path / "copies").iterdir()) == []
