@@ -7,12 +7,15 @@ make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the 
 sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
 sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set of the test's own
 life                                one cluster from before site to after teardown, with what happens to nodes in between
+
+Files whose tests share a cluster of the session run first, and it ends after the last of them: one that nobody asks anything takes a twelfth of a core.
 """
 
 from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import pathlib
 import uuid
 
 import pytest
@@ -33,15 +36,45 @@ def pytest_sessionstart() -> None:
     interrupted_by_sigterm()
 
 
+#: Fixtures of the session that are clusters, in the order in which they are used.
+SHARED = ("life", "sandbox")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    users: dict[pathlib.Path, set[str]] = {}
+    for item in items:
+        users.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: next((place for place, name in enumerate(SHARED) if name in users[item.path]), len(SHARED)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The next file begins, and the cluster of this one is not among those that it shares."""
+    if nextitem and nextitem.path != item.path:
+        needed = {name for later in item.session.items[item.session.items.index(nextitem) :] for name in getattr(later, "fixturenames", ())}
+        for name in set(_CLOSED_BY) - needed:
+            _CLOSED_BY.pop(name).close()
+
+
+#: Clusters of the session that run, by their fixture.
+_CLOSED_BY: dict[str, Sandboxes] = {}
+
+
 @pytest.fixture(scope="session")
 def programs() -> components.Components:
     return find_programs()
 
 
 @pytest.fixture(scope="session")
-def make_shared_sandbox(programs: components.Components) -> c.Iterator[MakeSandbox]:
-    with contextlib.closing(Sandboxes(programs)) as sandboxes:
-        yield sandboxes.make
+def shared(programs: components.Components) -> c.Iterator[c.Callable[[str], Sandboxes]]:
+    """Sandboxes of a fixture of the session, which end with the last file that uses it."""
+
+    def made(fixture: str) -> Sandboxes:
+        return _CLOSED_BY.setdefault(fixture, Sandboxes(programs))
+
+    yield made
+    while _CLOSED_BY:
+        _CLOSED_BY.popitem()[1].close()
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +85,8 @@ def make_sandbox(programs: components.Components) -> c.Iterator[MakeSandbox]:
 
 
 @pytest.fixture(scope="session")
-def sandbox(make_shared_sandbox: MakeSandbox) -> Sandbox:
-    return make_shared_sandbox()
+def sandbox(shared: c.Callable[[str], Sandboxes]) -> Sandbox:
+    return shared("sandbox").make()
 
 
 @pytest.fixture(scope="module")
@@ -78,5 +111,5 @@ def name(sets: Sets) -> c.Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def life(make_shared_sandbox: MakeSandbox) -> Life:
-    return lived(make_shared_sandbox)
+def life(shared: c.Callable[[str], Sandboxes]) -> Life:
+    return lived(shared("life").make)

@@ -26,10 +26,12 @@ import subprocess
 import sys
 import threading
 import time
+import typing as t
 
 import changed
 import costs
 import environments
+import pace
 import reaper
 from jobs import CANNOT_RUN, SUITES, Job, with_needed
 
@@ -69,6 +71,8 @@ def say(text: str) -> None:
 LINE_SECONDS = 60
 #: Of jobs that others wait for, where we may say so (nice(2)): three times as much of a core as others get that want it too.
 FIRST = -5
+#: Setting of the kernel, and what as many jobs as run at a time need of it.
+INSTANCES, ENOUGH = pathlib.Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 #: Somebody asked us to end: jobs end, with what they have started.
 STOPPED = threading.Event()
 
@@ -242,14 +246,16 @@ def processor_seconds() -> tuple[float, float]:
     return (spent[3] + spent[4]) / os.sysconf("SC_CLK_TCK"), sum(spent) / os.sysconf("SC_CLK_TCK")
 
 
-def say_costs(results: dict[str, Result], before: tuple[float, float]) -> None:
+def say_costs(results: dict[str, Result], before: tuple[float, float], speed: float) -> None:
     measured = {name: costs.Cost(cpu=result.cpu, wall=result.seconds) for name, result in results.items() if result.ran and not result.failed}
-    costs.MEASURED.write_text(json.dumps(measured, indent=2), encoding="utf-8")
-    for line in costs.over(measured, costs.budgets()):
+    costs.MEASURED.write_text(json.dumps(costs.Costs(pace=speed, jobs=measured), indent=2), encoding="utf-8")
+    factor = costs.slower(speed)
+    for line in costs.over(measured, costs.budgets(), factor):
         say(line)
     idle, both = (now - then for now, then in zip(processor_seconds(), before, strict=True))
     used = sum(cost["cpu"] or 0 for cost in measured.values())
     say(f"CPU {used:.0f} s in {time.monotonic() - STARTED:.0f} s; the cores were idle for {100 * idle / max(both, 1):.0f} %")
+    say(f"this machine takes {factor:.2f} times as long as the one that the budgets are from")
 
 
 def close(results: dict[str, Result]) -> int:
@@ -270,14 +276,31 @@ def close(results: dict[str, Result]) -> int:
     return 1 if total["failed"] or not total["passed"] else 0
 
 
+@contextlib.contextmanager
+def enough_instances() -> t.Iterator[None]:
+    """Of inotify, which the kernel counts for all of a user's processes: a control plane has 13, a machine with systemd about ten, and by default there
+    are 128, where a kubelet ends at its start. Who may not change that has no machines either.
+    """
+    before = INSTANCES.read_text(encoding="ascii") if os.access(INSTANCES, os.W_OK) else ""
+    if not before or int(before) >= ENOUGH:
+        yield
+        return
+    INSTANCES.write_text(str(ENOUGH), encoding="ascii")
+    try:
+        yield
+    finally:
+        INSTANCES.write_text(before, encoding="ascii")
+
+
 def run_all(runner: Runner) -> dict[str, Result]:
     """Told to end, jobs end with what they have started."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: STOPPED.set())
     LOGS.mkdir(parents=True, exist_ok=True)
-    before = processor_seconds()
-    results = runner.run()
-    say_costs(results, before)
+    speed, before = pace.seconds(), processor_seconds()
+    with enough_instances():
+        results = runner.run()
+    say_costs(results, before, speed)
     return results
 
 

@@ -5,7 +5,7 @@
 
 costs.py    what the last run measured becomes the budget, and the table is written anew (`make costs`, after a run that had the machine for itself)
 
-Budgets stand in budgets.json, as nobody types them: {job: {"cpu": seconds, "wall": seconds}}, both rounded up.
+Budgets stand in budgets.json, as nobody types them: {"pace": seconds (pace.py), "jobs": {job: {"cpu": seconds, "wall": seconds}}}, the latter rounded up.
 """
 
 from __future__ import annotations
@@ -75,9 +75,25 @@ class Cost(t.TypedDict):
 UNKNOWN = Cost(cpu=None, wall=0)
 
 
-def budgets() -> dict[str, Cost]:
-    found: dict[str, Cost] = json.loads((environments.ROOT / BUDGETS).read_text(encoding="utf-8"))
+class Costs(t.TypedDict):
+    """pace: of the machine that they were measured on."""
+
+    pace: float
+    jobs: dict[str, Cost]
+
+
+def read(path: pathlib.Path) -> Costs:
+    found: Costs = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def budgets() -> dict[str, Cost]:
+    return read(environments.ROOT / BUDGETS)["jobs"]
+
+
+def slower(pace: float) -> float:
+    """How much longer a machine of this pace takes than the one that the budgets are from."""
+    return pace / read(environments.ROOT / BUDGETS)["pace"]
 
 
 def rounded(measured: Cost) -> Cost:
@@ -108,13 +124,13 @@ def page(text: str, made: str) -> str:
     return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
 
 
-def over(measured: dict[str, Cost], known: dict[str, Cost]) -> list[str]:
-    """A warning for each job above its budget by half."""
+def over(measured: dict[str, Cost], known: dict[str, Cost], factor: float = 1.0) -> list[str]:
+    """A warning for each job above its budget by half, on a machine that takes longer by this factor."""
     told = []
     for name, cost in measured.items():
         limit = known.get(name, UNKNOWN)
         pairs = (("CPU", cost["cpu"], limit["cpu"]), ("wall", cost["wall"], limit["wall"]))
-        above = [f"{spent:.0f} s {kind}, budget {budget:.0f} s" for kind, spent, budget in pairs if spent and budget and spent > TOLERATED * budget]
+        above = [f"{spent:.0f} s {kind}, budget {budget:.0f} s" for kind, spent, budget in pairs if spent and budget and spent > TOLERATED * factor * budget]
         told += [f"warning: {name} is over its budget by half: {'; '.join(above)}. Next: make it cheaper, or `make costs` and say why."] if above else []
     return told
 
@@ -133,11 +149,12 @@ def ranks(jobs: tuple[Job, ...], known: dict[str, Cost]) -> dict[str, float]:
 
 
 def main() -> int:
-    measured: dict[str, Cost] = json.loads(MEASURED.read_text(encoding="utf-8"))
+    measured = read(MEASURED)
     jobs = SUITES["all"]
-    known = budgets() | {name: rounded(cost) for name, cost in measured.items()}
+    known = budgets() | {name: rounded(cost) for name, cost in measured["jobs"].items()}
     known = {job.name: known[job.name] for job in jobs if job.name in known}
-    (environments.ROOT / BUDGETS).write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    made: Costs = {"pace": round(measured["pace"], 3), "jobs": known}
+    (environments.ROOT / BUDGETS).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     text = (environments.ROOT / PAGE).read_text(encoding="utf-8")
     (environments.ROOT / PAGE).write_text(page(text, table(jobs, known)), encoding="utf-8")
     return 0

@@ -47,9 +47,11 @@ Environment=PATH={FIRST_PROGRAMS}:{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr
 LimitNOFILE=20000
 OOMScoreAdjust=
 """
+#: As upstream's unit it never gives up (kubernetes/release, cmd/krel/templates/latest/kubelet/kubelet.service).
 _KUBELET_UNIT = rf"""[Unit]
 After=containerd.service rig-prepare.service
 Requires=containerd.service rig-prepare.service
+StartLimitIntervalSec=0
 [Service]
 ExecStart={PROGRAMS}/kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=%H \
   --node-ip=@ADDRESS@ --node-labels=@LABELS@

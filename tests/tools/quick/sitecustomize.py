@@ -35,7 +35,8 @@ def _compile_once(pathname: str, source: bytes) -> types.CodeType:
         with open(place, "rb") as file:
             return marshal.load(file)
     except (OSError, EOFError, ValueError, TypeError):
-        code = _compile(pathname, source)
+        pass
+    code = _compile(pathname, source)
     try:
         os.makedirs(KEPT, exist_ok=True)
         with open(f"{place}.{os.getpid()}", "wb") as file:

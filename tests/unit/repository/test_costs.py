@@ -112,19 +112,32 @@ def test_what_is_over_its_budget_by_half_is_told(load) -> None:
     measured = {"a": {"cpu": 151.0, "wall": 90.0}, "b": {"cpu": 150.0, "wall": 60.0}, "c": {"cpu": 900.0, "wall": 60.0}, "new": {"cpu": 1.0, "wall": 1.0}}
     (told,) = costs.over(measured, known)
     assert told.startswith("warning: a is over its budget by half: 151 s CPU, budget 100 s. Next:")
+    assert costs.over(measured, known, 1.1) == [], "a machine that takes longer"
+    assert len(costs.over(measured, known, 0.9)) == 2
+
+
+def test_a_machine_is_compared_with_the_one_of_the_budgets(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    costs, pace = load("costs"), load("pace")
+    taken = iter([0.5, 0.4, 0.6, 0.4, 0.7, 0.5, 0.9])
+    monkeypatch.setattr(pace, "once", lambda: next(taken))
+    monkeypatch.setattr(costs.environments, "ROOT", tmp_path)
+    (tmp_path / costs.BUDGETS).parent.mkdir(parents=True)
+    (tmp_path / costs.BUDGETS).write_text('{"pace": 0.2, "jobs": {}}')
+    assert costs.slower(pace.seconds()) == 2
 
 
 def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     costs = load("costs")
     for place in (costs.BUDGETS, costs.PAGE):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / costs.BUDGETS).write_text('{"ruff": {"cpu": 10, "wall": 10}, "renamed": {"cpu": 10, "wall": 10}}')
+    (tmp_path / costs.BUDGETS).write_text('{"pace": 0.2, "jobs": {"ruff": {"cpu": 10, "wall": 10}, "renamed": {"cpu": 10, "wall": 10}}}')
     (tmp_path / costs.PAGE).write_text(f"before\n{costs.BEGIN}\nold\n{costs.END}\nafter\n")
-    (tmp_path / "measured").write_text('{"mypy": {"cpu": 10.2, "wall": 31.0}}')
+    (tmp_path / "measured").write_text('{"pace": 0.31234, "jobs": {"mypy": {"cpu": 10.2, "wall": 31.0}}}')
     monkeypatch.setattr(costs.environments, "ROOT", tmp_path)
     monkeypatch.setattr(costs, "MEASURED", tmp_path / "measured")
     assert costs.main() == 0
-    assert json.loads((tmp_path / costs.BUDGETS).read_text()) == {"mypy": {"cpu": 20, "wall": 40}, "ruff": {"cpu": 10, "wall": 10}}
+    made = {"mypy": {"cpu": 20, "wall": 40}, "ruff": {"cpu": 10, "wall": 10}}
+    assert json.loads((tmp_path / costs.BUDGETS).read_text()) == {"pace": 0.312, "jobs": made}
     lines = (tmp_path / costs.PAGE).read_text().splitlines()
     assert lines[5].startswith("| mypy | 20 s | 40 s | ")
     assert lines[6].startswith("| ruff | 10 s | 10 s | ")

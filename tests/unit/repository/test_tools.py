@@ -307,3 +307,16 @@ def test_who_is_told_to_stop_ends_what_it_has_started(load, monkeypatch: pytest.
     finally:
         check.STOPPED.clear()
     assert cleaned.exists()
+
+
+@pytest.mark.parametrize(("there", "meanwhile"), [("128\n", "1024"), ("8192\n", "8192\n")])
+def test_jobs_have_enough_instances_of_inotify_and_the_machine_has_its_own_setting_again(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, there: str, meanwhile: str
+) -> None:
+    check, setting = load("check"), tmp_path / "max_user_instances"
+    setting.write_text(there)
+    monkeypatch.setattr(check, "INSTANCES", setting)
+    with pytest.raises(KeyboardInterrupt), check.enough_instances():
+        assert setting.read_text() == meanwhile
+        raise KeyboardInterrupt
+    assert setting.read_text() == there
