@@ -38,6 +38,8 @@ def pytest_sessionstart() -> None:
 
 #: Fixtures of the session that are clusters, in the order in which they are used.
 SHARED = ("life", "sandbox")
+#: What is to be closed, by its fixture.
+_RUNNING: dict[str, Sandboxes] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,12 +54,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """The next file begins, and the cluster of this one is not among those that it shares."""
     if nextitem and nextitem.path != item.path:
         needed = {name for later in item.session.items[item.session.items.index(nextitem) :] for name in getattr(later, "fixturenames", ())}
-        for name in set(_CLOSED_BY) - needed:
-            _CLOSED_BY.pop(name).close()
-
-
-#: Clusters of the session that run, by their fixture.
-_CLOSED_BY: dict[str, Sandboxes] = {}
+        for name in set(_RUNNING) - needed:
+            _RUNNING.pop(name).close()
 
 
 @pytest.fixture(scope="session")
@@ -70,11 +68,12 @@ def shared(programs: components.Components) -> c.Iterator[c.Callable[[str], Sand
     """Sandboxes of a fixture of the session, which end with the last file that uses it."""
 
     def made(fixture: str) -> Sandboxes:
-        return _CLOSED_BY.setdefault(fixture, Sandboxes(programs))
+        _RUNNING[fixture] = Sandboxes(programs)
+        return _RUNNING[fixture]
 
     yield made
-    while _CLOSED_BY:
-        _CLOSED_BY.popitem()[1].close()
+    while _RUNNING:
+        _RUNNING.popitem()[1].close()
 
 
 @pytest.fixture(scope="module")
