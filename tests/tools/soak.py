@@ -168,7 +168,7 @@ class Runner(check.Runner):
 def chosen(name: str) -> tuple[Job, ...]:
     """Raises ValueError where no part has the name."""
     if name:
-        found = tuple(part for part in SOAK if part.name == name.replace("-", " "))
+        found = tuple(part for part in SOAK if part.name.replace(" ", "-") == name.replace(" ", "-"))
         if not found:
             raise ValueError(f"no part {name}; there are {', '.join(part.name for part in SOAK)}")
         return found

@@ -202,6 +202,11 @@ def test_no_part_is_longer_than_an_hour_and_none_needs_another(load) -> None:
     assert all(part.limit <= 3600 and set(part.after) <= prepared for part in jobs.SOAK)
 
 
+def test_every_part_can_be_named_without_spaces(load) -> None:
+    soak = load("soak")
+    assert [soak.chosen(part.name.replace(" ", "-")) for part in soak.SOAK] == [(part,) for part in soak.SOAK]
+
+
 def test_an_unknown_part_is_told_with_all_names(soak: ModuleType) -> None:
     with pytest.raises(ValueError, match="no part everything; there are live faults, boot balancers"):
         soak.chosen("everything")
