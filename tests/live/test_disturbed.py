@@ -4,7 +4,7 @@
 """`site` that is disturbed: its API server dies or stands still, the way to it is bad, or the run itself is killed.
 
 It ends, by itself or by the next run, in the state of an undisturbed one, or says clearly what is wrong; it never hangs.
-Runtime: an undisturbed run, a teardown and a run without the API server for a while, a teardown and three runs or more for one that is killed.
+Runtime: an undisturbed run, and for each disturbance a teardown and one to three runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLEET: dict[str, t.Any] = {
 }
 #: Where nothing but watches is spoilt, something must still be awaited when a busy machine takes its first look.
 SLOWLY = 0.3
-SEED, TRIES, KILLS = 7, 3, 8
+SEED, TRIES = 7, 3
 #: Of the requests that are spoilt. Watches are few, so all of them.
 SHARE, OF_WATCHES = 0.3, 1.0
 #: Every request can have these.
@@ -115,29 +115,29 @@ def test_a_run_outlives_the_loss_of_the_api_server(cluster: Cluster, losses: dic
     cluster.await_undisturbed()
 
 
-def kill(cluster: Cluster, moments: random.Random) -> str:
-    """A run, from nothing, all of whose processes end at once. What it came to."""
-    cluster.run("teardown")
-    done, last = AuditLog(cluster.sandbox.audit_log), moments.randint(1, cluster.writes - 5)
-    assert site.killed("site", cluster.hosts, lambda: len(done.our_writes()) >= last), f"{cluster.writes} writes are no longer made"
-    return f"after write {last} of {cluster.writes}, {len(ours(cluster.client))} of {len(cluster.undisturbed)} objects were there"
-
-
-@pytest.mark.slow
-def test_a_killed_run_is_finished_by_the_next(cluster: Cluster) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_a_killed_run_is_finished_by_the_next(cluster: Cluster, kills: int) -> None:
+    """All its processes at once."""
     moments = random.Random(SEED)
-    for number in range(1, KILLS + 1):
-        print(f"kill {number} of {KILLS}: {kill(cluster, moments)}")
+    for kill in range(kills):
+        cluster.run("teardown")
+        done, last = AuditLog(cluster.sandbox.audit_log), moments.randint(1, cluster.writes - 5)
+        assert site.killed("site", cluster.hosts, lambda done=done, last=last: len(done.our_writes()) >= last), f"{cluster.writes} writes are no longer made"
+        there = f"{len(ours(cluster.client))} of {len(cluster.undisturbed)} objects were there"
+        print(f"kill {kill + 1} of {kills}: after write {last} of {cluster.writes}, {there}")
         cluster.run("site")
         cluster.await_undisturbed()
         assert cluster.run("site").changed() == 0
 
 
-def over_a_bad_way(cluster: Cluster, folder: pathlib.Path, faults: tuple[str, ...]) -> None:
-    """Runs until one comes to its end, by itself what an undisturbed one leaves."""
+@pytest.mark.parametrize(
+    "faults", [pytest.param(tuple(FAULTS), id="all"), *(pytest.param((name,), id=name, marks=pytest.mark.slow) for name in FAULTS)]
+)
+def test_site_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path, faults: tuple[str, ...]) -> None:
+    cluster.run("teardown")
     cluster.sandbox.set_fleet(FLEET if COMMON & set(faults) else {**FLEET, "time_scale": SLOWLY})
     with spoilt(cluster.sandbox.kubeconfig, faults, SHARE if COMMON & set(faults) else OF_WATCHES, SEED) as way:
-        hosts = {"one": site.cluster(way.kubeconfig(folder / "kubeconfig"), hwaccel_wait_timeout=240, hwaccel_stages=site.ALL)}
+        hosts = {"one": site.cluster(way.kubeconfig(tmp_path / "kubeconfig"), hwaccel_wait_timeout=240, hwaccel_stages=site.ALL)}
         runs: list[site.Run] = []
         while len(runs) < TRIES and (not runs or runs[-1].rc):
             # The way is bad, and what warns of it is right to come; a traceback is not.
@@ -147,16 +147,3 @@ def over_a_bad_way(cluster: Cluster, folder: pathlib.Path, faults: tuple[str, ..
         assert runs[-1].rc == 0, runs[-1].stdout[-6000:]
     assert way.counts and COMMON & set(faults) <= set(way.counts), f"faults that never happened prove nothing: {way.counts}"
     cluster.await_undisturbed()
-
-
-def test_a_killed_run_is_finished_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path) -> None:
-    print(kill(cluster, random.Random(SEED)))
-    over_a_bad_way(cluster, tmp_path, tuple(FAULTS))
-    assert cluster.run("site").changed() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_site_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path, fault: str) -> None:
-    cluster.run("teardown")
-    over_a_bad_way(cluster, tmp_path, (fault,))
