@@ -99,10 +99,11 @@ def probe(path: str) -> Interpreter | None:
 
 
 def candidates(minor: int) -> Iterator[str]:
+    """The distribution's before others, as in the script `python` beside this file, which tells why."""
     if sys.version_info.minor == minor:
         yield sys.executable
-    yield f"python3.{minor}"
     yield f"/usr/bin/python3.{minor}"
+    yield f"python3.{minor}"
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     for folder in sorted(pyenv.glob(f"versions/3.{minor}.*"), reverse=True):
         yield str(folder / "bin" / "python3")

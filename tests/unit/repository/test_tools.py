@@ -107,6 +107,20 @@ def test_an_old_python_is_told(tmp_path: pathlib.Path) -> None:
     assert "needs Python 3.11 or newer; found: Python 3.9.2" in done.stderr
 
 
+@pytest.mark.parametrize(("lacking", "given", "taken"), [("", "", "distribution"), ("distribution", "", "manager"), ("manager", "manager", "manager")])
+def test_the_distributions_python_is_taken_before_others(tmp_path: pathlib.Path, lacking: str, given: str, taken: str) -> None:
+    """It is the faster one; not one that cannot make environments, unless it was named."""
+    for name in ("distribution", "manager"):
+        refuse = 'case "$2" in *venv*) exit 1;; esac\n' if name == lacking else ""
+        (tmp_path / name).write_text(f'#!/bin/sh\n{refuse}[ "$1" = -c ] || echo {name}\n')
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "python3").symlink_to(tmp_path / "manager")
+    script = (TOOLS / "python").read_text().replace("/usr/bin/python3", str(tmp_path / "distribution"))
+    known = {"PATH": str(tmp_path)} | ({"PYTHON": str(tmp_path / given)} if given else {})
+    done = subprocess.run(["/bin/sh", "-c", script, "python", "x.py"], env=known, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{taken}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "status", "expected"),
     [
