@@ -5,7 +5,8 @@
 
 Ansible sends a module as a zip archive, and Python keeps nothing of what it compiles from one: a third of what `file` or `stat` costs. Here it is
 kept by its content, in a folder beside this file. And the cyclic garbage collector looks a hundred times less often, which is a tenth of a playbook's
-processor time. Tests of whole commands as users have them (demo, molecule, site on other cores) run without.
+processor time. What Jinja makes of a playbook's templates is kept as well (quick_templates.py): each task is a process of its own, and makes it anew, a
+quarter of its time. Tests of whole commands as users have them (demo, molecule, site on other cores) run without.
 
 HWACCEL_PACKED names a folder in which playbooks of the same collection, one after the other, keep the archives that they make of modules; ansible-core
 keeps them for one run, and takes a third of a second for each.
@@ -18,9 +19,13 @@ import gc
 import marshal
 import os
 import sys
-import tempfile
-import types
 import zipimport
+
+# Each program that starts reads this: what it does not need is not imported, or costs as much as the rest of the start.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable
 
 #: Of Python: 700, each time that so many objects more have been made than have gone.
 gc.set_threshold(70_000, 10, 10)
@@ -29,14 +34,15 @@ KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compiled", sys.
 _compile = zipimport._compile_source
 
 
-def _compile_once(pathname: str, source: bytes) -> types.CodeType:
-    place = os.path.join(KEPT, _imp.source_hash(0, source).hex())
+def _kept(content: bytes, make: Callable[[], types.CodeType]) -> types.CodeType:
+    """The code that was kept for this content, else what `make` makes, kept from now on."""
+    place = os.path.join(KEPT, _imp.source_hash(0, content).hex())
     try:
         with open(place, "rb") as file:
             return marshal.load(file)
     except (OSError, EOFError, ValueError, TypeError):
         pass
-    code = _compile(pathname, source)
+    code = make()
     try:
         os.makedirs(KEPT, exist_ok=True)
         with open(f"{place}.{os.getpid()}", "wb") as file:
@@ -47,18 +53,35 @@ def _compile_once(pathname: str, source: bytes) -> types.CodeType:
     return code
 
 
-zipimport._compile_source = _compile_once
-
-_make = tempfile.mkdtemp
+zipimport._compile_source = lambda pathname, source: _kept(source, lambda: _compile(pathname, source))
 
 
-def _make_with_archives(suffix: str | None = None, prefix: str | None = None, dir: str | None = None) -> str:
-    """ansible-core's folder of one run (config/manager.py, resolve_path), in which executor/module_common.py has this one."""
-    made = _make(suffix, prefix, dir)
-    if prefix == f"ansible-local-{os.getpid()}":
-        os.symlink(os.environ["HWACCEL_PACKED"], os.path.join(made, "ansiballz_cache"))
-    return made
+def _keep_templates() -> None:
+    """Once, before a playbook starts the process of its first task: whatever is needed has been imported by then."""
+    if "ansible._internal._templating._jinja_bits" in sys.modules and "quick_templates" not in sys.modules:
+        import quick_templates
+
+        quick_templates.keep(_kept)
 
 
-if "HWACCEL_PACKED" in os.environ:
-    tempfile.mkdtemp = _make_with_archives
+os.register_at_fork(before=_keep_templates)
+
+
+def _keep_archives() -> None:
+    import tempfile
+
+    make = tempfile.mkdtemp
+
+    def make_with_archives(suffix: str | None = None, prefix: str | None = None, dir: str | None = None) -> str:
+        """ansible-core's folder of one run (config/manager.py, resolve_path), in which executor/module_common.py has this one."""
+        made = make(suffix, prefix, dir)
+        if prefix == f"ansible-local-{os.getpid()}":
+            os.symlink(os.environ["HWACCEL_PACKED"], os.path.join(made, "ansiballz_cache"))
+        return made
+
+    tempfile.mkdtemp = make_with_archives
+
+
+# Modules that a playbook runs have its environment: only `ansible playbook` makes archives.
+if "HWACCEL_PACKED" in os.environ and "playbook" in sys.orig_argv:
+    _keep_archives()
