@@ -7,22 +7,27 @@ rig       machines and hosts on one bridge: rig.machine("lb"), rig.host("w1"), r
 balanced  a load balancer before a cluster with bootstrap, three masters and two workers, on which the role has not run yet
 booting   a boot server on which the role has not run yet, and whose files can be booted
 computers where computers without an operating system run
+unused_bmcs  BMCs of Redfish that no test has had
 """
 
 from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import os
 import shutil
+import subprocess
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD, MEMBERS, Balanced, Bootstrapping, certificate
+from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import Bmc, opened
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Site
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import ARM64, Computers
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import Installer
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_arm64
+from ansible_collections.hwaccel.gpu.tests.boot.rig.redfish import PASSWORD
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
@@ -66,3 +71,13 @@ def booting(rig: BootRig, installer: Installer, tmp_path_factory: pytest.TempPat
     installer.put_in(made)
     yield made
     rig.remove(made.server)
+
+
+@pytest.fixture(scope="session")
+def unused_bmcs(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[c.Iterator[Bmc]]:
+    """All are started at once: as many emulators of one process cost about as much as one."""
+    if os.environ.get("HWACCEL_ISOLATED"):
+        # Namespaces of their own begin without it.
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=10)
+    for made in opened(tmp_path_factory.mktemp("bmcs"), 16, PASSWORD):
+        yield iter(made)

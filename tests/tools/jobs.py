@@ -138,7 +138,7 @@ BOOT_PARTS = Job("parts of machines that boot", "metal", ("tests/tools/isolated"
 #: Those of load balancers and of power wait most of their time: beside the others.
 SERVICES = {
     "load balancers": tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown")),
-    "power": tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_virtual")),
+    "power": tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_turns", "_virtual")),
 }
 BOOT = (
     *(

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """BMCs on loopback: OpenStack's Redfish emulator (sushy-tools) with TLS and passwords, over systems that it only remembers. No virtual machine is needed.
 
-It knows no "once": it tells each boot device as Continuous, as some real BMCs do. Its power changes some seconds after it was asked.
+It knows no "once": it tells each boot device as Continuous, as some real BMCs do. Its power changes two to three seconds after it was asked.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 USERNAME = "operator"
 HOST = "127.0.0.1"
 #: Starts one emulator for each configuration in one process image: importing it takes as long as everything else. Each keeps what it was asked for;
-#: a system of which somebody has made a file "deaf" has an operating system that does not end when it is asked to.
+#: a system of which somebody has made a file "deaf" has an operating system that does not end when it is asked to. Its power changes after a time that the
+#: driver draws, of up to eleven seconds in which it is asked again and again: here it is three, in which it is asked again as well.
 _FORKS = """
-import os, sys
+import os, sys, types
 from sushy_tools.emulator import main
 from sushy_tools.emulator.resources.systems import fakedriver
 
@@ -52,6 +53,7 @@ def set_power_state(self, identity, state):
         given(self, identity, state)
 
 fakedriver.FakeDriver.set_power_state = set_power_state
+fakedriver.random = types.SimpleNamespace(randint=lambda least, most: 3)
 for configuration in sys.argv[1:]:
     if os.fork() == 0:
         sys.argv = ["sushy-emulator", "--config", configuration]
@@ -102,7 +104,8 @@ class Bmc:
 
     def asked(self) -> list[str]:
         """Power actions, in their order."""
-        return (self.folder / "asked").read_text(encoding="ascii").split()
+        asked = self.folder / "asked"
+        return asked.read_text(encoding="ascii").split() if asked.exists() else []
 
     def inserted(self) -> str:
         """Address of the medium that is in the drive."""
