@@ -134,7 +134,9 @@ class Machine:
             (rig / "settings" / setting).write_text(f"{value}\n", encoding="ascii")
 
     def _await_boot(self) -> None:
-        self.wait("systemd has started its units", lambda: self.sh("systemctl is-system-running || :", check=False).strip() in ("running", "degraded"))
+        # It waits itself once it can be asked: to ask it again and again takes as much of a processor as the boot.
+        asks = "systemctl is-system-running --wait || :"
+        self.wait("systemd has started its units", lambda: self.sh(asks, check=False).strip() in ("running", "degraded"))
 
 
 def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
