@@ -64,11 +64,16 @@ class Hypervisor:
             f"truncate -s 1G /var/tmp/sector; qemu-img convert -O qcow2 /var/tmp/sector {name}.qcow2"
         )
 
-    def clean(self) -> None:
-        """Without domains and disks."""
-        for name in self.virsh("list", "--all", "--name").split():
+    def remove(self, *names: str) -> None:
+        """These domains, with their disks."""
+        for name in names:
             self.virsh("destroy", name, check=False)
             self.virsh("undefine", "--nvram", name)
+            self.machine.sh(f"rm -f /var/lib/libvirt/images/{name}.qcow2")
+
+    def clean(self) -> None:
+        """Without domains and disks."""
+        self.remove(*self.virsh("list", "--all", "--name").split())
         self.machine.sh("rm -f /var/lib/libvirt/images/* /var/log/libvirt/qemu/*-console.log")
 
     def everything(self) -> str:
