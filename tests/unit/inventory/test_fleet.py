@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections.abc as c
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import yaml
 import ansible_collections.hwaccel.gpu as collection
 from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, status
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOKEN = "planted-token"
@@ -63,8 +63,8 @@ class Runs:
         (self.folder / self.name).write_text(yaml.safe_dump(content), encoding="utf-8")
 
     def program(self, name: str, *arguments: str, environ: c.Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        clean = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))}
-        clean |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(self.folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
+        clean = environment(self.folder, "K8S_AUTH_", "KUBE")
+        clean |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
         clean |= {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true", "HOME": str(self.folder)}
         command = [sys.executable, "-m", "ansible", name, "-i", self.name, *arguments]
         return subprocess.run(command, cwd=self.folder, env=clean | dict(environ or {}), capture_output=True, text=True, timeout=300, check=False)

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
 import sys
 import textwrap
 
 import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAM = pathlib.Path(sys.executable).with_name("ansible-playbook")
@@ -36,8 +37,7 @@ def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strateg
     """Writes a play of these tasks, and returns the environment that it runs in."""
     header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"
     (folder / "play.yml").write_text(header + textwrap.indent(textwrap.dedent(tasks), "    "))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
-    return environ | {
+    return environment(folder, "K8S_AUTH_") | {
         "ANSIBLE_COLLECTIONS_PATH": str(collections),
         "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
         "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),

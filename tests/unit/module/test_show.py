@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import ansible_collections.hwaccel.gpu as collection
+from ansible_collections.hwaccel.gpu.tests.unit import programs
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 LINES = ["pool      nodes", "training  8", "", "KUBECONFIG=/tmp/kubeconfig"]
@@ -40,7 +41,7 @@ def test_what_is_not_to_be_logged_is_not_shown(tmp_path: pathlib.Path) -> None:
 
 def printed(folder: pathlib.Path, plays: list[dict[str, object]], *arguments: str) -> str:
     (folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")} | environment(folder)
+    environ = programs.environment(folder) | environment(folder)
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "alpha,", *arguments, "play.yml"]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

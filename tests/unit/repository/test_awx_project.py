@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -19,6 +18,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.platforms import PLATFORMS
 from ansible_collections.hwaccel.gpu.tests.live.support.awx import PROJECT, extra_variables, survey
 from ansible_collections.hwaccel.gpu.tests.live.support.site import COLLECTIONS
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 SURVEYS = sorted(path.stem for path in (PROJECT / "surveys").glob("*.json"))
@@ -105,8 +105,7 @@ NULL = {"hwaccel_pools": POOLS.replace('"count": 8', '"product": "{{ 1 / 0 }}"')
 def test_answers_arrive_as_texts(tmp_path: pathlib.Path, given: dict[str, t.Any], driver: str) -> None:
     """As AWX hands them over: marked as no templates, a list as its JSON."""
     (tmp_path / "extravars").write_text(extra_variables({**given, **SECRETS, "hwaccel_render_to": str(tmp_path / "rendered")}), encoding="utf-8")
-    environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
-    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
+    environ = environment(tmp_path, "K8S_AUTH_") | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory/clusters.yml", "-e", f"@{tmp_path}/extravars", "render.yml"]
     done = subprocess.run(command, cwd=PROJECT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 import ansible_collections.hwaccel.gpu as collection
+from ansible_collections.hwaccel.gpu.tests.unit import programs
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -28,10 +29,10 @@ WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHER
 def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str) -> tuple[int, str]:
     """name: of a playbook of the collection, or the path of another."""
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
-    environ = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}
+    environ = programs.environment(folder, "K8S_AUTH_")
     # As a shell sets it.
     environ |= {"PWD": str(folder)}
-    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
+    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
     done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     return done.returncode, " ".join(done.stdout.split())
@@ -54,8 +55,14 @@ def test_the_hosts_of_the_first_play_are_found_by_a_filter_of_ours(path: pathlib
         assert "| hwaccel.gpu." in first_play(path)["hosts"]
 
 
-#: Writes down each process that loads the file.
+#: Writes down each process that loads the file. What else Pythons of tests load in its place comes after it.
 WATCHED = """import os, sys
+sys.path.remove(os.path.dirname(__file__))
+del sys.modules["sitecustomize"]
+try:
+    import sitecustomize
+except ImportError:
+    pass
 def seen(event, given):
     if event == "exec" and getattr(given[0], "co_filename", "").endswith("plugins/filter/as_list.py"):
         with open(os.environ["SEEN"], "a") as file:
@@ -64,13 +71,20 @@ sys.addaudithook(seen)
 """
 
 
-def test_filters_are_loaded_once_and_not_by_each_task(tmp_path: pathlib.Path) -> None:
-    """Ansible loads all of a collection's filters with the first, which costs each worker half a second where the process that forks it has not."""
-    (tmp_path / "sitecustomize.py").write_text(WATCHED, encoding="utf-8")
-    seen = tmp_path / "seen"
-    code, output = run(tmp_path, "render", WITH_GROUP, "-e", f"hwaccel_render_to={tmp_path}/rendered", PYTHONPATH=str(tmp_path), SEEN=str(seen))
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The folder of a run over all clusters: what it has rendered, and who has loaded filters."""
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "sitecustomize.py").write_text(WATCHED, encoding="utf-8")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    code, output = run(folder, "render", WITH_GROUP, "-e", f"hwaccel_render_to={folder}/rendered", PYTHONPATH=path, SEEN=str(folder / "seen"))
     assert code == 0, output
-    assert len(seen.read_text(encoding="utf-8").split()) == 1
+    return folder
+
+
+def test_filters_are_loaded_once_and_not_by_each_task(watched: pathlib.Path) -> None:
+    """Ansible loads all of a collection's filters with the first, which costs each worker half a second where the process that forks it has not."""
+    assert len((watched / "seen").read_text(encoding="utf-8").split()) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,11 +101,21 @@ def test_a_run_without_a_cluster_is_refused(tmp_path: pathlib.Path, groups: dict
     assert told in output
 
 
-@pytest.mark.parametrize(("arguments", "done"), [((), ["one", "two"]), (("--limit", "one,machine"), ["one"])])
-def test_clusters_are_worked_on_with_and_without_a_limit(tmp_path: pathlib.Path, arguments: tuple[str, ...], done: list[str]) -> None:
-    code, output = run(tmp_path, "render", WITH_GROUP, "-e", f"hwaccel_render_to={tmp_path}/rendered", *arguments)
+def rendered(folder: pathlib.Path) -> list[str]:
+    """Clusters that objects were rendered of."""
+    return sorted(path.name for path in (folder / "rendered").iterdir())
+
+
+def test_all_clusters_are_worked_on(watched: pathlib.Path) -> None:
+    assert rendered(watched) == ["one", "two"]
+
+
+def test_clusters_are_worked_on_within_a_limit(tmp_path: pathlib.Path) -> None:
+    """The first of the stages says which they are."""
+    arguments = ("-e", f"hwaccel_render_to={tmp_path}/rendered", "-e", "hwaccel_stages=feature_discovery", "--limit", "one,machine")
+    code, output = run(tmp_path, "render", WITH_GROUP, *arguments)
     assert code == 0, output
-    assert sorted(path.name for path in (tmp_path / "rendered").iterdir()) == done
+    assert rendered(tmp_path) == ["one"]
 
 
 def test_a_run_without_a_machine_is_refused_and_warns_of_nothing(tmp_path: pathlib.Path) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import typing as t
 
 import pytest
 import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 TASKS = pathlib.Path(__file__).resolve().parents[3] / "roles" / "node_runtime" / "tasks"
 
@@ -28,9 +29,8 @@ def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, 
     play = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": ["plan.json"], "tasks": tasks}]
     (folder / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
     (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
-    environment = {**{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}, "ANSIBLE_HOME": str(folder / "home")}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import yaml
 
 import ansible_collections.hwaccel.gpu as collection
 from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.boot_server import SERVER, settings
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 KERNEL: dict[str, t.Any] = settings()["artifacts"][0]
@@ -41,8 +41,7 @@ def test_what_an_entry_lacks_is_told_among_the_faults(changed: dict[str, t.Any],
     variables = {"dns_pxe_address": SERVER, "dns_pxe_dhcp": False, **changed}
     plays = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": [PREFLIGHT]}]
     (tmp_path / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    environ = environment(tmp_path) | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "play.yml"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stdout + done.stderr

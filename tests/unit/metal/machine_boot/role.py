@@ -21,6 +21,7 @@ import typing as t
 import yaml
 
 import ansible_collections.hwaccel.gpu as collection
+from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 #: Each BMC is a folder, by its address: the machine's power and boot device are contents of files, and what it was told is in another.
@@ -90,12 +91,11 @@ def boots(folder: pathlib.Path, machines: c.Mapping[str, Machine], hosts: c.Mapp
     inventory = {"all": {"hosts": {"localhost": LOCAL, "ocp": LOCAL, **hosts, **found}}}
     (folder / "play.yml").write_text(yaml.safe_dump(list(_plays(folder, machines))), encoding="utf-8")
     (folder / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
-    environment |= {"ANSIBLE_HOME": str(folder / "home"), "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "PATH": f"{programs}:{os.environ['PATH']}"}
+    environ = environment(folder) | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "PATH": f"{programs}:{os.environ['PATH']}"}
     # Each module would begin with several processes that make and remove its folder.
-    environment["ANSIBLE_PIPELINING"] = "1"
+    environ["ANSIBLE_PIPELINING"] = "1"
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml"]
-    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
     results: dict[str, dict[str, t.Any]] = {}
     for path in folder.glob("*-*.json"):
         results |= json.loads(path.read_text(encoding="utf-8"))

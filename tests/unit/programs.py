@@ -1,0 +1,23 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The environment of Ansible's programs that tests start."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATION
+
+
+def environment(folder: pathlib.Path, *others: str) -> dict[str, str]:
+    """Ours without what tells Ansible something, or starts with one of others. Ansible's home is in the folder.
+
+    The file there is for processor time: by default a run looks every millisecond whether a worker is done, and for as long as others have the cores.
+    """
+    home = folder / "ansible"
+    home.mkdir(exist_ok=True)
+    (home / "ansible.cfg").write_text(CONFIGURATION, encoding="utf-8")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", *others))}
+    return kept | {"ANSIBLE_HOME": str(home), "ANSIBLE_CONFIG": str(home / "ansible.cfg")}
