@@ -148,16 +148,18 @@ def test_kwok_renews_the_lease_of_every_node_and_writes_nothing_else(sandbox: Sa
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 
-def test_kwok_leaves_a_node_and_its_pods_alone(make_sandbox: t.Any) -> None:
+def test_kwok_leaves_a_node_and_its_pods_alone(changing: Sandbox) -> None:
     """Without a fleet agent nothing but kwok could play a node: it must not."""
-    made = make_sandbox({"pools": []})
+    made = changing
     client = connect({"kubeconfig": made.kubeconfig})
     node, pod, lease = (client.resource(version, kind) for version, kind in (("v1", "Node"), ("v1", "Pod"), ("coordination.k8s.io/v1", "Lease")))
     made.kill("fleet-agent")
     metadata = {"name": "lone", "annotations": {"kwok.x-k8s.io/node": "fake"}}
     status = {"conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "as it was posted"}], "capacity": {"cpu": "4", "pods": "10"}}
     client.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}, node)
-    spec = {"nodeName": "lone", "containers": [{"name": "c", "image": "example.org/c:1"}], "tolerations": [{"operator": "Exists"}]}
+    containers, tolerations = [{"name": "c", "image": "example.org/c:1"}], [{"operator": "Exists"}]
+    # No grace: nobody is there who would end it.
+    spec = {"nodeName": "lone", "containers": containers, "tolerations": tolerations, "terminationGracePeriodSeconds": 0}
     client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}, pod)
     until(lambda: any(one["metadata"]["name"] == "lone" for one in client.list(lease, namespace="kube-node-lease").items), "the lease of the node")
     assert client.get(lease, "lone", "kube-node-lease")["spec"]["leaseDurationSeconds"] == 40
@@ -167,7 +169,9 @@ def test_kwok_leaves_a_node_and_its_pods_alone(make_sandbox: t.Any) -> None:
     assert client.get(pod, "p", "default")["status"]["phase"] == "Pending"
     ready = [one for one in client.get(node, "lone")["status"]["conditions"] if one["type"] == "Ready"]
     assert [(one["status"], one["message"]) for one in ready] == [("True", "as it was posted")]
-    made.close()
+    client.delete(pod, "p", "default")
+    client.delete(node, "lone")
+    made.start()
 
 
 def test_the_version_is_stamped(client: Client) -> None:

@@ -28,7 +28,7 @@ NO_NODES: dict[str, t.Any] = {"pools": []}
 
 @pytest.fixture(scope="module")
 def empty(make_sandbox: t.Any) -> t.Any:
-    """A sandbox without nodes that each test here leaves as it found it: running."""
+    """A sandbox without nodes that each test here leaves as it found it: running. The last one deletes it."""
     made = make_sandbox(NO_NODES)
     yield made
     made.close()
@@ -97,12 +97,12 @@ def test_a_process_that_died_is_told_and_started_again(empty: Sandbox) -> None:
     assert client_of(made).get(client_of(made).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"] == uid
 
 
-def test_one_that_ends_at_once_fails_the_run_with_its_words(make_sandbox: t.Any, tmp_path: pathlib.Path) -> None:
+def test_one_that_ends_at_once_fails_the_run_with_its_words(empty: Sandbox, tmp_path: pathlib.Path) -> None:
     broken = tmp_path / "kwok"
     broken.write_text("#!/bin/sh\necho this is not kwok\nexit 1\n", encoding="utf-8")
     broken.chmod(0o755)
-    made = make_sandbox(NO_NODES, start=False)
-    whole = made.programs
+    made, whole = empty, empty.programs
+    made.stop()
     made.programs = dataclasses.replace(whole, programs={**whole.programs, "kwok": str(broken)}, digests={**whole.digests, "kwok": "other"})
     with pytest.raises(HwaccelError, match=r"kwok has ended(.|\n)*this is not kwok"):
         made.start(NO_NODES)
@@ -110,7 +110,6 @@ def test_one_that_ends_at_once_fails_the_run_with_its_words(make_sandbox: t.Any,
     run = made.start()
     assert [row["component"] for row in run.died] == ["kwok"]
     assert not made.start().changed
-    made.close()
 
 
 def test_another_version_restarts_the_component(empty: Sandbox) -> None:
@@ -131,15 +130,6 @@ def test_a_process_without_its_pid_file_is_found_and_replaced(empty: Sandbox) ->
     assert len([line for line in running_from(made.state_dir) if "/bin/etcd " in line]) == 1
 
 
-def test_absent_leaves_nothing_not_even_what_has_no_pid_file(make_sandbox: t.Any) -> None:
-    made = make_sandbox(NO_NODES)
-    made.layout.pid_file("kwok").unlink()
-    made.close()
-    assert running_from(made.state_dir) == []
-    assert not made.state_dir.exists()
-    made.close()
-
-
 def test_a_port_that_was_taken_meanwhile_is_left_to_its_new_owner(empty: Sandbox) -> None:
     made = empty
     made.stop()
@@ -154,14 +144,21 @@ def test_a_port_that_was_taken_meanwhile_is_left_to_its_new_owner(empty: Sandbox
         assert client_of(made).server_version()["major"] == "1"
 
 
-def test_two_sandboxes_do_not_know_each_other(make_sandbox: t.Any, sandbox: Sandbox) -> None:
-    other = make_sandbox(NO_NODES)
-    namespaces = [client_of(made).get(client_of(made).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"] for made in (sandbox, other)]
+def test_two_sandboxes_do_not_know_each_other(empty: Sandbox, sandbox: Sandbox) -> None:
+    namespaces = [client_of(made).get(client_of(made).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"] for made in (sandbox, empty)]
     assert len(set(namespaces)) == 2
-    ports = [set(layout.read_json(made.layout.record)["ports"].values()) for made in (sandbox, other)]
+    ports = [set(layout.read_json(made.layout.record)["ports"].values()) for made in (sandbox, empty)]
     assert not ports[0] & ports[1]
-    other.close()
+
+
+def test_absent_leaves_nothing_not_even_what_has_no_pid_file_and_keeps_another(empty: Sandbox, sandbox: Sandbox) -> None:
+    made = empty
+    made.layout.pid_file("kwok").unlink()
+    made.close()
+    assert running_from(made.state_dir) == []
+    assert not made.state_dir.exists()
     assert not sandbox.start().changed
+    made.close()
 
 
 def test_a_foreign_folder_is_not_deleted(make_sandbox: t.Any) -> None:
