@@ -4,9 +4,9 @@
 """Makes Pythons of test runs cheaper, and does nothing else: read by each that has this folder on its path.
 
 Ansible sends a module as a zip archive, and Python keeps nothing of what it compiles from one: a third of what `file` or `stat` costs. Here it is
-kept by its content, in a folder beside this file. And the cyclic garbage collector looks a hundred times less often, which is a tenth of a playbook's
-processor time. What Jinja makes of a playbook's templates is kept as well (quick_templates.py): each task is a process of its own, and makes it anew, a
-quarter of its time. Tests of whole commands as users have them (demo, molecule, site on other cores) run without.
+kept by its content, in a folder beside this file, as is what playbooks compile again and again (quick_playbooks.py): templates are a quarter of a worker's
+time. And the cyclic garbage collector looks a hundred times less often, which is a tenth of a playbook's processor time. Tests of whole commands as users
+have them (demo, molecule, site on other cores) run without.
 
 HWACCEL_PACKED names a folder in which playbooks of the same collection, one after the other, keep the archives that they make of modules; ansible-core
 keeps them for one run, and takes a third of a second for each.
@@ -56,17 +56,6 @@ def _kept(content: bytes, make: Callable[[], types.CodeType]) -> types.CodeType:
 zipimport._compile_source = lambda pathname, source: _kept(source, lambda: _compile(pathname, source))
 
 
-def _keep_templates() -> None:
-    """Once, before a playbook starts the process of its first task: whatever is needed has been imported by then."""
-    if "ansible._internal._templating._jinja_bits" in sys.modules and "quick_templates" not in sys.modules:
-        import quick_templates
-
-        quick_templates.keep(_kept)
-
-
-os.register_at_fork(before=_keep_templates)
-
-
 def _keep_archives() -> None:
     import tempfile
 
@@ -82,6 +71,10 @@ def _keep_archives() -> None:
     tempfile.mkdtemp = make_with_archives
 
 
-# Modules that a playbook runs have its environment: only `ansible playbook` makes archives.
-if "HWACCEL_PACKED" in os.environ and "playbook" in sys.orig_argv:
-    _keep_archives()
+# Modules that a playbook runs have its environment, and not its arguments.
+if any(word.endswith("playbook") for word in sys.orig_argv[1:4]):
+    import quick_playbooks
+
+    sys.meta_path.insert(0, quick_playbooks.Finder(_kept))
+    if "HWACCEL_PACKED" in os.environ:
+        _keep_archives()

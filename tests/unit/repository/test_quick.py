@@ -31,7 +31,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[bytes, types.CodeType]:
             made[key] = make()
         return made[key]
 
-    runpy.run_path(str(QUICK / "quick_templates.py"))["keep"](keep)
+    runpy.run_path(str(QUICK / "quick_playbooks.py"))["templates"](bits, keep)
     return made
 
 
@@ -80,3 +80,29 @@ def test_code_that_was_kept_is_taken_by_the_next_process_and_none_that_is_broken
     file.write_bytes(b"no code")
     assert says() == "as written\n"
     assert file.read_bytes() != b"no code"
+
+
+#: As far as a playbook imports things: which of them were changed, and what a file says that is read as a play's vars_files are, and changes.
+_PLAYBOOK = """
+import sys
+from ansible._internal._templating._jinja_bits import AnsibleEnvironment
+from ansible.parsing.dataloader import DataLoader
+from ansible.utils.collection_loader import _collection_finder
+
+print(AnsibleEnvironment.compile.__name__, getattr(_collection_finder, "compile", compile).__name__)
+loader = DataLoader()
+for text in ("a: 1", "a: 2"):
+    open(sys.argv[1], "w").write(text)
+    print(loader.load_from_file(sys.argv[1], cache="vaulted"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("ansible-playbook", "compile_once compile_once\n{'a': 1}\n{'a': 1}\n"), ("other", "compile compile\n{'a': 1}\n{'a': 2}\n")]
+)
+def test_only_playbooks_keep_what_they_compile_and_read(tmp_path: pathlib.Path, name: str, says: str) -> None:
+    shutil.copytree(QUICK, tmp_path / "quick")
+    (tmp_path / name).write_text(_PLAYBOOK)
+    known = {"PYTHONPATH": str(tmp_path / "quick"), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    command = [sys.executable, str(tmp_path / name), str(tmp_path / "file.yml")]
+    assert subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout == says
