@@ -67,4 +67,5 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         recap = {host: stats.summarize(host) for host in sorted(stats.processed)}
         with open(os.environ["HWACCEL_RECORD"], "w", encoding="utf-8") as stream:
-            json.dump({"tasks": self.tasks, "recap": recap, "custom": stats.custom}, stream, default=str)
+            # In one piece: json.dump would encode in Python.
+            stream.write(json.dumps({"tasks": self.tasks, "recap": recap, "custom": stats.custom}, default=str))
