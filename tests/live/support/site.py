@@ -153,7 +153,7 @@ def _run(
 
 
 @functools.cache
-def _cheaper() -> dict[str, str]:
+def cheaper() -> dict[str, str]:
     """What the runner has for Pythons of tests (tests/tools/quick), and a folder for the modules that the playbooks of these tests send."""
     if "HWACCEL_QUICK" not in os.environ:
         return {}
@@ -165,7 +165,7 @@ def _cheaper() -> dict[str, str]:
 
 def _environment(folder: pathlib.Path, record: pathlib.Path) -> dict[str, str]:
     kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    return kept | started_by_these() | _cheaper() | {
+    return kept | started_by_these() | cheaper() | {
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS), "ANSIBLE_CALLBACKS_ENABLED": "recorder", "HWACCEL_RECORD": str(record),
         # Warnings stay on one line, where they can be found.
