@@ -99,10 +99,13 @@ class AuditLog:
             if start:
                 # The mark may be in the middle of a line that the API server was writing: that request was under way before it.
                 stream.seek(start - 1)
-                stream.readline()
+                if not stream.readline().endswith(b"\n"):
+                    return
             for line in iter(stream.readline, b""):
-                if line.endswith(b"\n"):
-                    yield json.loads(line), stream.tell()
+                # What comes after a part of a line is the rest of it by now, and none of its own.
+                if not line.endswith(b"\n"):
+                    return
+                yield json.loads(line), stream.tell()
 
     def requests(self) -> c.Iterator[Request]:
         """Each line is read once, however often somebody who waits for a request asks: logs of long tests have a hundred MiB."""
