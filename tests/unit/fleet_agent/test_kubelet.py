@@ -145,6 +145,20 @@ def test_readiness_follows_its_probe_and_liveness_restarts(world, node):
     assert any(reason == "Unhealthy" for reason, _message in world.warnings)
 
 
+def test_readiness_follows_what_a_program_answers_over_http(world, node):
+    """Also once its probe has settled, and is made again only when something changes."""
+    pod = world.pod(node, spec(readinessProbe={"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1}))
+    main = pod.main[0]
+    world.until(lambda: main.ready)
+    world.pass_time(10)
+    for healthy in (False, True, False):
+        version = node.host.version
+        main.healthy = healthy
+        assert node.host.version > version, "who waits for a change on the node is woken"
+        world.until(lambda healthy=healthy: main.ready == healthy)
+        world.pass_time(10)
+
+
 def test_deletion_runs_the_hook_and_deletes_as_the_node(world, node):
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "touch /run/x/stopped"]}}}
     pod = world.pod(node, {**spec("trap 'exit 0' TERM; sleep 9999", lifecycle=hook, volumeMounts=[{"name": "x", "mountPath": "/run/x"}]),

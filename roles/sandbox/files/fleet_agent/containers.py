@@ -40,7 +40,7 @@ class Container:
         self.container_id = ""
         self.log: collections.deque[str] = collections.deque(maxlen=LOG_LINES)
         self.previous_log: collections.deque[str] | None = None
-        self.healthy = True             # what an http probe of the program would find
+        self._healthy = True
         self.hangups = 0                # SIGHUPs received
         self.ignores_term = False       # PID 1 without a handler does not get SIGTERM
         self.devices: dict[str, list[str]] = {}     # resource -> device ids that kubelet allocated
@@ -129,6 +129,17 @@ class Container:
                 self._wait_state("CreateContainerConfigError", str(failure), keep=True)
                 self.pod.kubelet.event(self.pod, "Failed", f"Error: {failure}")
             yield Sleep(10)
+
+    @property
+    def healthy(self) -> bool:
+        """What an http probe of the program would find. Probes that have settled are made again when it changes."""
+        return self._healthy
+
+    @healthy.setter
+    def healthy(self, healthy: bool) -> None:
+        if healthy != self._healthy:
+            self._healthy = healthy
+            self.pod.kubelet.host.changed()
 
     # -- the run
 

@@ -22,7 +22,7 @@ def start(container: Any) -> list[Task]:
 def _attempt(container: Any, probe: dict[str, Any]) -> Process:
     """(passed, output, whether the answer can only change when something on the node changes)."""
     if "exec" not in probe:
-        return container.healthy, "HTTP probe failed with statuscode: 500", False
+        return container.healthy, "HTTP probe failed with statuscode: 500", True
     lines: list[str] = []
     writes = container.view.writes
     code = yield from process.run_probe(container, list(probe["exec"].get("command") or []), lines.append)
@@ -45,7 +45,7 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
             if not passed and failed_in_row == allowed:
                 _failed(container, kind, output)
             settled = passed_in_row > needed or failed_in_row > allowed
-            if pure and settled and version == host.version and "exec" in probe:
+            if pure and settled and version == host.version:
                 yield Poll(period, host)    # the same answer until the node changes
                 continue
         yield Sleep(period)
