@@ -219,7 +219,7 @@ def quick() -> pathlib.Path:
     """A folder that makes Pythons with it on their path cheaper, outside of the tree: what they compile is kept in it."""
     folder = BUILD / "quick"
     folder.mkdir(parents=True, exist_ok=True)
-    for source in (TREE / "tests" / "tools" / "quick").iterdir():
+    for source in filter(pathlib.Path.is_file, (TREE / "tests" / "tools" / "quick").iterdir()):
         if not (folder / source.name).exists() or (folder / source.name).read_bytes() != source.read_bytes():
             shutil.copy2(source, folder / f"{source.name}.{os.getpid()}")
             (folder / f"{source.name}.{os.getpid()}").replace(folder / source.name)
