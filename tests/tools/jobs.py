@@ -95,7 +95,7 @@ ANSIBLE_FACING = tuple(
         "filter", "inventory", "module", "metal/dns_pxe/test_preflight.py", "metal/machine_boot/test_role.py",
         "operations/test_node_gate_rights.py", "roles/test_validation_pod.py", "runtime/test_role.py",
         *(f"repository/test_{name}.py" for name in ("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs")),
-        "repository/test_playbooks.py", "repository/test_undefined.py",
+        "repository/test_playbooks.py", "repository/test_quick.py", "repository/test_undefined.py",
     )
 )  # fmt: skip
 #: What stands on parts of Python that change with it: TLS, HTTP, sockets and processes. Of other layers the newest Python sees that each is

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import runpy
@@ -14,16 +15,17 @@ import sys
 import types
 import typing as t
 
+import ansible.template
 import pytest
 
 QUICK = pathlib.Path(__file__).parents[2] / "tools" / "quick"
+#: Older releases of ansible-core let Jinja fold constants: there nothing is kept.
+FOLDS = importlib.util.find_spec("ansible._internal") is None
 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> dict[bytes, types.CodeType]:
-    """Code of templates that was made, by its key: as long as the test lasts Ansible makes none a second time."""
-    bits = pytest.importorskip("ansible._internal._templating._jinja_bits", reason="keeps templates of ansible-core 2.19 and newer only")
-    monkeypatch.setattr(bits.AnsibleEnvironment, "compile", bits.AnsibleEnvironment.compile)
+    """Code of templates that was made, by its key: as long as the test lasts it is made once."""
     made: dict[bytes, types.CodeType] = {}
 
     def keep(key: bytes, make: t.Callable[[], types.CodeType]) -> types.CodeType:
@@ -31,34 +33,34 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[bytes, types.CodeType]:
             made[key] = make()
         return made[key]
 
-    runpy.run_path(str(QUICK / "quick_playbooks.py"))["templates"](bits, keep)
+    if not FOLDS:
+        bits = importlib.import_module("ansible._internal._templating._jinja_bits")
+        monkeypatch.setattr(bits.AnsibleEnvironment, "compile", bits.AnsibleEnvironment.compile)
+        runpy.run_path(str(QUICK / "quick_playbooks.py"))["templates"](bits, keep)
     return made
 
 
-def _say(template: str, backslashes: bool = True, variables: dict[str, t.Any] | None = None, **overrides: str) -> t.Any:
-    engine = pytest.importorskip("ansible._internal._templating._engine")
-    from ansible.template import trust_as_template
-
-    options = engine.TemplateOptions(escape_backslashes=backslashes, overrides=engine.TemplateOverrides(**overrides))
-    return engine.TemplateEngine(None, variables or {}).template(trust_as_template(template), options=options)
+def _say(text: str, backslashes: bool = True, variables: dict[str, t.Any] | None = None, **overrides: str) -> t.Any:
+    trusted = getattr(ansible.template, "trust_as_template", str)(text)
+    return ansible.template.Templar(None, variables=variables or {}).template(trusted, escape_backslashes=backslashes, overrides=overrides or None)
 
 
 def test_a_template_is_compiled_once_and_says_what_its_variables_are(kept) -> None:
-    assert [_say("{{ one | int + 1 }}", variables={"one": number}) for number in (1, "5")] == [2, 6]
-    assert len(kept) == 1
+    assert [_say("{{ one }} of {{ two | upper }}", variables={"one": number, "two": "a"}) for number in (1, 2)] == ["1 of A", "2 of A"]
+    assert len(kept) == (0 if FOLDS else 1)
 
 
 def test_what_changes_how_a_template_is_read_makes_another(kept) -> None:
     assert _say(r"{{ 'a\tb' }}") == r"a\tb"
     assert _say(r"{{ 'a\tb' }}", backslashes=False) == "a\tb"
-    assert _say("[[ 1 }} {{ 2 }}") == "[[ 1 }} 2"
-    assert _say("[[ 1 }} {{ 2 }}", variable_start_string="[[") == "1 {{ 2 }}"
-    assert len(kept) == 4
+    assert _say("<< 1 }} {{ 2 }}") == "<< 1 }} 2"
+    assert _say("<< 1 }} {{ 2 }}", variable_start_string="<<") == "1 {{ 2 }}"
+    assert len(kept) == (0 if FOLDS else 4)
 
 
 def test_an_error_in_a_template_is_told_each_time(kept) -> None:
     for _try in range(2):
-        with pytest.raises(Exception, match="Syntax error in template"):
+        with pytest.raises(Exception, match=r"(?i)syntax error|template error while templating"):
             _say("{{ one | }}")
     assert not kept
 
@@ -85,11 +87,11 @@ def test_code_that_was_kept_is_taken_by_the_next_process_and_none_that_is_broken
 #: As far as a playbook imports things: which of them were changed, and what a file says that is read as a play's vars_files are, and changes.
 _PLAYBOOK = """
 import sys
-from ansible._internal._templating._jinja_bits import AnsibleEnvironment
+from ansible import template
 from ansible.parsing.dataloader import DataLoader
 from ansible.utils.collection_loader import _collection_finder
 
-print(AnsibleEnvironment.compile.__name__, getattr(_collection_finder, "compile", compile).__name__)
+print(template.Templar(None).environment.compile.__name__, getattr(_collection_finder, "compile", compile).__name__)
 loader = DataLoader()
 for text in ("a: 1", "a: 2"):
     open(sys.argv[1], "w").write(text)
@@ -97,12 +99,14 @@ for text in ("a: 1", "a: 2"):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "says"), [("ansible-playbook", "compile_once compile_once\n{'a': 1}\n{'a': 1}\n"), ("other", "compile compile\n{'a': 1}\n{'a': 2}\n")]
-)
-def test_only_playbooks_keep_what_they_compile_and_read(tmp_path: pathlib.Path, name: str, says: str) -> None:
+@pytest.mark.parametrize("name", ["ansible-playbook", "other"])
+def test_only_playbooks_keep_what_they_compile_and_read(tmp_path: pathlib.Path, name: str) -> None:
     shutil.copytree(QUICK, tmp_path / "quick")
     (tmp_path / name).write_text(_PLAYBOOK)
     known = {"PYTHONPATH": str(tmp_path / "quick"), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     command = [sys.executable, str(tmp_path / name), str(tmp_path / "file.yml")]
-    assert subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout == says
+    compiled, *read = subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()
+    keeps = name == "ansible-playbook"
+    assert compiled == f"{'compile_once' if keeps and not FOLDS else 'compile'} {'compile_once' if keeps else 'compile'}"
+    # Older releases read them once by themselves.
+    assert read == ["{'a': 1}", "{'a': 1}" if keeps or FOLDS else "{'a': 2}"]
