@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import collections.abc as c
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
-import time
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.live.support import ending
 
 #: Threads wait for runs, in sessions of their own; the fixture that closes waits for the threads.
 TESTS = """
@@ -34,13 +40,52 @@ with concurrent.futures.ThreadPoolExecutor(1) as pool:
 """
 
 
+@contextlib.contextmanager
+def sleeping(**more: str) -> c.Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "600"], env=dict(os.environ) | more) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def test_runs_of_threads_go_before_fixtures_wait_for_them_and_no_other_is_started() -> None:
     with subprocess.Popen([sys.executable, "-c", TESTS], stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as tests:
         assert tests.stdout
         pid = int(tests.stdout.readline())
-        began = time.monotonic()
-        tests.terminate()
-        told, _nothing = tests.communicate(timeout=60)
+        try:
+            tests.terminate()
+            told, _nothing = tests.communicate(timeout=60)
+        finally:
+            tests.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     assert told.splitlines() == ["put away"]
-    assert time.monotonic() - began < 60
     assert not pathlib.Path(f"/proc/{pid}").exists()
+
+
+def test_a_process_that_is_just_being_started_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment and arguments are empty for a moment, in which its starter may run already."""
+    with sleeping(HWACCEL_OF_THIS_TEST="1") as process, sleeping() as other:
+        read, looks = ending._read, []
+
+        def read_as_it_starts(folder: pathlib.Path, name: str) -> bytes:
+            if folder.name == str(process.pid) and name in ("environ", "cmdline"):
+                looks.append(name)
+                if len(looks) <= 4:
+                    return b""
+            return read(folder, name)
+
+        monkeypatch.setattr(ending, "_read", read_as_it_starts)
+        ending.kill_with("HWACCEL_OF_THIS_TEST=1")
+        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert other.poll() is None
+
+
+def test_one_that_never_has_an_environment_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(HWACCEL_OF_THIS_TEST="1") as process:
+        read = ending._read
+        monkeypatch.setattr(ending, "_read", lambda folder, name: b"" if folder.name == str(process.pid) and name != "stat" else read(folder, name))
+        monkeypatch.setattr(ending, "_EXEC", 0.1)
+        ending.kill_with("HWACCEL_OF_THIS_TEST=1")
+        assert process.poll() is None
