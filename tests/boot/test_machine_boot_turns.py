@@ -75,7 +75,7 @@ class Turns:
 @pytest.fixture(scope="module")
 def met(unused_bmcs: c.Iterator[Bmc], tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Turns]:
     folder = tmp_path_factory.mktemp("turns")
-    bmcs = {name: next(unused_bmcs) for name in NAMES}
+    bmcs = dict(zip(NAMES, unused_bmcs, strict=False))
     with (
         contextlib.closing(Logs(folder)) as logs, contextlib.closing(Sessions(bmcs["sessions"])) as sessions, image(folder) as url,
         contextlib.closing(Proxy(bmcs["shaky"], failures=1)) as shaky,
