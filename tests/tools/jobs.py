@@ -69,8 +69,13 @@ EXECUTION_ENVIRONMENT = (
 )
 
 #: Of what ansible-test asks these look at texts, by rules of style that no core reads: once. What a core or its Python would refuse, so documentation,
-#: arguments, imports and what compiles, is asked on each of them.
-OF_TEXTS = tuple(word for test in ("pep8", "pylint", "yamllint") for word in ("--skip-test", test))
+#: arguments, imports and what compiles, is asked on the oldest and the newest, as what one in between has alone no release of it kept.
+OF_TEXTS = ("pep8", "pylint", "yamllint")
+
+
+def sanity(option: str) -> tuple[str, ...]:
+    return ("python", "tests/tools/sanity.py", *(word for test in OF_TEXTS for word in (option, test)))
+
 
 LINT = (
     Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
@@ -83,8 +88,8 @@ LINT = (
     Job("tarball", "dev", ("python", "tests/tools/tarball.py")),
     Job("galaxy-importer", "release", ("python", "tests/tools/importer.py")),
     Job("execution environment", "release", EXECUTION_ENVIRONMENT),
-    Job("sanity core-2.19", "core-2.19", ("python", "tests/tools/sanity.py"), limit=1800),
-    *(Job(f"sanity {core}", core, ("python", "tests/tools/sanity.py", *OF_TEXTS), limit=1800) for core in CORES[1:]),
+    Job("sanity core-2.19", "core-2.19", sanity("--test"), limit=1800),
+    *(Job(f"sanity {core}", core, sanity("--skip-test"), limit=1800) for core in CORES[1:]),
 )
 
 #: What starts Ansible or stands on more of it than its errors: on the oldest and the newest core, as what one in between has alone no release of it
