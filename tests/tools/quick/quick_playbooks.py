@@ -19,13 +19,13 @@ Kept = t.Callable[[bytes, t.Callable[[], types.CodeType]], types.CodeType]
 
 def templates(bits: t.Any, kept: Kept) -> None:
     """ansible._internal._templating._jinja_bits: 1,400 in a site that changes nothing, 250 different ones, as each task is a process of its own."""
+    from ansible.release import __version__
+    from jinja2 import __version__ as jinja
+
     own = bits.AnsibleEnvironment.compile
 
     def key(environment: t.Any, *given: object) -> bytes:
         """The source, and what changes how it is read: delimiters, extensions, escapes and the releases."""
-        from ansible.release import __version__
-        from jinja2 import __version__ as jinja
-
         settings = [getattr(environment, name) for name in bits._TEMPLATE_OVERRIDE_FIELD_NAMES]
         read = (sorted(environment.extensions), bits._TemplateCompileContext.current(optional=True), bits._TemplateConfig.allow_embedded_templates)
         return repr((given, settings, read, jinja, __version__)).encode(errors="surrogatepass")
