@@ -127,19 +127,14 @@ def first(workers: Machines) -> Machines:
     return {"worker-0": workers["worker-0"]}
 
 
-def shown(run: Run, name: str) -> str:
-    """What a run has told of one machine."""
-    return "\n".join(str(task["result"]) for task in run.tasks if task["host"] == name and task["action"].rpartition(".")[2] in ("debug", "show"))
-
-
 def failed(run: Run, *names: str) -> list[str]:
     return [failure for name in names for failure in run.failures_of(name)]
 
 
 def test_check_mode_tells_what_would_be_made_and_makes_nothing(hyper: Hypervisor, chassis: Chassis, foreseen: Run) -> None:
     assert foreseen.rc == 0, foreseen.stdout[-6000:]
-    assert "would define the virtual machine: hypervisor hyper does not have it (256 MiB, 1 CPUs, 1 GiB, bridge br0)" in shown(foreseen, "master-0")
-    assert "would power on: it is off" in shown(foreseen, "master-0")
+    assert "would define the virtual machine: hypervisor hyper does not have it (256 MiB, 1 CPUs, 1 GiB, bridge br0)" in foreseen.shown("master-0")
+    assert "would power on: it is off" in foreseen.shown("master-0")
     assert foreseen.changed("master-0") == 1
     assert hyper.virsh("list", "--all", "--name") == ""
     assert chassis.asked() == []
@@ -180,8 +175,8 @@ def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothi
 
 
 def test_a_disk_that_is_there_is_taken_as_it_is(halting: Run) -> None:
-    assert failed(halting, "master-2") == [], halting.stdout[-6000:]
-    assert "its disk /var/lib/libvirt/images/master-2.qcow2 is there already, and is taken as it is" in shown(halting, "master-2")
+    assert halting.failures_of("master-2") == [], halting.stdout[-6000:]
+    assert "its disk /var/lib/libvirt/images/master-2.qcow2 is there already, and is taken as it is" in halting.shown("master-2")
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power(hyper: Hypervisor, started: str, switched: Run) -> None:
@@ -190,9 +185,9 @@ def test_a_machine_that_may_run_a_node_keeps_its_power(hyper: Hypervisor, starte
 
 
 def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_power_is_cut(hyper: Hypervisor, switched: Run) -> None:
-    assert failed(switched, "master-4") == [], switched.stdout[-6000:]
+    assert switched.failures_of("master-4") == [], switched.stdout[-6000:]
     assert hyper.state("master-4") == "shut off"
-    told = shown(switched, "master-4")
+    told = switched.shown("master-4")
     assert told.index("shut down: it is to be off, and has 5 s for it") < told.index("power off: only where it still runs after 5 s")
     asked = [task["seconds"] for task in switched.tasks if task["host"] == "master-4" and task["name"].endswith("Ask it of itself and of the machine")]
     assert max(asked) > 4
@@ -205,8 +200,8 @@ def test_a_machine_is_shut_down_by_ipmi(chassis: Chassis, changed: Run) -> None:
 
 def test_a_change_waits_for_the_next_start(hyper: Hypervisor, started: str, changed: Run, run: c.Callable[..., Run]) -> None:
     assert changed.rc == 0, changed.stdout[-6000:]
-    assert "change its definition: memory 256 to 320 MiB, from its next start" in shown(changed, "master-2")
-    assert "its disk has 1 GiB, and not 2: disks are left as they are" in shown(changed, "master-2")
+    assert "change its definition: memory 256 to 320 MiB, from its next start" in changed.shown("master-2")
+    assert "its disk has 1 GiB, and not 2: disks are left as they are" in changed.shown("master-2")
     assert (hyper.virsh("domid", "master-2"), changed.changed("master-2") > 0) == (started, True)
     assert "Max memory:     262144 KiB" in hyper.virsh("dominfo", "master-2")
     assert run(LARGER).changed() == 0

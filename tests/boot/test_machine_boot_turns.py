@@ -39,10 +39,6 @@ class Turn:
     def failed(self, name: str) -> bool:
         return self.run.failures_of(name) != [] or not self.run.recap[name]["ok"]
 
-    def shown(self, name: str) -> str:
-        """What it has told of one machine."""
-        return "\n".join(str(task["result"]) for task in self.run.tasks if task["host"] == name and task["action"].rpartition(".")[2] in ("debug", "show"))
-
 
 @dataclasses.dataclass
 class Place:
@@ -111,8 +107,8 @@ def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_brea
     turn = met.turns[0]
     assert met.connections > 1
     assert turn.run.rc == 0, turn.run.stdout
-    assert "would start from the network once" in turn.shown("shaky")
-    assert "would power on: it is off" in turn.shown("shaky")
+    assert "would start from the network once" in turn.run.shown("shaky")
+    assert "would power on: it is off" in turn.run.shown("shaky")
     assert turn.run.changed("shaky") > 0
     assert turn.states["shaky"] == ("Off", "Hdd")
 
@@ -122,7 +118,7 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Tu
     assert "no power off: whether it runs a node is not known" in refused.run.failures_of("runs")[-1]
     assert refused.states["runs"] == ("On", "Hdd")
     assert not cycled.failed("runs"), cycled.run.stdout
-    assert "power cycle: it is to start anew" in cycled.shown("runs")
+    assert "power cycle: it is to start anew" in cycled.run.shown("runs")
     assert cycled.states["runs"] == ("On", "Pxe")
     assert done.run.rc == 0, done.run.stdout
     assert done.states["runs"][0] == "Off"
@@ -131,8 +127,8 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Tu
 
 def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: Turns) -> None:
     foreseen, done, again, *_others = met.turns
-    assert "would shut down: it is to be off, and has 4 s for it" in foreseen.shown("deaf")
-    assert "would power off: only where it still runs after 4 s" in foreseen.shown("deaf")
+    assert "would shut down: it is to be off, and has 4 s for it" in foreseen.run.shown("deaf")
+    assert "would power off: only where it still runs after 4 s" in foreseen.run.shown("deaf")
     assert foreseen.asked["deaf"] == ["On"]
     assert not done.failed("deaf"), done.run.stdout
     assert done.states["deaf"][0] == "Off"
@@ -142,21 +138,21 @@ def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: 
 
 def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_reported_also_by_a_later_run(met: Turns) -> None:
     foreseen, done, again, reported, ejected, last = met.turns
-    assert f"would insert {met.url}: it is to start from it" in foreseen.shown("media")
+    assert f"would insert {met.url}: it is to start from it" in foreseen.run.shown("media")
     assert (foreseen.states["media"], foreseen.inserted) == (("Off", "Hdd"), "")
     assert not done.failed("media"), done.run.stdout
-    assert "start from media once" in done.shown("media")
+    assert "start from media once" in done.run.shown("media")
     # The emulator knows no "once"; the machine has its media until it says that it needs them no more.
     assert (done.states["media"], done.inserted) == (("On", "Hdd"), met.url)
     assert (again.failed("media"), again.run.changed("media")) == (False, 0)
-    assert (f"would eject {met.url}: it has reported in" in reported.shown("media"), reported.inserted) == (True, met.url)
+    assert (f"would eject {met.url}: it has reported in" in reported.run.shown("media"), reported.inserted) == (True, met.url)
     assert (ejected.run.rc, ejected.inserted) == (0, ""), ejected.run.stdout
     assert (last.run.rc, last.run.changed()) == (0, 0)
 
 
 def test_a_bmc_that_has_sessions_is_asked_by_them_and_none_is_left(met: Turns) -> None:
     foreseen, done, refused, *_others = met.turns
-    assert "would power on" in foreseen.shown("sessions"), foreseen.run.stdout
+    assert "would power on" in foreseen.run.shown("sessions"), foreseen.run.stdout
     assert (done.failed("sessions"), done.states["sessions"]) == (False, ("On", "Pxe")), done.run.stdout
     assert PASSWORD not in done.run.stdout and met.seen == []
     assert (done.begun > 2, done.open) == (True, {}), "it has one at a time, and nobody could log in any more"

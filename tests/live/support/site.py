@@ -64,6 +64,10 @@ class Run:
     def failures_of(self, host: str) -> list[str]:
         return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable") and task["host"] == host]
 
+    def shown(self, host: str) -> str:
+        """What it has told of one host, outside of failures."""
+        return "\n".join(str(task["result"]) for task in self.tasks if task["host"] == host and task["action"].rpartition(".")[2] in ("debug", "show"))
+
     def changed(self, host: str | None = None) -> int:
         """Number of changed tasks, of one host or of all."""
         return sum(counts["changed"] for name, counts in self.recap.items() if host in (None, name))
