@@ -6,11 +6,11 @@
 The simulated nodes know no stages of ours: they run what the manifests say. So what is shown here is that they, and the gates, are no
 mirror that shows what we want to see. Mutations are made with the roles' own patches, as a user could make them.
 
-Runtime: three sandboxes at once; a mutation costs about five CPU seconds and, where a node has to be given up, 14 seconds of waiting:
-20 to 25 seconds on two cores with little else to do (one bench), a minute where others used them as well (load 20). Those of nothing but one
-pool's driver share a run.
+Runtime: three sandboxes at once; a mutation costs about one CPU second and, where a node has to be given up, 14 seconds of waiting.
+Those of nothing but one pool's driver share a run.
 
-`make test` runs a stage's own playbook on most of them, `make soak` runs site on all. One is not caught:
+`make test` has the stage's own playbook run without a mutation, and repeats with most of them what its role asks of the cluster (support/repeated.py);
+`make soak` runs site on all. One is not caught:
 
 "plugin does not use NVIDIA's runtime" survives. The plugin is privileged, and NVIDIA's looks for NVML below its driver root
 first (tryResolveLibrary in its main.go), which we mount: so it sees the GPUs without that runtime, on real nodes too.
@@ -334,7 +334,7 @@ def benches(request: pytest.FixtureRequest, make_sandbox: t.Any) -> t.Iterator[B
 
 
 def cases() -> t.Iterator[t.Any]:
-    """A stage's own playbook stops where site would, in a third of the time. What another stage has to fail for first, site does not reach."""
+    """A stage by itself stops where site would, in a tenth of the time. What another stage has to fail for first, site does not reach."""
     for one in MUTATIONS:
         name = one.name.replace(" ", "-")
         if not one.soak:

@@ -167,9 +167,13 @@ def cheaper() -> dict[str, str]:
     return {"PYTHONPATH": os.environ["HWACCEL_QUICK"], "HWACCEL_PACKED": packed}
 
 
+def inherited() -> dict[str, str]:
+    """The environment of whatever these tests start of Ansible, without its settings."""
+    return {key: os.environ[key] for key in _KEPT if key in os.environ} | started_by_these() | cheaper()
+
+
 def _environment(folder: pathlib.Path, record: pathlib.Path) -> dict[str, str]:
-    kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-    return kept | started_by_these() | cheaper() | {
+    return inherited() | {
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS), "ANSIBLE_CALLBACKS_ENABLED": "recorder", "HWACCEL_RECORD": str(record),
         # Warnings stay on one line, where they can be found.

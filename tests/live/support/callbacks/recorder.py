@@ -1,7 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what a run did into the file that HWACCEL_RECORD names, one JSON document: tasks, recap and statistics."""
+"""Writes what a run did into the file that HWACCEL_RECORD names, one JSON document: tasks, recap and statistics.
+
+With HWACCEL_ARGUMENTS, a file: a line for each start of a module of this collection, its name and the arguments that it got. Results have their sizes only.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,25 @@ version_added: 0.1.0
 description:
   - For the live tests. Needs the environment variable HWACCEL_RECORD.
 """
+
+
+def _keep_arguments(path: str) -> None:
+    """Of the workers too, which are forks of the process that loads this."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
+
+    run = DirectAction.run_module
+
+    def keep_and_run(self: t.Any, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        # One write of one line: several workers have the same file.
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps({"module": self._task.action.rpartition(".")[2], "arguments": args}, default=str) + "\n")
+        return run(self, args, task_vars)
+
+    DirectAction.run_module = keep_and_run  # type: ignore[method-assign]
+
+
+if "HWACCEL_ARGUMENTS" in os.environ:
+    _keep_arguments(os.environ["HWACCEL_ARGUMENTS"])
 
 
 class CallbackModule(CallbackBase):
