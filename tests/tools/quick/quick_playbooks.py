@@ -61,9 +61,22 @@ def files(loader: t.Any, _kept: Kept) -> None:
     loader.DataLoader.load_from_file = load_once
 
 
+def lookups(loader: t.Any, _kept: Kept) -> None:
+    """ansible.plugins.loader: the lookup "template" copies all variables deeply to add five beside them. None of our templates writes into one."""
+    own = loader.PluginLoader._load_module_source
+
+    def load_and_change(self: t.Any, *given: t.Any, **named: t.Any) -> t.Any:
+        module = own(self, *given, **named)
+        if module.__name__ == "ansible.plugins.lookup.template":
+            module.deepcopy = dict
+        return module
+
+    loader.PluginLoader._load_module_source = load_and_change
+
+
 CHANGES: dict[str, t.Callable[[t.Any, Kept], None]] = {
     "ansible._internal._templating._jinja_bits": templates, "ansible.parsing.dataloader": files,
-    "ansible.utils.collection_loader._collection_finder": plugins,
+    "ansible.plugins.loader": lookups, "ansible.utils.collection_loader._collection_finder": plugins,
 }  # fmt: skip
 
 

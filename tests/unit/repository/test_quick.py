@@ -89,9 +89,11 @@ _PLAYBOOK = """
 import sys
 from ansible import template
 from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import lookup_loader
 from ansible.utils.collection_loader import _collection_finder
 
 print(template.Templar(None).environment.compile.__name__, getattr(_collection_finder, "compile", compile).__name__)
+print(sys.modules[lookup_loader.get("template", class_only=True).__module__].deepcopy.__name__)
 loader = DataLoader()
 for text in ("a: 1", "a: 2"):
     open(sys.argv[1], "w").write(text)
@@ -105,8 +107,9 @@ def test_only_playbooks_keep_what_they_compile_and_read(tmp_path: pathlib.Path, 
     (tmp_path / name).write_text(_PLAYBOOK)
     known = {"PYTHONPATH": str(tmp_path / "quick"), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     command = [sys.executable, str(tmp_path / name), str(tmp_path / "file.yml")]
-    compiled, *read = subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()
+    compiled, copies, *read = subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()
     keeps = name == "ansible-playbook"
     assert compiled == f"{'compile_once' if keeps and not FOLDS else 'compile'} {'compile_once' if keeps else 'compile'}"
+    assert copies == ("dict" if keeps else "deepcopy")
     # Older releases read them once by themselves.
     assert read == ["{'a': 1}", "{'a': 1}" if keeps or FOLDS else "{'a': 2}"]
