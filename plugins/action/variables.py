@@ -11,8 +11,8 @@ import typing as t
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
 # Read in the process that forks workers, which then have it: each would read the files for itself.
 _variables.public()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.device_plugin import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.device_plugin import plan
 
 DOCUMENTATION = r"""
 name: device_plugin_objects

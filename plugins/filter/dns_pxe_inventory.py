@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import inventory
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory
 
 DOCUMENTATION = r"""
 name: dns_pxe_inventory

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import place, plan
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._machines import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import place, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
 
 DOCUMENTATION = r"""
 name: dns_pxe_restored

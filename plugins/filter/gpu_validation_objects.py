@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.validation import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.validation import plan
 
 DOCUMENTATION = r"""
 name: gpu_validation_objects

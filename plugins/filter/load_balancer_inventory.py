@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
 
 DOCUMENTATION = r"""
 name: load_balancer_inventory

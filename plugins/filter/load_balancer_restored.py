@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import restored, seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import restored, seen
 
 DOCUMENTATION = r"""
 name: load_balancer_restored

@@ -9,7 +9,7 @@ import typing as t
 
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import verdict
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import verdict
 
 DOCUMENTATION = r"""
 name: load_balancer_verdict

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked, virtual
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import version
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, virtual
 
 DOCUMENTATION = r"""
 name: machine_boot_faults

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import run
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import run
 
 DOCUMENTATION = r"""
 name: machine_boot_removal

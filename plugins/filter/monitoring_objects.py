@@ -9,8 +9,8 @@ import typing as t
 
 from ansible.utils.unsafe_proxy import wrap_var
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.monitoring import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.monitoring import plan
 
 DOCUMENTATION = r"""
 name: monitoring_objects

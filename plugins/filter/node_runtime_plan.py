@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._machines import computed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import plan
 
 DOCUMENTATION = r"""
 name: node_runtime_plan

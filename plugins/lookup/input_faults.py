@@ -43,8 +43,8 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import judge, on_cluster, table
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge, on_cluster, table
 
 
 class LookupModule(LookupBase):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _computing as computing
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import host
 
 
 def computed(name: str, compute: t.Callable[..., dict[str, t.Any]], lines: list[str], *given: t.Any) -> dict[str, t.Any]:

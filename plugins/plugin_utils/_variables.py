@@ -14,7 +14,7 @@ import typing as t
 import yaml
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
 _TOP = pathlib.Path(__file__).resolve().parents[2]
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

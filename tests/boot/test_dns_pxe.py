@@ -39,7 +39,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY, ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
-from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe.mirror import CONTENT, Mirror
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.mirror import CONTENT, Mirror
 
 OUTSIDE = "10.98.0.5"
 #: Another cluster, whose machines reach the server by a relay.

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.haproxy import MARK
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.places import DROP_IN
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.haproxy import MARK
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import DROP_IN
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Balanced
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"

@@ -14,7 +14,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import places
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import LOAD_PORT, Balanced, answers, load
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run

@@ -11,7 +11,7 @@ import shlex
 import typing as t
 
 import ansible_collections.hwaccel.gpu as collection
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import run
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 

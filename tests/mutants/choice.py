@@ -19,7 +19,7 @@ AREAS = {
     "state": (f"{_UTILS}/_state/*.py",),
     "chain": (f"{_UTILS}/_gpu/chain*.py", f"{_UTILS}/_gpu/chain/*.py"),
     "operations": (f"{_UTILS}/_operations/*.py",),
-    "host roles": (f"{_UTILS}/_runtime/*.py", f"{_UTILS}/_metal/**/*.py"),
+    "host roles": ("plugins/plugin_utils/machines/**/*.py",),
 }
 
 

@@ -23,8 +23,8 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, rules
 from ansible_collections.hwaccel.gpu.tests.node.conftest import NAMESPACE, POOLS, REAL, Enabled, Taken
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PRODUCT, KubernetesNode

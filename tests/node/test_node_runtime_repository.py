@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime.plan import PACKAGES
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.plan import PACKAGES
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig import repository
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig

@@ -65,11 +65,14 @@ WHOLE = ("tarball", *names(*FRESH, *LOADED))
 RECORD = ("tests/tools/soak.json", "docs/soak.md")
 
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("plugins/module_utils/_metal/*", (*STATIC, *HOSTS)),
+    ("plugins/plugin_utils/machines/runtime/*", (*STATIC, *REAL)),
+    ("plugins/plugin_utils/machines/*/*", (*STATIC, *HOSTS)),
+    ("plugins/plugin_utils/inputs/*", (*STATIC, *SERVERS)),
+    ("plugins/plugin_utils/monitoring/*", (*STATIC, *SERVERS)),
+    ("plugins/plugin_utils/objects/*", (*STATIC, *SERVERS)),
     ("plugins/filter/dns_pxe_*", (*STATIC, *HOSTS)),
     ("plugins/filter/load_balancer_*", (*STATIC, *HOSTS)),
     ("plugins/filter/machine_boot_*", (*STATIC, *HOSTS)),
-    ("plugins/module_utils/_runtime/*", (*STATIC, *REAL)),
     ("plugins/filter/node_runtime_*", (*STATIC, *REAL)),
     ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
     ("plugins/module_utils/_engine/*", (*STATIC, *SERVERS)),

@@ -16,9 +16,9 @@ import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, exporters, names, selectors
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement as terms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import placement as terms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 

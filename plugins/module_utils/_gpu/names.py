@@ -16,6 +16,7 @@ NFD = "feature.node.kubernetes.io/"
 
 #: On every object and pod that this collection makes.
 MANAGED_BY_LABEL, MANAGER = "app.kubernetes.io/managed-by", "hwaccel.gpu"
+OWNER_LABELS = {MANAGED_BY_LABEL: MANAGER, "app.kubernetes.io/part-of": "hwaccel-gpu"}
 
 #: NFD's three forms of "there is an NVIDIA device on the PCI bus", by `deviceLabelFields` (vendor, or class and vendor: 3D controller, VGA controller).
 PCI_LABELS = (NFD + "pci-10de.present", NFD + "pci-0302_10de.present", NFD + "pci-0300_10de.present")

@@ -9,8 +9,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.inputs import kinds
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import kinds, selectors
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults

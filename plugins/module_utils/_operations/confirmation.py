@@ -12,7 +12,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import identity
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
@@ -44,7 +44,7 @@ def confirmed(client: Client, settings: Settings, *, check_mode: bool, warn: c.C
     Raises ManyFaults where it is another cluster than the inventory means, HwaccelError where it is not confirmed, or another one is.
     """
     uid = fleet.cluster_uid(client)
-    if faults := platforms.other_cluster(uid, settings.cluster_uid):
+    if faults := identity.other_cluster(uid, settings.cluster_uid):
         raise ManyFaults(faults)
     # Who cannot read the uid can still say which host of the inventory is meant.
     key = uid or settings.name

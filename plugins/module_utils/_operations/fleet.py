@@ -10,9 +10,9 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import identity
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import ClassSum, NodeFacts, reduce_node
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import platforms
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -109,7 +109,7 @@ def cluster_uid(client: Client) -> str:
 
 def refuse_another(client: Client, wanted: str) -> None:
     """Raises ManyFaults where it is not the cluster with this uid; wanted: "" for any, which asks nothing."""
-    if wanted and (faults := platforms.other_cluster(cluster_uid(client), wanted)):
+    if wanted and (faults := identity.other_cluster(cluster_uid(client), wanted)):
         raise ManyFaults(faults)
 
 

@@ -15,8 +15,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import OWNER_LABELS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import OWNER_LABELS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a machine for the role load_balancer and writes nothing: one line of JSON. plugins/module_utils/_metal/load_balancer/seen.py reads it.
+"""Reads a machine for the role load_balancer and writes nothing: one line of JSON. plugins/plugin_utils/machines/load_balancer/seen.py reads it.
 
 look.py FOLDER FILE...
 

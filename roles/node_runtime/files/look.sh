@@ -2,7 +2,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Reads a machine and writes nothing: one line for each thing that was seen, texts in base64. plugins/module_utils/_runtime/host.py reads them.
+# Reads a machine and writes nothing: one line for each thing that was seen, texts in base64. plugins/plugin_utils/machines/runtime/host.py reads them.
 #   look.sh CONTAINERD_CONFIG [FILE ...]
 # What is not there gives an empty text: whether that is wrong is decided on the controller.
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/var/lib/rancher/rke2/bin

@@ -15,7 +15,7 @@ import subprocess
 import tarfile
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._runtime import cdi, containerd, docker, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, containerd, docker, plan
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import PINS, Components
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in

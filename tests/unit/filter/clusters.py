@@ -11,10 +11,10 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import driver
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import daemon_sets, node, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import driver, placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, daemon_sets, holds, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 

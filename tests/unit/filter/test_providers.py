@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
 from ansible_collections.hwaccel.gpu.plugins.filter.providers import providers
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import device_plugin, driver, feature_discovery
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import Plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Plan
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 REPOSITORY = "nvcr.io/nvidia"

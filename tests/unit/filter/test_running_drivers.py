@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import node_sets, placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import node_sets
 from ansible_collections.hwaccel.gpu.tests.unit.filter.clusters import Cluster, machine
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, holds
 

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, rules, thresholds
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, rules, thresholds
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES, Case, Series, gpu, pod_info
 
 EXPORTERS = {"nvidia-dcgm-exporter-training": ("training", 8)}

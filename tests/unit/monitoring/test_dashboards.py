@@ -11,8 +11,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashboards import DASHBOARDS, Dashboard, model
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, counters, rules
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.dashboards import DASHBOARDS, Dashboard, model
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import pod_info
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.panels import filled_in
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_rules import KUBE_STATE_METRICS

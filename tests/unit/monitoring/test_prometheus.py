@@ -14,8 +14,8 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.dashboards import DASHBOARDS, Dashboard, model
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, counters, rules
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.dashboards import DASHBOARDS, Dashboard, model
 from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring import server
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES

@@ -13,8 +13,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring import alerts, counters, rules
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.monitoring.thresholds import THRESHOLDS
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, counters, rules
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.thresholds import THRESHOLDS
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (TOP / "docs" / "alerts.md").read_text(encoding="utf-8")

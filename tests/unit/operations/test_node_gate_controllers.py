@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.common import OWNER_LABELS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import OWNER_LABELS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects.platforms import PLATFORMS
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.platforms import PLATFORMS
 from ansible_collections.hwaccel.gpu.tests.live.support.awx import PROJECT, extra_variables, survey
 from ansible_collections.hwaccel.gpu.tests.live.support.site import COLLECTIONS
 from ansible_collections.hwaccel.gpu.tests.unit.programs import environment

@@ -17,9 +17,9 @@ from ansible.vars.manager import VariableManager
 
 from ansible_collections.hwaccel.gpu.plugins.filter.dns_pxe_inventory import dns_pxe_inventory
 from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.dns_pxe import faults, model
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.load_balancer.wanted import wanted
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import faults, model
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
 
 TOP = pathlib.Path(__file__).parents[3]
 

@@ -15,10 +15,10 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal.machine_boot import asked
-from ansible_collections.hwaccel.gpu.tests.unit.metal.dns_pxe import boot_server
-from ansible_collections.hwaccel.gpu.tests.unit.metal.load_balancer import test_plan as load_balancer
-from ansible_collections.hwaccel.gpu.tests.unit.runtime import test_plan as node_runtime
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
+from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer import test_plan as load_balancer
+from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import test_plan as node_runtime
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 ROLES = ("load_balancer", "dns_pxe", "machine_boot", "node_runtime")

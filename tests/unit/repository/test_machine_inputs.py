@@ -14,9 +14,9 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._metal import inputs
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-from ansible_collections.hwaccel.gpu.tests.unit.gpu.bad_inputs import FORBIDDEN
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
+from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import FORBIDDEN
 from ansible_collections.hwaccel.gpu.tests.unit.repository.bad_machine_inputs import BAD, GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import told

@@ -47,7 +47,7 @@ def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType)
 @pytest.mark.parametrize(
     ("path", "within", "without"),
     [
-        ("plugins/module_utils/_metal/machine_boot/redfish.py", {"power", "mypy", "ruff", "unit core-2.16"}, {"live parts", "real node"}),
+        ("plugins/plugin_utils/machines/boot/redfish.py", {"power", "mypy", "ruff", "unit core-2.16"}, {"live parts", "real node"}),
         ("roles/driver/tasks/main.yml", {"live parts", "ansible-lint", "molecule"}, {"power", "ruff"}),
         ("tests/live/test_mutations.py", {"live mutations"}, {"live faults", "live parts", "live interruptions", "mypy"}),
         ("tests/live/test_new.py", {"live parts", "live interruptions"}, {"live runs", "live faults"}),

@@ -276,7 +276,7 @@ def test_nobody_builds_the_control_plane_beside_another_process_namespace(load) 
 
 def test_in_a_whole_run_unit_tests_have_the_rigs_containerd(load) -> None:
     jobs, runs = load("jobs"), load("changed").runs
-    found = [job for job in jobs.SUITES["all"] if runs(job, "tests/unit/runtime/test_containerd.py")]
+    found = [job for job in jobs.SUITES["all"] if runs(job, "tests/unit/machines/runtime/test_containerd.py")]
     assert found
     assert [job.name for job in found if jobs.NODE_PARTS.name not in job.after] == []
 

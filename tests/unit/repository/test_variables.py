@@ -11,7 +11,7 @@ import re
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.objects import fleet
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import fleet
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")

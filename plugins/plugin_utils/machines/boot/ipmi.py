@@ -1,0 +1,37 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""IPMI: what ipmitool prints as what was seen, and steps as its arguments. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import DISK, MEDIA, NETWORK, Asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, ONCE, Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, SHUTDOWN, Step
+
+_DEVICES = {"Force PXE": NETWORK, "Force Boot from default Hard-Drive": DISK, "Force Boot from CD/DVD": MEDIA}
+_NAMES = {NETWORK: "pxe", DISK: "disk", MEDIA: "cdrom"}
+
+
+def read(printed: str) -> Seen:
+    """printed: what `chassis power status` and `chassis bootparam get 5` have printed."""
+    power = re.search(r"Chassis Power is (\w+)", printed)
+    selected = re.search(r"Boot Device Selector : (.*)", printed)
+    valid = "Boot Flag Valid" in printed
+    device = _DEVICES.get(selected.group(1).strip(), "") if selected and valid else ""
+    lasts = (ONCE if "only next boot" in printed else ALWAYS) if device else ""
+    mode = "UEFI" if "EFI boot" in printed and "legacy" not in printed else ""
+    return Seen(power.group(1).lower() if power else "", device, lasts, mode)
+
+
+def arguments(asked: Asked, _seen: Seen, step: Step) -> dict[str, t.Any]:
+    """Of ipmitool, without the way to the BMC."""
+    if step.kind == BOOT:
+        # Without it a BMC falls back to the old mode, in which machines that know UEFI alone find no network.
+        options = ["options=efiboot"] if asked.machine.firmware == machines.UEFI else []
+        return {"argv": ["chassis", "bootdev", _NAMES[step.value], *options]}
+    return {"argv": ["chassis", "power", "soft" if step.value == SHUTDOWN else step.value]}

@@ -1,0 +1,174 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far a machine has come on its way from power to its cluster, from what the services that it boots by have logged. Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
+
+#: What a machine passes, in this order.
+NOTHING, ASKED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = ("nothing", "asked", "address", "loader", "kernel", "ignition", "reported")
+
+_DHCP = re.compile(r"dnsmasq-dhcp\[\d+\]: (?:\d+ )?(DHCP\w+)\(([^)]*)\) ?(.*)$")
+_TFTP_SENT = re.compile(r"dnsmasq-tftp\[\d+\]: sent (\S+) to (\S+)")
+_TFTP_FAILED = re.compile(r"dnsmasq-tftp\[\d+\]: (?:file (\S+) not found for (\S+)|failed sending (\S+) to (\S+))")
+#: nginx's format "combined", and those that only add to its end.
+_REQUEST = re.compile(r'^(\S+) \S+ \S+ \[[^\]]*\] "(?:GET|HEAD|POST|PUT) (\S+)[^"]*" (\d{3}) ')
+_MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
+_KERNEL = re.compile(r"(^|[/._-])(kernel|vmlinuz|linux|bzImage)([._-][^/]*)?$")
+#: What is fetched after a kernel, and before ignition.
+_OF_KERNEL = re.compile(r"(^|/)images/|initrd|initramfs|rootfs")
+_IGNITION = re.compile(r"^/ignition/|\.ign$")
+_REPORT = re.compile(r"^/report(/|$|\?)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """refused: why the service did not give what was asked for, empty where it did. what: the path, or the address that was given."""
+
+    stage: str
+    what: str = ""
+    refused: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """text: how far it came, or what it lacks. next_step: empty where nothing is to be done."""
+
+    stage: str
+    text: str
+    next_step: str = ""
+    refused: str = ""
+
+    def at_least(self, stage: str) -> bool:
+        return STAGES.index(self.stage) >= STAGES.index(stage)
+
+
+def events(lines: c.Iterable[str], machine: Machine) -> list[Event]:
+    """Those of one machine, in the order of the lines."""
+    address = str(machine.address)
+    return [event for line in lines if (event := _dhcp(line, machine) or _tftp(line, address) or _http(line, address))]
+
+
+def _dhcp(line: str, machine: Machine) -> Event | None:
+    found = _DHCP.search(line)
+    if not found or not machine.mac or machine.mac not in _MAC.findall(found.group(3).lower()):
+        return None
+    kind, said = found.group(1), found.group(3)
+    words = said.split()
+    after = " ".join(words[words.index(next(word for word in words if _MAC.fullmatch(word.lower()))) + 1 :])
+    if kind in ("DHCPOFFER", "DHCPACK"):
+        return Event(ADDRESS, words[0])
+    if kind == "DHCPNAK":
+        return Event(ASKED, refused=after or "it was told no")
+    # Behind the MAC of a request dnsmasq says why it does not answer.
+    return Event(ASKED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else "")
+
+
+def _tftp(line: str, address: str) -> Event | None:
+    if (found := _TFTP_SENT.search(line)) and found.group(2) == address:
+        return Event(_stage_of(found.group(1)), found.group(1))
+    if found := _TFTP_FAILED.search(line):
+        path, to = next(((found.group(i), found.group(i + 1)) for i in (1, 3) if found.group(i)), ("", ""))
+        if to == address:
+            # Boot loaders try many names of a configuration: that most of them are not there is no fault.
+            return Event(LOADER, path, "" if _tried(path) else "is not there" if found.group(1) else "was not sent to its end")
+    return None
+
+
+def _http(line: str, address: str) -> Event | None:
+    found = _REQUEST.match(line)
+    if not found or found.group(1) != address:
+        return None
+    path, status = found.group(2).partition("?")[0], int(found.group(3))
+    return Event(_stage_of(path), path, "" if status < 400 or _tried(path) else f"was refused with status {status}")
+
+
+def _tried(path: str) -> bool:
+    return re.search(r"pxelinux\.cfg/|/grub(x64|aa64)?/|grub\.cfg|\.mod$|\.lst$|/revocations|boot\.cfg$|\.c32$|ldlinux", path) is not None
+
+
+def _stage_of(path: str) -> str:
+    if _REPORT.search(path):
+        return REPORTED
+    if _IGNITION.search(path):
+        return IGNITION
+    return KERNEL if _KERNEL.search(path) else LOADER
+
+
+def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, media: bool = False) -> Verdict:
+    """What the logs say of one machine since its power came on. joined: its cluster has its node. media: it starts from such, and not from the network."""
+    seen = events(lines, machine)
+    passed = [event.stage for event in seen if not event.refused]
+    stage = REPORTED if joined else max(passed, key=STAGES.index, default=ASKED if seen else NOTHING)
+    if joined:
+        return Verdict(stage, "its node has joined")
+    if refused := _last_refusal(seen, stage):
+        return _refused(stage, refused)
+    if media and stage in (NOTHING, ADDRESS):
+        return Verdict(stage, *_FROM_MEDIA[stage])
+    last = next((event.what for event in reversed(seen) if event.stage == stage and not event.refused), "")
+    return Verdict(stage, *_TOLD[stage](machine, last))
+
+
+def _last_refusal(seen: c.Sequence[Event], stage: str) -> Event | None:
+    """What holds the machine up: a refusal after which nothing was given that is as far or further on its way, nor the same file."""
+    given: set[str] = set()
+    for event in reversed(seen):
+        as_far = STAGES.index(event.stage) >= STAGES.index(stage)
+        if not event.refused:
+            if as_far:
+                return None
+            given.add(event.what)
+        elif as_far or (stage == KERNEL and event.stage == LOADER and _OF_KERNEL.search(event.what) and event.what not in given):
+            return event
+    return None
+
+
+def _refused(stage: str, event: Event) -> Verdict:
+    if event.stage == ASKED:
+        next_step = "see that the machine's MAC is the one in hwaccel_mac, and run hwaccel.gpu.dns_pxe"
+        return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
+    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(event.stage, "file")
+    next_step = "run hwaccel.gpu.dns_pxe, which serves what machines are to be installed by, and see that this machine is to be installed"
+    return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
+
+
+_FROM_MEDIA = {
+    NOTHING: ("no DHCP request of it was seen", "look at its console: it may not start from its media, which its BMC has to be able to fetch"),
+    ADDRESS: ("it runs from its media", "it fetches nothing from here that would tell more; see whether it joins, or look at its console"),
+}
+_TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
+    NOTHING: lambda machine, _last: (
+        f"no DHCP request of {machine.mac or 'it'} was seen",
+        "see that this is the MAC of the port that it boots by, that its firmware boots by this port, and that the port is in the boot server's segment",
+    ),
+    ASKED: lambda machine, _last: (
+        f"DHCP requests of {machine.mac} were seen, and not answered", "see that dns_pxe knows this MAC (hwaccel_mac), and run hwaccel.gpu.dns_pxe"
+    ),
+    ADDRESS: lambda _machine, last: (
+        f"it has the address {last}, and its boot file was not fetched",
+        "see that nothing between it and the boot server drops TFTP (UDP 69 and high ports) or HTTP, that no other DHCP server answers, "
+        "and that its hwaccel_firmware is what its firmware is set to",
+    ),
+    LOADER: lambda _machine, last: (
+        f"the boot file is fetched ({last}), and no kernel",
+        "a machine that is not to be installed starts from its disk here; otherwise look at its console: a loader that Secure Boot refuses ends here",
+    ),
+    KERNEL: lambda _machine, last: (
+        f"the kernel is fetched ({last}), and nothing after it",
+        "look at its console: too little memory, a wrong console or network argument, or addresses of rootfs and ignition that it cannot reach",
+    ),
+    IGNITION: lambda _machine, last: (
+        f"ignition is fetched ({last}), and it has not reported yet", "it installs; look at its console where this takes more than half an hour"
+    ),
+    REPORTED: lambda _machine, _last: ("reported in", ""),
+}  # fmt: skip

@@ -1,0 +1,81 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Redfish: results of community.general.redfish_info as what was seen, and steps as arguments of redfish_command. Pure.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import CYCLE, DISK, MEDIA, NETWORK, OFF, ON, Asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, ONCE, Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, EJECT, INSERT, SHUTDOWN, Step
+
+_DEVICES = {"Pxe": NETWORK, "UefiHttp": NETWORK, "Hdd": DISK, "Cd": MEDIA, "UsbCd": MEDIA}
+# Where a BMC does not offer to ask the operating system, the module cuts the power itself.
+_POWER = {ON: "PowerOn", OFF: "PowerForceOff", CYCLE: "PowerForceRestart", SHUTDOWN: "PowerGracefulShutdown"}
+_MODES = {machines.UEFI: "UEFI", machines.BIOS: "Legacy"}
+
+
+class NoSuchSystem(ValueError):
+    """Which of the systems behind a BMC is meant cannot be told."""
+
+
+def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.Any] | None = None) -> Seen:
+    """facts: redfish_facts of GetSystemInventory, GetBootOverride and GetVirtualMedia. system: its last part of the path, empty where there is one.
+
+    managers: redfish_facts of GetVirtualMedia of managers, where older BMCs have it.
+    """
+    inventory = _entry(facts["system"], system)
+    override = _entry(facts["boot_override"], system)
+    devices = tuple(str(one) for one in override.get("BootSourceOverrideTarget@Redfish.AllowableValues", ()))
+    lasts = {"Once": ONCE, "Continuous": ALWAYS}.get(override.get("BootSourceOverrideEnabled", ""), "")
+    device = _DEVICES.get(override.get("BootSourceOverrideTarget", ""), "") if lasts else ""
+    mode = str(override.get("BootSourceOverrideMode", ""))
+    holder, images = _media(facts, "Systems", system) or _media(managers or {}, "Manager", "") or (("", ""), ())
+    return Seen(str(inventory.get("PowerState", "")).lower(), device, lasts if device else "", mode, devices, images, holder)
+
+
+def _media(facts: c.Mapping[str, t.Any], category: str, name: str) -> tuple[tuple[str, str], tuple[str, ...]] | None:
+    """Who of a category holds media, and what is inserted there."""
+    for where, found in facts.get("virtual_media", {}).get("entries", ()):
+        own = where["resource_uri"].rstrip("/").rpartition("/")[2]
+        if found and name in ("", own):
+            # Without a name it was ejected, and some keep the address.
+            return (category, own), tuple(str(one["Image"]) for one in found if one.get("Image") and one.get("ImageName", "there"))
+    return None
+
+
+def _entry(result: c.Mapping[str, t.Any], system: str) -> c.Mapping[str, t.Any]:
+    found = {where["system_uri"].rstrip("/").rpartition("/")[2]: entry for where, entry in result["entries"]}
+    if system in found:
+        return t.cast("c.Mapping[str, t.Any]", found[system])
+    if system or len(found) != 1:
+        wanted = f"no system {system}" if system else "several systems"
+        raise NoSuchSystem(f"the BMC has {wanted}; it lists {', '.join(sorted(found)) or 'none'}")
+    return t.cast("c.Mapping[str, t.Any]", next(iter(found.values())))
+
+
+def target(asked: Asked, device: str) -> str:
+    """What Redfish calls it."""
+    return {NETWORK: "UefiHttp" if asked.http else "Pxe", DISK: "Hdd", MEDIA: "Cd"}[device]
+
+
+def arguments(asked: Asked, seen: Seen, step: Step) -> dict[str, t.Any]:
+    """Of redfish_command, without the way to the BMC."""
+    if step.kind in (INSERT, EJECT):
+        category, name = seen.holder
+        command = "VirtualMediaInsert" if step.kind == INSERT else "VirtualMediaEject"
+        media = {"image_url": asked.media} | ({"media_types": ["CD", "DVD"]} if step.kind == INSERT else {})
+        return {"category": category, "command": [command], "virtual_media": media, "resource_id": name}
+    if step.kind == BOOT:
+        mode = _MODES.get(asked.machine.firmware, "")
+        # Some BMCs refuse a request that names the mode at all: it is named only where it has to change.
+        named = {"boot_override_mode": mode} if mode and seen.mode and mode != seen.mode else {}
+        return {"category": "Systems", "command": ["SetOneTimeBoot"], "bootdevice": target(asked, step.value), **named}
+    return {"category": "Systems", "command": [_POWER[step.value]]}

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a boot server takes from an inventory. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+
+#: Variables of clusters by the keys that the role has for them.
+_CLUSTER = {
+    "domain": "hwaccel_domain", "api": "hwaccel_load_balancer_address", "api_int": "hwaccel_api_int_address", "ingress": "hwaccel_ingress_address",
+    "machine_networks": "hwaccel_machine_network", "cluster_networks": "hwaccel_cluster_network", "service_networks": "hwaccel_service_network",
+    "srv": "hwaccel_srv_records",
+}  # fmt: skip
+
+
+def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
+    """Clusters, machines and joined nodes of what one boot server is for."""
+    served = inventory.clusters_of(groups, hostvars, host)
+    return {
+        "clusters": [{"name": name, **inventory.values(hostvars.get(name, {}), _CLUSTER)} for name in served],
+        "machines": inventory.machines_of(groups, hostvars, served),
+        "joined": {name: nodes for name in served if (nodes := _joined(hostvars.get(name, {}))) is not None},
+    }
+
+
+def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
+    """Its nodes, each with the number of its boot, None where it could not be asked. Of a cluster that is new, silence means that it has none yet."""
+    asked = variables.get("hwaccel_asked_nodes") or {}
+    if "nodes" in asked:
+        return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in asked["nodes"]]
+    return [] if machines.truth(variables.get("hwaccel_new_cluster")) else None

@@ -1,0 +1,219 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which machines are installed, and which never are by themselves, because they have been nodes: what a boot server remembers of that. Pure.
+
+Silence of a cluster looks alike before its first node and after its last master has failed. Only memory tells the two apart, so that no variable that
+somebody has left in an inventory can wipe a machine at work. Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
+
+#: Cluster and name of a machine.
+Key = tuple[str, str]
+#: Number of a node's boot by its name, by cluster. A cluster that could not be asked has no entry.
+Nodes = c.Mapping[str, c.Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Member:
+    """A machine that has been seen as a node. mac: by which it is known under another name; empty for a bootstrap machine, which may become a node later."""
+
+    cluster: str
+    name: str
+    mac: str
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Again:
+    """A wish to install a machine again. boot: number of its node's boot by then, None where it was no node, or nobody could be asked.
+
+    done: it has been a node with another boot since, so that the wish is used up for as long as it stands.
+    """
+
+    cluster: str
+    name: str
+    boot: str | None = None
+    done: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    members: tuple[Member, ...] = ()
+    again: tuple[Again, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As the file has it. Empty where nothing is remembered."""
+        kept = {"again": [dataclasses.asdict(one) for one in self.again], "nodes": [dataclasses.asdict(one) for one in self.members]}
+        return json.dumps(kept, indent=2, sort_keys=True) + "\n" if any(kept.values()) else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """memory: to be kept. installs: machines that are installed when they boot by network. told: why others are not."""
+
+    memory: Memory
+    installs: frozenset[Key]
+    told: tuple[str, ...] = ()
+
+
+NOTHING = Memory()
+NOBODY = Decision(NOTHING, frozenset())
+
+
+def read(text: str, path: str) -> tuple[Memory, list[Fault]]:
+    """Of the file. What cannot be read is a fault: without it a machine at work could look like a new one."""
+    try:
+        kept = json.loads(text) if text else {"nodes": [], "again": []}
+        return Memory(tuple(Member(**one) for one in kept["nodes"]), tuple(Again(**one) for one in kept["again"])), []
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        what = "it cannot be read which machines have been nodes, so that none may be installed"
+        next_step = "put the file back; or remove it, once no machine of the inventory is at work or its cluster answers"
+        return Memory(), [Fault(what, path, f"{type(error).__name__}: {error}", next_step)]
+
+
+def decided(memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t.Any] | None, again: c.Sequence[str]) -> Decision:
+    """joined: nodes by cluster, names or dictionaries with name and boot. again: machines that are wiped because somebody has named them."""
+    nodes = _nodes(joined or {})
+    members, gone = _members(memory, found, nodes)
+    wishes = _wishes(memory, found, nodes, again)
+    learned = Memory(tuple(sorted(members)), tuple(sorted(wishes.values(), key=_key)))
+    known = _Known.of(members)
+    kept = {_key(one): _kept(one, known, nodes) for one in found if _told_to_be(one) and _key(one) not in wishes}
+    wanted = {key for key, (reason, _name) in kept.items() if not reason} | {key for key, wish in wishes.items() if not wish.done}
+    told = _told([*(reason for reason in kept.values() if reason[0]), *((_USED_UP if one.done else _AGAIN, one.name) for one in wishes.values())])
+    forgotten = (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
+    return Decision(learned, frozenset(wanted), told + forgotten)
+
+
+def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:
+    for machine in found:
+        if _told_to_be(machine) is None:
+            what = f"nobody can tell whether machine {machine.name} is to be installed"
+            why = f"its hwaccel_install is {machine.more['install']}, which is neither true nor false"
+            yield Fault(what, f"dns_pxe_machines: {machine.name}", why, "write it as true or false")
+    for name in again:
+        matching = _named(found, name)
+        if not matching:
+            yield Fault(f"{name} cannot be installed again", "dns_pxe_install_again", "there is no such machine", "correct the name, or take it out")
+        elif len(matching) > 1:
+            why = f"clusters {some(machine.cluster for machine in matching)} have machines of this name"
+            yield Fault(f"{name} cannot be installed again", "dns_pxe_install_again", why, f"write it as {matching[0].cluster}/{name}")
+
+
+def _told_to_be(machine: Machine) -> bool | None:
+    return machines.truth(machine.more.get("install"))
+
+
+def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:
+    return [machine for machine in found if name in (machine.name, f"{machine.cluster}/{machine.name}")]
+
+
+def _nodes(joined: c.Mapping[str, t.Any]) -> Nodes:
+    """Nodes may have the domain behind their names."""
+    told = {cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()] for cluster, nodes in joined.items()}
+    return {cluster: {str(one["name"]).partition(".")[0]: str(one.get("boot") or "") for one in nodes} for cluster, nodes in told.items()}
+
+
+def _key(one: Machine | Member | Again) -> Key:
+    return one.cluster, one.name
+
+
+def _boot(machine: Machine, nodes: Nodes) -> str | None:
+    """Number of its node's boot, None where it is no node. A bootstrap machine is none; once its cluster has one, it has done what it is for."""
+    there = nodes.get(machine.cluster, {})
+    return ("" if there else None) if machine.role == machines.BOOTSTRAP else there.get(machine.name)
+
+
+def _members(memory: Memory, found: c.Sequence[Machine], nodes: Nodes) -> tuple[set[Member], list[str]]:
+    """Who is remembered, and who is not any more."""
+    joined = [machine for machine in found if _boot(machine, nodes) is not None]
+    now = {Member(*_key(machine), "" if machine.role == machines.BOOTSTRAP else machine.mac) for machine in joined}
+    keys, macs = {_key(one) for one in now}, {one.mac for one in now if one.mac}
+    before = [one for one in memory.members if _key(one) not in keys and one.mac not in macs]
+    listed = {_key(machine) for machine in found}
+    cards = {machine.mac for machine in found if machine.mac}
+    # An inventory can lack machines by accident: that a cluster which has others knows it no more has to be seen as well.
+    gone = [
+        one for one in before
+        if _key(one) not in listed and one.mac not in cards and nodes.get(one.cluster) and one.name not in nodes[one.cluster]
+    ]  # fmt: skip
+    return now | (set(before) - set(gone)), [one.name for one in gone]
+
+
+def _wishes(memory: Memory, found: c.Sequence[Machine], nodes: Nodes, again: c.Sequence[str]) -> dict[Key, Again]:
+    """Those that stand. One that is used up is kept for as long as its machine is named: nobody wants it installed at each run."""
+    before = {_key(one): one for one in memory.again}
+    wishes = {}
+    for machine in (matching[0] for name in again if len(matching := _named(found, name)) == 1):
+        boot = _boot(machine, nodes)
+        wish = before.get(_key(machine)) or Again(*_key(machine), boot)
+        if boot is not None and boot != wish.boot:
+            wish = dataclasses.replace(wish, done=True)
+        elif boot is None and nodes.get(machine.cluster):
+            wish = dataclasses.replace(wish, boot=None)
+        wishes[_key(machine)] = wish
+    return wishes
+
+
+_JOINED = "not installed, though hwaccel_install is set, as they have joined: {}"
+_REMEMBERED = (
+    "not installed, though hwaccel_install is set, as this server has seen them as nodes before: {}. "
+    "Next: name those that are to be wiped in dns_pxe_install_again"
+)
+_SILENT = "cluster {} could not be asked for its nodes: no machine of it is installed, for any of them may be at work"
+_NONE_LEFT = (
+    "cluster {} has had nodes and tells none now: no machine of it is installed by itself, for any of them may be at work; "
+    "hwaccel_new_cluster counts for nothing after the first node. Next: take it out"
+)
+
+
+_AGAIN = "installed because dns_pxe_install_again names them, until they have joined anew: {}"
+_USED_UP = "not installed once more, as they have joined anew since dns_pxe_install_again named them: {}. Next: take them out of it"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """Members by what they are found by."""
+
+    keys: c.Mapping[Key, Member]
+    macs: c.Mapping[str, Member]
+    clusters: c.Collection[str]
+
+    @classmethod
+    def of(cls, members: c.Collection[Member]) -> _Known:
+        return cls({_key(one): one for one in members}, {one.mac: one for one in members if one.mac}, {one.cluster for one in members})
+
+
+def _kept(machine: Machine, known: _Known, nodes: Nodes) -> tuple[str, str]:
+    """Why a machine that is told to be installed is not, and what to fill that in with. Empty where it is."""
+    if _boot(machine, nodes) is not None:
+        return _JOINED, machine.name
+    if _key(machine) in known.keys:
+        return _REMEMBERED, machine.name
+    if one := known.macs.get(machine.mac):
+        return _REMEMBERED, f"{machine.name} (as {one.name} of {one.cluster})"
+    if machine.cluster not in nodes:
+        return _SILENT, machine.cluster
+    if not nodes[machine.cluster] and machine.cluster in known.clusters:
+        return _NONE_LEFT, machine.cluster
+    return "", ""
+
+
+def _told(reasons: c.Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """A sentence for each reason."""
+    by_reason: dict[str, set[str]] = {}
+    for text, name in reasons:
+        by_reason.setdefault(text, set()).add(name)
+    return tuple(text.format(some(names, 12)) for text, names in sorted(by_reason.items()))

@@ -1,0 +1,301 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role dns_pxe is told, read into plain data. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import ipaddress
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import latch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine, Network
+
+Settings = c.Mapping[str, t.Any]
+_Item = t.TypeVar("_Item")
+#: A path below a folder that is served: no way up, nothing that a shell, a boot loader or nginx would read otherwise.
+_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
+#: As dnsmasq has them (its manual, --dhcp-range).
+_LEASE = re.compile(r"\d+[smhdw]?|infinite")
+_SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """api, api_int, ingress: addresses behind these names, several for round-robin DNS."""
+
+    name: str
+    domain: str
+    api: tuple[Address, ...]
+    api_int: tuple[Address, ...]
+    ingress: tuple[Address, ...]
+    machine_networks: tuple[Network, ...] = ()
+    cluster_networks: tuple[Network, ...] = ()
+    service_networks: tuple[Network, ...] = ()
+    srv: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Subnet:
+    """A network that gets addresses from here. pool: first and last address for machines that nobody knows, empty where these get nothing."""
+
+    network: Network
+    router: Address | None = None
+    dns: tuple[Address, ...] = ()
+    ntp: tuple[Address, ...] = ()
+    mtu: int = 0
+    lease: str = "12h"
+    pool: tuple[Address, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+    """A file that machines fetch. path: below images/. source, signature: an address, or a path on the controller. keyring: such a path."""
+
+    path: str
+    source: str
+    checksum: str
+    signature: str = ""
+    keyring: str = ""
+
+    @property
+    def remote(self) -> bool:
+        return is_address(self.source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ignition:
+    """A file that machines are configured by. path: below ignition/. source: a path on the controller."""
+
+    path: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What machines of a role boot to be installed. cluster, architecture: empty where it is for all."""
+
+    role: str
+    kernel: str
+    initramfs: str
+    cluster: str = ""
+    architecture: str = ""
+    rootfs: str = ""
+    ignition: str = ""
+    install_device: str = ""
+    arguments: tuple[str, ...] = ()
+
+    def fits(self, machine: Machine) -> bool:
+        return self.role == machine.role and self.cluster in ("", machine.cluster) and self.architecture in ("", machine.architecture)
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """Everything that one boot server serves. address: its own, by which machines reach it. decision: who is installed."""
+
+    address: Address
+    clusters: tuple[Cluster, ...] = ()
+    machines: tuple[Machine, ...] = ()
+    subnets: tuple[Subnet, ...] = ()
+    clients: tuple[Network, ...] = ()
+    forwarders: tuple[Address, ...] = ()
+    extra_hosts: tuple[tuple[Address, tuple[str, ...]], ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    ignitions: tuple[Ignition, ...] = ()
+    decision: latch.Decision = latch.NOBODY
+
+    def cluster(self, name: str) -> Cluster | None:
+        return next((one for one in self.clusters if one.name == name), None)
+
+    def domain(self, machine: Machine) -> str:
+        cluster = self.cluster(machine.cluster)
+        return cluster.domain if cluster else ""
+
+    def fqdn(self, machine: Machine) -> str:
+        domain = self.domain(machine)
+        return f"{machine.name}.{domain}" if domain else machine.name
+
+    def installed_now(self, machine: Machine) -> bool:
+        """Whether the machine is to be installed when it boots by network."""
+        return (machine.cluster, machine.name) in self.decision.installs
+
+    def profile(self, machine: Machine) -> Profile | None:
+        """The one that says most of the machine."""
+        fitting = [one for one in self.profiles if one.fits(machine)]
+        return max(fitting, key=lambda one: bool(one.cluster) + bool(one.architecture), default=None)
+
+    def readers(self, ignition: Ignition) -> list[Machine]:
+        """Machines that need an ignition file now."""
+        return [one for one in self.machines if self.installed_now(one) and (found := self.profile(one)) and found.ignition == ignition.path]
+
+
+class Reader:
+    """Reads variables of the role, and collects what is wrong with them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.faults: list[Fault] = []
+
+    def fault(self, what: str, where: str, why: str, next_step: str) -> None:
+        self.faults.append(Fault(what, f"dns_pxe_{where}", why, next_step))
+
+    def entries(self, name: str, make: c.Callable[[Settings, str], _Item | None], needs: c.Sequence[str]) -> tuple[_Item, ...]:
+        """A list of dictionaries. needs: keys that each must have."""
+        found = []
+        for number, entry in enumerate(self.settings[name] or ()):
+            where = f"{name}[{number}]"
+            if not isinstance(entry, c.Mapping):
+                self.fault("an entry cannot be read", where, f"it is {type(entry).__name__}", f"make it a dictionary with {', '.join(needs)}")
+                continue
+            missing = [key for key in needs if entry.get(key) in (None, "", [])]
+            for key in missing:
+                self.fault(f"{key} is missing", where, "", f"set its {key}")
+            made = make(entry, where) if not missing else None
+            if made is not None:
+                found.append(made)
+        return tuple(found)
+
+    def address(self, value: t.Any, where: str) -> Address | None:
+        if value in (None, ""):
+            return None
+        try:
+            return ipaddress.ip_address(str(value))
+        except ValueError:
+            self.fault(f"{value} is no IP address", where, "", "write it as 10.0.0.5, without a prefix length")
+            return None
+
+    def addresses(self, value: t.Any, where: str) -> tuple[Address, ...]:
+        return tuple(found for one in listed(value) if (found := self.address(one, where)) is not None)
+
+    def networks(self, value: t.Any, where: str) -> tuple[Network, ...]:
+        found = []
+        for one in listed(value):
+            try:
+                found.append(ipaddress.ip_network(str(one)))
+            except ValueError as error:
+                self.fault(f"{one} is no network", where, str(error), "write it as 10.0.0.0/24, with no bit set behind the prefix")
+        return tuple(found)
+
+    def truth(self, value: t.Any, where: str) -> bool:
+        found = machines.truth(value)
+        if found is None:
+            self.fault(f"{value} is neither true nor false", where, "", "write it as true or false")
+        return bool(found)
+
+    def path(self, value: t.Any, where: str) -> str:
+        if not _PATH.fullmatch(str(value)):
+            self.fault(f"{value} is no path of a file that is served", where, "", "take letters, digits and . _ + - /, no part beginning with a dot")
+        return str(value)
+
+    def name(self, value: t.Any, where: str) -> str:
+        if not machines.is_name(str(value)):
+            self.fault(f"{value} is no DNS name", where, "", "take lower-case letters, digits and hyphens, with dots between labels of 63 characters at most")
+        return str(value)
+
+
+def is_address(source: str) -> bool:
+    """Or else it is a path on the controller."""
+    return source.startswith(("http://", "https://"))
+
+
+def listed(value: t.Any) -> list[t.Any]:
+    if value in (None, ""):
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def overlap(one: Network, other: Network) -> bool:
+    return one.version == other.version and int(one[0]) <= int(other[-1]) and int(other[0]) <= int(one[-1])
+
+
+def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site | None, list[Fault]]:
+    """The site, None where not even its own address is known, and what is wrong with single values. memory: of the machines that have been nodes."""
+    reader = Reader(settings)
+    address = reader.address(settings["address"], "address")
+    if address is None and not reader.faults:
+        reader.fault("the boot server has no address", "address", "", "set it to the address by which machines reach this server")
+    found, wrong = machines.read(settings["machines"], "dns_pxe_machines", needs=("mac",) if settings["dhcp"] or settings["pxe"] else ())
+    clusters = reader.entries("clusters", lambda entry, where: _cluster(reader, entry, where), ("name", "domain", "api"))
+    subnets = reader.entries("networks", lambda entry, where: _subnet(reader, entry, where), ("network",))
+    given = Site(
+        address or ipaddress.ip_address("0.0.0.0"),
+        clusters,
+        tuple(found),
+        subnets,
+        reader.networks(settings["clients"], "clients") or _inside(clusters, subnets),
+        reader.addresses(settings["forwarders"], "forwarders"),
+        reader.entries("extra_hosts", lambda entry, where: _extra(reader, entry, where), ("address", "names")),
+        reader.entries("profiles", lambda entry, where: _profile(reader, entry, where), ("role", "kernel", "initramfs")),
+        reader.entries("artifacts", lambda entry, where: _artifact(reader, entry, where), ("path", "source", "checksum")),
+        reader.entries("ignitions", lambda entry, where: Ignition(reader.path(entry["path"], where), str(entry["source"])), ("path", "source")),
+        latch.decided(memory, found, settings["joined"], listed(settings["install_again"])),
+    )
+    return (given if address else None), wrong + reader.faults
+
+
+def _cluster(reader: Reader, entry: Settings, where: str) -> Cluster:
+    api = reader.addresses(entry["api"], where)
+    return Cluster(
+        str(entry["name"]),
+        reader.name(entry["domain"], where),
+        api,
+        reader.addresses(entry.get("api_int"), where) or api,
+        reader.addresses(entry.get("ingress"), where) or api,
+        reader.networks(entry.get("machine_networks"), where),
+        reader.networks(entry.get("cluster_networks"), where),
+        reader.networks(entry.get("service_networks"), where),
+        reader.truth(entry.get("srv"), where),
+    )
+
+
+def _subnet(reader: Reader, entry: Settings, where: str) -> Subnet | None:
+    network = reader.networks(entry["network"], where)
+    pool = reader.addresses(entry.get("pool"), where)
+    if len(pool) not in (0, 2):
+        reader.fault("the pool cannot be read", where, f"it has {len(pool)} addresses", "write its first and its last address: [10.0.0.200, 10.0.0.250]")
+    try:
+        mtu = int(entry.get("mtu") or 0)
+    except ValueError:
+        mtu = -1
+    if mtu and not 576 <= mtu <= 65535:
+        reader.fault(f"{entry.get('mtu')} is no MTU", where, "", "write it as 1500 or 9000")
+    router = reader.address(entry.get("router"), where)
+    dns, ntp = reader.addresses(entry.get("dns"), where), reader.addresses(entry.get("ntp"), where)
+    lease = str(entry.get("lease") or "12h")
+    if not _LEASE.fullmatch(lease):
+        reader.fault(f"{lease} is no lease time", where, "", "write it as 45m, 12h, 7d or infinite")
+    return Subnet(network[0], router, dns, ntp, mtu, lease, pool) if network else None
+
+
+def _extra(reader: Reader, entry: Settings, where: str) -> tuple[Address, tuple[str, ...]] | None:
+    address = reader.address(entry["address"], where)
+    names = tuple(reader.name(one, where) for one in listed(entry["names"]))
+    return (address, names) if address else None
+
+
+def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
+    paths = {key: reader.path(entry[key], where) if entry.get(key) else "" for key in ("kernel", "initramfs", "rootfs", "ignition")}
+    texts = {key: str(entry.get(key) or "") for key in ("role", "cluster", "architecture", "install_device")}
+    return Profile(**paths, **texts, arguments=tuple(str(one) for one in listed(entry.get("arguments"))))
+
+
+def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
+    checksum = str(entry["checksum"]).lower()
+    if not _SHA256.fullmatch(checksum):
+        reader.fault(f"{entry['path']} has no checksum that can be used", where, checksum, "write sha256: and the 64 digits of its publisher")
+    signature, keyring = str(entry.get("signature") or ""), str(entry.get("keyring") or "")
+    if bool(signature) != bool(keyring):
+        lacks = "keyring" if signature else "signature"
+        reader.fault(f"{entry['path']} has no {lacks}", where, "a signature is held against the keys of a keyring", f"set its {lacks}, or leave both out")
+    return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
+
+
+def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:
+    """Who is answered where nothing is told: machines and nobody else."""
+    return tuple(dict.fromkeys([*(one.network for one in subnets), *(network for one in clusters for network in one.machine_networks)]))

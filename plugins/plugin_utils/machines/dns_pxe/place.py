@@ -1,0 +1,183 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The boot server as look.sh has seen it, and what stands against it. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import ipaddress
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
+
+OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
+
+
+class File(t.Protocol):
+    @property
+    def text(self) -> str:
+        ...
+
+    @property
+    def changed_at(self) -> float:
+        ...
+
+
+class Unit(t.Protocol):
+    @property
+    def active(self) -> bool:
+        ...
+
+    @property
+    def enabled(self) -> bool:
+        ...
+
+    @property
+    def started_at(self) -> float:
+        ...
+
+
+class Host(t.Protocol):
+    """What the reader of looks makes of one."""
+
+    @property
+    def files(self) -> c.Mapping[str, File]:
+        ...
+
+    @property
+    def os_release(self) -> dict[str, str]:
+        ...
+
+    def fact(self, name: str) -> str:
+        ...
+
+    def text(self, path: str) -> str:
+        ...
+
+    def unit(self, name: str) -> Unit:
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Listener:
+    """address: empty for all of them. device: to which it is bound, empty for any."""
+
+    protocol: str
+    address: str
+    device: str
+    port: int
+    program: str
+    unit: str
+
+
+class Seen:
+    """A look at a boot server. sums: checksum by path of files that were not read as a whole."""
+
+    def __init__(self, host: Host) -> None:
+        self.files, self.os_release = host.files, host.os_release
+        self.fact, self.text, self.unit = host.fact, host.text, host.unit
+        # In the format of sha256sum.
+        self.sums = {line[66:]: line[:64] for line in self.fact("sums").splitlines() if len(line) > 66}
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Interface by address."""
+        words = (line.split() for line in self.fact("addresses").splitlines())
+        return {word[3].split("/")[0]: word[1] for word in words if len(word) > 3}
+
+    @property
+    def firewalls(self) -> list[str]:
+        """Those that run."""
+        return self.fact("firewalls").split()
+
+    @property
+    def selinux(self) -> bool:
+        return self.fact("selinux") in ("Enforcing", "Permissive")
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return [_listener(line.split()) for line in self.fact("listeners").splitlines() if len(line.split()) == 4]
+
+
+def faults(seen: Seen, settings: Settings, found: Findings) -> list[Fault]:
+    """What stands against this server or its network."""
+    return [*_addresses(seen, settings), *_ports(seen, settings), *_foreign(seen, settings), *_servers(seen, settings, found)]
+
+
+def _addresses(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+    address = str(settings["address"] or "")
+    if address and seen.addresses and address not in seen.addresses:
+        yield Fault(f"this server does not have the address {address}", "dns_pxe_address", f"it has {some(seen.addresses, 8)}", "correct one of them")
+    interfaces = set(seen.addresses.values())
+    for name in settings["interfaces"]:
+        if interfaces and name not in interfaces:
+            yield Fault(f"this server has no interface {name} with an address", "dns_pxe_interfaces", f"it has {some(interfaces, 8)}", "correct the name")
+    if not settings["interfaces"]:
+        next_step = "name those at which machines are, or relays reach this server"
+        yield Fault("no interface is told to serve at", "dns_pxe_interfaces", "", next_step)
+
+
+def _ports(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+    wanted = [("tcp", 53), ("udp", 53)] if settings["dns"] else []
+    wanted += [("udp", 67)] if settings["dhcp"] else []
+    wanted += [("udp", 69), ("tcp", int(settings["http_port"]))] if settings["pxe"] else []
+    mine = {address for address, interface in seen.addresses.items() if interface in settings["interfaces"]}
+    for one in seen.listeners:
+        near = (not one.address or one.address in mine) and one.device in ("", *settings["interfaces"])
+        ours = one.unit in (f"{units.DNSMASQ}.service", f"{units.NGINX}.service")
+        if near and not ours and (one.protocol, one.port) in wanted:
+            what = f"port {one.port}/{one.protocol} is taken by {one.program or 'a program that cannot be seen'}"
+            where = f"{one.address or 'all addresses'}{f' of {one.unit}' if one.unit else ''}"
+            yield Fault(what, where, "", "stop that service, or give way to it by dns_pxe_dns, dns_pxe_dhcp or dns_pxe_http_port")
+
+
+def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+    """A service that somebody else has configured and uses would serve that no more."""
+    if FOREIGN in settings["skipped_checks"]:
+        return
+    wanted = {units.DNSMASQ: True, units.NGINX: settings["pxe"]}
+    for unit, files in ((unit, seen.fact(f"foreign_{unit}").split()) for unit in wanted if wanted[unit]):
+        if files and seen.unit(unit).active and units.path(unit) not in seen.files:
+            why = f"{some(files)} would be served no more, for the service is pointed at files of this role"
+            next_step = f"move that to another server, or add {FOREIGN} to dns_pxe_skipped_checks where it is not needed"
+            yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
+
+
+def _servers(seen: Seen, settings: Settings, found: Findings) -> c.Iterator[Fault]:
+    if OTHER_DHCP in settings["skipped_checks"]:
+        return
+    # At an interface that is not there nobody can ask.
+    if found.unasked and set(settings["interfaces"]) <= set(seen.addresses.values()):
+        next_step = f"see to what it names; or add {OTHER_DHCP} to dns_pxe_skipped_checks where you know of no other"
+        yield Fault("nobody can tell whether another DHCP server answers", "", found.unasked, next_step)
+    for one in found.dhcp_servers:
+        what = f"another DHCP server answers at {one['interface']}: {one['server']}"
+        next_step = f"switch it off there, or add {OTHER_DHCP} to dns_pxe_skipped_checks where it leaves our machines alone"
+        yield Fault(what, "", f"it has offered {one['offered']}; machines would boot by whoever is faster", next_step)
+
+
+def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | None:
+    """Why a file that has to be fetched cannot be. checksum: empty where any will do."""
+    seen = found.sources.get(source, Source("nobody has looked for it"))
+    if seen.error:
+        # It was looked for beside the playbook, which may be the collection's.
+        relative = not source.startswith(("/", "~", "http://", "https://"))
+        absolute = "write it as an absolute path, from inventory_dir where it is beside the inventory"
+        return Fault(f"{path} is missing", source, seen.error, absolute if relative else "correct the source, or put the file there")
+    if checksum and seen.checksum and f"sha256:{seen.checksum}" != checksum:
+        return Fault(f"{path} is another file than it should be", source, f"it has sha256:{seen.checksum}, not {checksum}", "correct one of them")
+    return None
+
+
+def _listener(words: list[str]) -> Listener:
+    protocol, local, program, unit = words
+    host, _colon, port = local.rpartition(":")
+    host, _percent, device = host.strip("[]").partition("%")
+    anywhere = host in ("*", "") or ipaddress.ip_address(host.strip("[]")).is_unspecified
+    return Listener(protocol, "" if anywhere else host, device.strip("]"), int(port), program.strip("-"), unit.strip("-"))

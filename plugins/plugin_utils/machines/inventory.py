@@ -1,0 +1,44 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which clusters and machines of an inventory one host is for. Pure. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+
+Groups = c.Mapping[str, c.Sequence[str]]
+Variables = c.Mapping[str, c.Mapping[str, t.Any]]
+#: Groups of machines, and the roles that these have where they name none of their own.
+GROUPS = {"bootstrap": machines.BOOTSTRAP, "control_plane": machines.MASTER, "workers": machines.WORKER}
+#: Variables of machines by the keys that roles have for them.
+_MACHINE = {key: f"hwaccel_{key}" for key in ("mac", "firmware", "architecture", "install", "install_device")} | {"arguments": "hwaccel_kernel_arguments"}
+
+
+def clusters_of(groups: Groups, hostvars: Variables, host: str) -> list[str]:
+    """The cluster that the host names, or all."""
+    mine = hostvars[host].get("hwaccel_cluster")
+    return [str(mine)] if mine else list(groups.get("gpu_clusters", ()))
+
+
+def machines_of(groups: Groups, hostvars: Variables, clusters: c.Collection[str]) -> list[dict[str, t.Any]]:
+    """Machines of these clusters, and those that are of none: whoever takes the list tells that these are a fault."""
+    names = list(groups.get("gpu_clusters", ()))
+    lone = names[0] if len(names) == 1 else ""
+    found = [_machine(name, hostvars[name], role, lone) for group, role in GROUPS.items() for name in groups.get(group, ())]
+    return [machine for machine in found if machine["cluster"] in clusters or not machine["cluster"]]
+
+
+def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[str, t.Any]:
+    """keys: of what comes out, with the variable that each is from. What is not set, or empty, is left out."""
+    return {key: variables[name] for key, name in keys.items() if variables.get(name) not in (None, "")}
+
+
+def _machine(name: str, variables: c.Mapping[str, t.Any], role: str, lone: str) -> dict[str, t.Any]:
+    return {
+        "name": variables.get("hwaccel_node_name") or name, "cluster": variables.get("hwaccel_cluster") or lone, "role": variables.get("hwaccel_role") or role,
+        "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""), **values(variables, _MACHINE),
+    }  # fmt: skip

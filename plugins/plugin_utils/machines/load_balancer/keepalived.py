@@ -1,0 +1,106 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses that go with whichever load balancer works: keepalived's configuration. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import ipaddress
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
+
+#: Seconds between two signs of life: the others wait for three of them.
+_ADVERTISED = 0.3
+_WHAT = "keepalived cannot be configured"
+
+
+@dataclasses.dataclass(frozen=True)
+class Virtual:
+    """addresses: with prefix length. peers: own address and those of the others, in order of preference. position: this machine's among them."""
+
+    addresses: tuple[str, ...]
+    peers: tuple[str, ...]
+    position: int
+    interface: str
+    router_id: int
+    unicast: bool
+
+
+def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | None, list[Fault]]:
+    """None where there are no virtual addresses, or something is wrong."""
+    if not settings["virtual_addresses"]:
+        return None, []
+    faults: list[Fault] = []
+    addresses = []
+    for given in settings["virtual_addresses"]:
+        try:
+            addresses.append(str(ipaddress.ip_interface(given)))
+        except ValueError as error:
+            faults.append(Fault(_WHAT, f"load_balancer_virtual_addresses, {given}", str(error), "write it as 10.0.0.5/24"))
+    names, peers = [peer["name"] for peer in settings["peers"]], [str(peer["address"]) for peer in settings["peers"]]
+    if settings["name"] not in names:
+        faults.append(Fault(_WHAT, "load_balancer_peers", f"{settings['name']} is not among them", "name all load balancers that share the addresses"))
+    for peer in settings["peers"]:
+        try:
+            ipaddress.ip_address(str(peer["address"]))
+        except ValueError:
+            faults.append(Fault(_WHAT, f"load_balancer_peers, {peer['name']}", f"{peer['address']!r} is no IP address", "set hwaccel_address of that host"))
+    for taken in sorted({address.split("/")[0] for address in addresses} & set(peers)):
+        faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", f"{taken} is a load balancer's own address", "take one that no machine has"))
+    router_id = str(settings["router_id"])
+    if not router_id.isdecimal() or not 0 < int(router_id) < 256:
+        faults.append(Fault(_WHAT, "load_balancer_router_id", f"{router_id!r} is no number from 1 to 255", "take one that nobody else on the segment has"))
+    if faults:
+        return None, faults
+    position = names.index(settings["name"])
+    interface = settings["interface"] or machine.interfaces.get(peers[position], "")
+    if interface not in machine.interfaces.values():
+        why = f"no interface has the address {peers[position]}" if not interface else f"there is no interface {interface} with an address"
+        faults.append(Fault(_WHAT, settings["name"], why, "set load_balancer_interface to the one that the virtual addresses go to"))
+        return None, faults
+    return Virtual(tuple(addresses), tuple(peers), position, interface, int(router_id), bool(settings["unicast"])), []
+
+
+def render(virtual: Virtual, check: str) -> str:
+    """check: path of the program that asks HAProxy whether it answers."""
+    own, others = virtual.peers[virtual.position], [peer for peer in virtual.peers if peer != virtual.peers[virtual.position]]
+    # One instance announces addresses of one family; the others go with them.
+    family = ipaddress.ip_interface(virtual.addresses[0]).version
+    announced = [address for address in virtual.addresses if ipaddress.ip_interface(address).version == family]
+    more = [address for address in virtual.addresses if address not in announced]
+    unicast = [f"    unicast_src_ip {own}", *_block("unicast_peer", others)] if virtual.unicast and others else []
+    return "\n".join([
+        "# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.",
+        "global_defs {", "    enable_script_security", "    script_user nobody", "    vrrp_version 3", "}", "",
+        "vrrp_script haproxy {", f'    script "{check}"', "    interval 1", "    timeout 3", "    fall 1", "    rise 2", "}", "",
+        # All begin as backups, and one that comes back does not take the addresses from one that works.
+        "vrrp_instance hwaccel_gpu {", "    state BACKUP", "    nopreempt", f"    interface {virtual.interface}",
+        f"    virtual_router_id {virtual.router_id}", f"    priority {200 - 10 * virtual.position}", f"    advert_int {_ADVERTISED}", *unicast,
+        *_block("virtual_ipaddress", announced), *(_block("virtual_ipaddress_excluded", more) if more else ()), *_block("track_script", ["haproxy"]), "}", "",
+    ])  # fmt: skip
+
+
+def _block(name: str, lines: c.Iterable[str]) -> list[str]:
+    return [f"    {name} {{", *(f"        {line}" for line in lines), "    }"]
+
+
+def check_program(port: int) -> str:
+    """A shell that asks thrice in half a second: HAProxy that is restarted by systemd is back by then."""
+    return f"""#!/bin/bash
+# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.
+ask() {{
+    exec 3<>/dev/tcp/127.0.0.1/{port} || return 1
+    printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3
+    read -r -t 1 answer <&3
+    case $answer in "HTTP/1."?" 200 "*) return 0 ;; *) return 1 ;; esac
+}}
+for pause in 0.2 0.2 0; do
+    (ask) 2>/dev/null && exit 0
+    sleep "$pause"
+done
+exit 1
+"""

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What distributions need of a load balancer, as services without members. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, WORKER
+
+_READYZ = {"type": "https", "path": "/readyz"}
+# K3s and RKE2 let nobody ask anonymously: 401 is the API server's answer, 503 that of who waits for it.
+_ANSWERS = {**_READYZ, "status": "200|401"}
+_OPENSHIFT_INGRESS = {"type": "http", "path": "/healthz/ready", "port": 1936}
+_RANCHER_INGRESS = {"type": "http", "path": "/healthz", "port": 80}
+
+#: What is for workers is for masters where there are none, as in compact clusters.
+#: machine_network_only: reachable from the cluster's machine network alone, as what it serves holds the cluster's secrets.
+PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
+    "openshift": (
+        {"name": "api", "port": 6443, "roles": [MASTER, BOOTSTRAP], "check": _READYZ},
+        {"name": "machine-config", "port": 22623, "roles": [MASTER, BOOTSTRAP], "check": {"type": "https", "path": "/healthz"}, "machine_network_only": True},
+        {"name": "ingress-https", "port": 443, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
+        {"name": "ingress-http", "port": 80, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
+    ),
+    "k3s": ({"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},),
+    "rke2": (
+        {"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},
+        {"name": "supervisor", "port": 9345, "roles": [MASTER], "check": {"type": "https", "path": "/ping"}},
+        {"name": "ingress-https", "port": 443, "roles": [WORKER], "check": _RANCHER_INGRESS},
+        {"name": "ingress-http", "port": 80, "roles": [WORKER], "check": _RANCHER_INGRESS},
+    ),
+}
+PROFILES["rancher"] = PROFILES["rke2"]
+#: Of hwaccel_distribution, what has no profile.
+WITHOUT = ("", "none", "kubernetes")

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role was given: clusters, machines and services become services with members. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines as inventory
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import profiles
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, Reader, Service, collisions, read_service
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, WORKER, Machine
+
+_CLUSTER_KEYS = ("name", "profile", "address", "machine_network", "bootstrap_complete")
+Given = c.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """told: what was decided on bootstrap machines, in sentences."""
+
+    services: tuple[Service, ...]
+    faults: tuple[Fault, ...]
+    told: tuple[str, ...]
+
+
+def wanted(settings: Given, present: str) -> Wanted:
+    """All services, of clusters' profiles and of their own, with every fault in what was given. present: the configuration that is in place."""
+    faults: list[Fault] = []
+    reader = Reader(faults)
+    told: list[str] = []
+    known, wrong = inventory.read(settings["machines"], "load_balancer_machines")
+    faults += wrong
+    given: list[tuple[dict[str, t.Any], list[Machine]]] = []
+    names = [cluster.get("name", "") for cluster in settings["clusters"]]
+    for twice in sorted({name for name in names if names.count(name) > 1}):
+        reader.fault(f"cluster {twice}", "two clusters have this name", "rename one of them")
+    own: dict[tuple[str, str], Given] = {}
+    for service in settings["services"]:
+        key = service.get("cluster", ""), service.get("name", "")
+        if key in own:
+            reader.fault(f"service {key[1]}", "another service has this name", "rename one of them")
+        own[key] = service
+    serving = {cluster.get("name", ""): _serving(cluster, known, present, told) for cluster in settings["clusters"]}
+    for cluster in settings["clusters"]:
+        for service in _of_profile(cluster, serving[cluster.get("name", "")], reader):
+            changes = own.pop((service["cluster"], service["name"]), {})
+            given.append(({**service, **changes}, serving[service["cluster"]]))
+    for service in own.values():
+        if service.get("cluster") and service["cluster"] not in names:
+            reader.fault(f"service {service.get('name', '')}", f"its cluster {service['cluster']} is not there", f"name one of {', '.join(names) or 'none'}")
+        given.append((dict(service), serving.get(service.get("cluster", ""), [])))
+    for machine in known:
+        if machine.cluster not in names:
+            reader.fault(f"machine {machine.name}", f"its cluster {machine.cluster or '(none)'} is not there", f"name one of {', '.join(names) or 'none'}")
+    read = [read_service(service, machines, reader) for service, machines in given if service.pop("state", "present") != "absent"]
+    services = tuple(dataclasses.replace(service, name=f"{service.cluster}-{service.name}" if service.cluster else service.name) for service in read)
+    return Wanted(services, (*faults, *collisions(services)), tuple(told))
+
+
+def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: list[str]) -> list[Machine]:
+    """Machines of a cluster that can be members: those for its bootstrap only as long as that is not complete."""
+    own = [machine for machine in known if machine.cluster == cluster.get("name")]
+    bootstrap = [machine.name for machine in own if machine.role == BOOTSTRAP]
+    if not bootstrap:
+        return own
+    complete = cluster.get("bootstrap_complete")
+    named = f"cluster {cluster.get('name', '')}: {', '.join(bootstrap)}"
+    # What was taken out stays out while the cluster is silent.
+    members = _members(cluster, present)
+    was_out = bool(members) and not members & set(bootstrap)
+    if complete or (complete is None and was_out):
+        told.append(f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}")
+        return [machine for machine in own if machine.role != BOOTSTRAP]
+    why = "nobody could be asked whether bootstrap is complete: health checks decide" if complete is None else "bootstrap is not complete"
+    told.append(f"{named} is a member, as {why}")
+    return own
+
+
+def _members(cluster: Given, present: str) -> set[str]:
+    """Of the backends of its profile in a configuration."""
+    backends = {f"backend {cluster.get('name', '')}-{service['name']}" for service in profiles.PROFILES.get(cluster.get("profile") or "", ())}
+    found: set[str] = set()
+    section = ""
+    for line in present.splitlines():
+        section = section if line.startswith(" ") else line
+        words = line.split()
+        if section in backends and words[:1] == ["server"]:
+            found.add(words[1])
+    return found
+
+
+def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[dict[str, t.Any]]:
+    name, profile = cluster.get("name", ""), cluster.get("profile", "") or ""
+    where = f"cluster {name}"
+    reader.known(cluster, _CLUSTER_KEYS, where)
+    if profile in profiles.WITHOUT:
+        return []
+    if profile not in profiles.PROFILES:
+        reader.fault(where, f"there is no profile {profile!r}", f"take {', '.join(sorted(profiles.PROFILES))}, or none and give services of your own")
+        return []
+    roles = {machine.role for machine in serving}
+    services = []
+    for template in profiles.PROFILES[profile]:
+        service = {**template, "cluster": name, "address": cluster.get("address", "") or ANY[0]}
+        if service["roles"] == [WORKER] and WORKER not in roles:
+            service["roles"] = [MASTER]
+        if service.pop("machine_network_only", False):
+            service["sources"] = _machine_network(cluster, reader)
+        services.append(service)
+    return services
+
+
+def _machine_network(cluster: Given, reader: Reader) -> list[str]:
+    networks = cluster.get("machine_network") or []
+    networks = [networks] if isinstance(networks, str) else list(networks)
+    if not networks:
+        why = "port 22623 gives the cluster's secrets to whoever asks, and its machine network is not known"
+        reader.fault(f"cluster {cluster.get('name', '')}", why, "set hwaccel_machine_network of the cluster, such as 10.0.0.0/24")
+    return networks

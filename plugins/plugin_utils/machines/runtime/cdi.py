@@ -1,0 +1,75 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CDI: whether a machine can describe its GPUs, who refreshes that, and whether all are in it. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import HEADER, STAGING, Content
+
+SPEC = "/var/run/cdi/nvidia.yaml"
+STAGED = f"{STAGING}/cdi/nvidia.yaml"
+#: The toolkit's own unit, in its packages from 1.18 on, and ours where there is none.
+OF_TOOLKIT, OURS = "nvidia-cdi-refresh.path", "hwaccel-gpu-cdi.path"
+_UNITS = "/etc/systemd/system"
+_LOST = re.compile(r'msg="?((?:Could not locate|Failed to locate|Could not find)[^"\n]*)')
+_NAME = re.compile(r"^\S+/gpu=(\d+)(?::\d+)?$", re.MULTILINE)
+
+
+def can(host: Host) -> bool:
+    """Whether the driver is the host's own: one in a container is described by the toolkit's container."""
+    return is_tegra(host) or bool(host.fact("driver") and not host.fact("driver_in_container"))
+
+
+def generate(host: Host, target: str) -> tuple[str, ...]:
+    """The command that writes the specification. By CSV files on Jetson boards, whose GPU NVML does not know."""
+    files = host.fact("csv").split() if is_tegra(host) else []
+    mode = ["--mode=csv", *(f"--csv.file={path}" for path in files)] if files else []
+    return ("nvidia-ctk", "cdi", "generate", *mode, f"--output={target}")
+
+
+def list_staged() -> tuple[str, ...]:
+    return ("nvidia-ctk", "cdi", "list", f"--spec-dir={STAGED.rpartition('/')[0]}")
+
+
+def refreshed_by(host: Host) -> str:
+    return OF_TOOLKIT if host.unit(OF_TOOLKIT).loaded else OURS
+
+
+def units(host: Host) -> list[Content]:
+    """Units of ours: at each boot, as /var/run is lost, and when the driver's modules or JetPack's files change."""
+    command = " ".join(generate(host, SPEC))
+    service = (
+        f"{HEADER}[Unit]\nDescription=Describe GPUs to container engines (CDI)\nAfter=systemd-modules-load.service nvidia-persistenced.service\n"
+        f"[Service]\nType=oneshot\nExecStartPre=/bin/mkdir -p /var/run/cdi\nExecStart=/usr/bin/env {command}\n[Install]\nWantedBy=multi-user.target\n"
+    )
+    watched = ["/lib/modules/%v/modules.dep", *host.fact("csv").split()]
+    path = f"{HEADER}[Unit]\nDescription=Watch for another driver (CDI)\n[Path]\n" + "".join(f"PathChanged={one}\n" for one in watched)
+    return [
+        Content(f"{_UNITS}/hwaccel-gpu-cdi.service", service),
+        Content(f"{_UNITS}/{OURS}", f"{path}[Install]\nWantedBy=multi-user.target\n"),
+    ]
+
+
+def expected(host: Host) -> int:
+    """GPUs that it has to name."""
+    return 1 if is_tegra(host) else len(host.fact("gpus").split())
+
+
+def judged(host: Host, generated: Command, listed: Command) -> tuple[list[Fault], list[str]]:
+    """What is wrong with a staged specification, and what is to be told of it: nvidia-ctk ends well also where devices or libraries are missing."""
+    what = "the GPUs cannot be described to container engines (CDI)"
+    if generated.status:
+        next_step = "see that the driver works (nvidia-smi), and on a Jetson board that JetPack's CSV files name what is there"
+        return [Fault(what, "nvidia-ctk cdi generate", generated.error.strip()[-300:], next_step)], []
+    named = {int(index) for index in _NAME.findall(listed.output)}
+    lost = [f"CDI leaves out what is not there: {text.strip()}" for text in _LOST.findall(generated.error)]
+    if missing := sorted(set(range(expected(host))) - named):
+        why = f"of {expected(host)} GPUs it does not name {', '.join(map(str, missing))}"
+        return [Fault(what, STAGED, why, "see that nvidia-smi shows all of them; a GPU that has fallen off the bus needs a reboot")], lost
+    return [], lost

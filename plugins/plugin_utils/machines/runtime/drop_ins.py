@@ -1,0 +1,61 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CRI-O, K3s and RKE2: engines that take a small file of ours beside their own. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import HEADER, STAGING, Check, Content, Rendered, Wanted
+
+CRIO_DROP_IN = "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf"
+_STAGED_CRIO = f"{STAGING}/crio/99-hwaccel-gpu.conf"
+#: K3s 1.28.5 has the option default-runtime (k3s-io/k3s#8936); RKE2 takes K3s' agent with its options.
+_DEFAULT_RUNTIME_SINCE = (1, 28, 5)
+#: The template of containerd 1.x, and that of 2.x (K3s 1.31.6, 1.32.2 and later).
+TEMPLATES = ("config.toml.tmpl", "config-v3.toml.tmpl")
+
+
+def drop_in(product: str) -> str:
+    """product: k3s or rke2."""
+    return f"/etc/rancher/{product}/config.yaml.d/90-hwaccel-gpu.yaml"
+
+
+def template_paths(product: str) -> list[str]:
+    return [f"/var/lib/rancher/{product}/agent/etc/containerd/{name}" for name in TEMPLATES]
+
+
+def render_crio(wanted: Wanted) -> Rendered:
+    """CDI needs no setting: it is on, in /etc/cdi and /var/run/cdi (README of tags.cncf.io/container-device-interface v1.1.1)."""
+    runtime: dict = {"runtimes": {wanted.handler: {"runtime_path": wanted.binary, "runtime_type": "oci"}}}
+    if wanted.default:
+        runtime = {"default_runtime": wanted.handler, **runtime}
+    text = HEADER + toml.dump({"crio": {"runtime": runtime}})
+    return Rendered(
+        contents=[Content(CRIO_DROP_IN, text)], staged=[Content(_STAGED_CRIO, text)],
+        checks=[Check("crio", ("crio", "--config-dir", _STAGED_CRIO.rpartition("/")[0], "config"))],
+    )
+
+
+def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
+    """product: k3s or rke2. They find the runtime when they start and write containerd's configuration themselves: only the default is ours."""
+    made = Rendered()
+    if host.fact(f"{product}_generated") == "0":
+        made.stale = f"{product} has not found NVIDIA's runtime yet, for which it looks when it starts"
+    for path in template_paths(product):
+        template = host.text(path)
+        if template and 'template "base"' not in template and "nvidia" not in template.lower():
+            why = "it is a whole configuration of its own, and the runtimes that were found are not in it"
+            next_step = 'begin it with {{ template "base" . }} and keep only what is added below, or remove it'
+            made.faults.append(Fault(f"{product} takes containerd's configuration from a template without NVIDIA's runtime", path, why, next_step))
+    path = drop_in(product)
+    if not wanted.default:
+        made.absent = [path]
+    elif (version := host.version(product)) and version < _DEFAULT_RUNTIME_SINCE:
+        why, next_step = f"this is {'.'.join(map(str, version))}, the option is there from 1.28.5 on", "upgrade it, or let pods name the RuntimeClass"
+        made.faults.append(Fault(f"{product} cannot make NVIDIA's runtime the default", path, why, next_step))
+    else:
+        made.contents = [Content(path, HEADER + f"default-runtime: {wanted.handler}\n")]
+    return made

@@ -1,0 +1,130 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who brings the runtime to a machine, which engines it has, and whether these run with what is on disk.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, drop_ins, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, Wanted
+
+#: hwaccel: this role. container: the toolkit's container of the role driver. existing: somebody else. none: there is no GPU.
+HWACCEL, CONTAINER, EXISTING, NONE = "hwaccel", "container", "existing", "none"
+Settings = c.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """units: the first that is there is its service. health: what answers as soon as it serves."""
+
+    name: str
+    units: tuple[str, ...]
+    health: tuple[str, ...] = ()
+
+
+ENGINES = (
+    Engine("containerd", ("containerd",), ("ctr", "version")),
+    Engine("docker", ("docker",), ("docker", "version")),
+    Engine("crio", ("crio",)),
+    Engine("k3s", ("k3s", "k3s-agent")),
+    Engine("rke2", ("rke2-server", "rke2-agent")),
+)
+
+
+def service(host: Host, engine: Engine) -> str:
+    return next((unit for unit in engine.units if host.unit(unit).loaded), "")
+
+
+def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], list[Fault]]:
+    """Those that are to know the runtime, what is to be told of the others, and names in the settings that are not there."""
+    asked = list(settings["engines"])
+    here = [engine for engine in ENGINES if service(host, engine)]
+    if asked:
+        missing = sorted(set(asked) - {engine.name for engine in here})
+        why = f"the machine has {', '.join(engine.name for engine in here) or 'none'}"
+        faults = [Fault(f"there is no {name} on the machine", "node_runtime_engines", why, "take it out of the list, or install it first") for name in missing]
+        return [engine for engine in here if engine.name in asked], [], faults
+    config = settings["containerd_config"]
+    idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
+    told = [f"containerd serves no pods ({config} switches its plugin cri off): left as it is" for _engine in idle]
+    found = [engine for engine in here if engine not in idle]
+    faults = [] if found else [Fault("no container engine is there", "systemd", "none of its units is", "install containerd, Docker, CRI-O, K3s or RKE2 first")]
+    return found, told, faults
+
+
+def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, str, list[Fault]]:
+    """Who brings it, why, and what speaks against what was asked."""
+    asked, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
+    if asked:
+        faults = []
+        if asked == HWACCEL and immutable:
+            next_step = "leave node_runtime_provider empty: the toolkit's container of the role driver does it there"
+            faults.append(Fault("nothing can be installed on this machine", "node_runtime_provider", immutable, next_step))
+        if asked == HWACCEL and containerd.OF_TOOLKIT_CONTAINER in host.files:
+            why = "two would write one configuration"
+            next_step = "label the node nvidia.com/gpu.deploy.container-toolkit=false and remove that file, or leave node_runtime_provider empty"
+            faults.append(Fault("the toolkit's container has configured containerd", containerd.OF_TOOLKIT_CONTAINER, why, next_step))
+        return asked, "node_runtime_provider says so", faults
+    if not (host.fact("gpus") or is_tegra(host) or settings["without_gpu"]):
+        return NONE, "no GPU of NVIDIA is in the machine (node_runtime_without_gpu: true to go on)", []
+    if immutable:
+        return CONTAINER, immutable, []
+    if containerd.OF_TOOLKIT_CONTAINER in host.files:
+        return CONTAINER, f"it has configured containerd already ({containerd.OF_TOOLKIT_CONTAINER})", []
+    if not kept.files and (path := containerd.handler_of_others(host, config, settings["handler"])):
+        return EXISTING, f"{path} has the runtime {settings['handler']}", []
+    if not kept.files and _docker_has(host, settings["handler"]):
+        return EXISTING, f"{docker.CONFIG} has the runtime {settings['handler']}", []
+    return HWACCEL, "nobody else does", []
+
+
+def render(host: Host, engine: Engine, settings: Settings, wanted: Wanted) -> Rendered:
+    """Raises HwaccelError where files that are there cannot be understood."""
+    if engine.name == "containerd":
+        return containerd.render(host, settings["containerd_config"], wanted)
+    if engine.name == "docker":
+        return docker.render(host, wanted, host.text(record.original(docker.CONFIG)))
+    return drop_ins.render_crio(wanted) if engine.name == "crio" else drop_ins.render_rancher(host, engine.name, wanted)
+
+
+def stale(host: Host, engine: Engine, made: Rendered) -> str:
+    """Why its service has to be restarted, empty where it runs with what is on disk. A service that does not run will read it when it starts."""
+    unit = host.unit(service(host, engine))
+    if not unit.active:
+        return ""
+    paths = [one.path for one in made.contents]
+    if changed := [one.path for one in made.contents if host.text(one.path) != one.text] + [path for path in made.absent if path in host.files]:
+        return f"{changed[0]} changes"
+    if newer := [path for path in dict.fromkeys((*paths, *made.loaded)) if path in host.files and host.files[path].changed_at > unit.started_at]:
+        return f"{newer[0]} is newer than the running service"
+    # Started since, it has looked and not found it: once more would not help.
+    since = float(host.fact("runtime_since") or "inf")
+    return made.stale if since > unit.started_at else ""
+
+
+def ends_pods(host: Host, engine: Engine) -> bool:
+    """Whether its containers end with its service. Shims and conmon outlive theirs, as the units of containerd, K3s and RKE2 say KillMode=process."""
+    return engine.name == "docker" and not docker.keeps_containers(host)
+
+
+def _immutable(host: Host) -> str:
+    if host.fact("ostree"):
+        return "its system is an image (ostree)"
+    return "" if host.fact("usr_writable") and host.fact("etc_writable") else "its system is read-only"
+
+
+def _docker_has(host: Host, handler: str) -> bool:
+    try:
+        return docker.has_runtime(host, handler)
+    except HwaccelError:
+        return False

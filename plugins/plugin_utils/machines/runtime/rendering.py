@@ -1,0 +1,67 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the renderings of the container engines share. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import File
+
+#: Where candidates lie while the service's own checker looks at them.
+STAGING = "/var/lib/hwaccel-gpu/node_runtime/staging"
+HEADER = "# Written by the role hwaccel.gpu.node_runtime, which writes it anew: changes are lost.\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """default: containers that name no runtime get NVIDIA's. binary: path of nvidia-container-runtime. handler: its name, which the RuntimeClass has."""
+
+    default: bool = False
+    cdi: bool = True
+    binary: str = "/usr/bin/nvidia-container-runtime"
+    handler: str = "nvidia"
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """A file as it is to be. sensitive: its text, or that of the file it comes from, may hold credentials."""
+
+    path: str
+    text: str
+    mode: str = "0644"
+    uid: int = 0
+    gid: int = 0
+    sensitive: bool = False
+
+    @classmethod
+    def instead_of(cls, old: File | None, path: str, text: str, *, sensitive: bool) -> Content:
+        """With mode and owner of the file that is there, where there is one."""
+        return cls(path, text, old.mode, old.uid, old.gid, sensitive) if old else cls(path, text, sensitive=sensitive)
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A command that judges a staged configuration before the service sees it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclasses.dataclass
+class Rendered:
+    """What one engine needs. staged: for `checks` alone. loaded: files beyond those of `contents` that the service reads when it starts.
+
+    stale: what the service lacks, if it was started before the runtime was there.
+    """
+
+    contents: list[Content] = dataclasses.field(default_factory=list)
+    absent: list[str] = dataclasses.field(default_factory=list)
+    staged: list[Content] = dataclasses.field(default_factory=list)
+    checks: list[Check] = dataclasses.field(default_factory=list)
+    loaded: list[str] = dataclasses.field(default_factory=list)
+    stale: str = ""
+    told: list[str] = dataclasses.field(default_factory=list)
+    faults: list[Fault] = dataclasses.field(default_factory=list)

@@ -1,0 +1,298 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver role's objects: who brings the driver to each pool, and what is to run there. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROVIDERS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import credentials, driver_running, namespaces, node_guard, patched, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import DriverInCluster, Fleet, NodeClass, read_fleet
+
+DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"
+#: Providers whose pools get toolkit and validator.
+_PROVEN = ("hwaccel", "host")
+
+
+def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+    """Objects of the set `driver`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
+    fleet, faults = read_fleet(settings.get("pools"), facts)
+    fleet = platforms.as_declared(fleet, settings)
+    made = Plan(faults=faults)
+    made.faults += platforms.identity_faults(fleet, settings)
+    settings, unsafe = credentials.taken_out(settings)
+    made.faults += unsafe
+    providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
+    overall = _overall(providers, fleet, settings)
+    made.faults += _unrendered(providers, overall, fleet)
+    proven = [name for name, provider in providers.items() if provider in _PROVEN]
+    made.faults += platforms.system_faults({name: {one.os_id for one in fleet.gpus if one.pool == name} for name in proven})
+    if overall in _PROVEN:
+        try:
+            objects = _objects(manifests, settings, fleet, providers, made)
+        except placement.TooManyTerms as error:
+            made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
+        else:
+            stamp(objects)
+            objects += namespaces.needed(objects, "driver", settings, facts, made)
+            made.objects = finish(objects, Sources.of(settings), "driver")
+        made.unknown += _undiscovered(fleet, settings)
+    if not fleet.gpus and not fleet.undiscovered:
+        made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
+    made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
+    made.faults += references.missing(made.objects, facts)
+    made.faults += patched.faults(made.objects, settings, "driver_patches")
+    return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "", fleet.existing) | {"pools": providers}
+
+
+def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
+    """What comes with a driver of ours, should GPUs be found on nodes of which nothing says yet whether they have some."""
+    foreign = fleet.found("cluster_policy", "driver")
+    nodes: collections.Counter[str] = collections.Counter()
+    for one in fleet.undiscovered:
+        told = fleet.pool(one.pool).driver.provider or text(settings.get("provider"))
+        if told == "hwaccel" or not (told or foreign):
+            nodes[one.pool] += one.nodes
+    return [
+        f"pool {name}: driver DaemonSets and labels nvidia.com/gpu.deploy.* for {count} nodes, until feature_discovery tells whether they have GPUs"
+        for name, count in sorted(nodes.items())
+    ]
+
+
+def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> list[Fault]:
+    """Where no cluster is asked, pools for which nothing says what their nodes run: files without their driver would look complete."""
+    known = {one.pool for one in fleet.gpus}
+    silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
+    if fleet.seen or (providers and not silent) or overall != "hwaccel":
+        return []
+    what = f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}" if silent else "no driver can be rendered"
+    why = "no cluster is asked, and " + ("machines says of no node what it runs" if silent else "no pool with gpu is declared")
+    next_step = "declare pools with gpu, and with machines that have kernel and os_image (docs/render.md), or set driver_provider to host, existing or none"
+    return [Fault(what, "hwaccel_pools", why, next_step)]
+
+
+def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+    """Declared for the pool, else for the role, else what is there."""
+    told = fleet.pool(name).driver.provider or text(settings.get("provider"))
+    host = sorted({one.host_driver for one in fleet.gpus if one.pool == name and one.host_driver})
+    foreign = fleet.found("cluster_policy", "driver")
+    if told and told not in PROVIDERS:
+        made.faults.append(Fault(f"driver provider {told!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}"))
+        return "none"
+    if told == "hwaccel" and foreign:
+        next_step = "set provider existing, or remove the other one first"
+        made.faults.append(Fault(f"pool {name}: another driver deployment is in the cluster", foreign[0], "two would fight for the same nodes", next_step))
+    if told == "hwaccel" and host:
+        why = f"driver {host[0]} is installed on the host"
+        made.faults.append(Fault(f"pool {name}: a container may not replace the host's driver", "", why, "set provider host, or remove that driver"))
+    if told:
+        made.notes.append(f"pool {name}: driver by {told} (declared)")
+        return told
+    if foreign:
+        made.notes.append(f"pool {name}: driver by existing (found {foreign[0]})")
+        return "existing"
+    bare = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
+    found = "host" if host and not bare else "hwaccel"
+    # The API shows a host's driver only once somebody has met it.
+    why = f"found driver {host[0]} on the host" if found == "host" else "no other is seen; declare provider host where the machines bring their own"
+    made.notes.append(f"pool {name}: driver by {found} ({why})")
+    return found
+
+
+def _overall(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> str:
+    """What the role does at all: hwaccel where one pool wants it, then host, then existing, then none."""
+    for candidate in PROVIDERS[:2]:
+        if candidate in providers.values():
+            return candidate
+    if not providers:
+        return text(settings.get("provider")) or ("existing" if fleet.found("cluster_policy", "driver") else "hwaccel")
+    return "existing" if "existing" in providers.values() else "none"
+
+
+def _objects(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+) -> list[Manifest]:
+    running = any(one.running for one in fleet.drivers)
+    ours = running or not providers or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
+    platform = platforms.of(fleet.distribution)
+    kept = [
+        one for one in manifests
+        if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
+        and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
+    ]
+    kept = node_guard.fitted(kept, fleet.version, "the driver manager", made)
+    if ours:
+        made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
+        kept += _drivers(manifests, settings, fleet, providers, made)
+    clients = _client_terms(fleet, providers)
+    kept += _toolkits(manifests, settings, fleet, providers, clients, made)
+    validator = take(manifests, "DaemonSet", VALIDATOR)
+    placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
+    kept.append(validator)
+    return kept + platforms.extra_objects(platform, kept)
+
+
+def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platform) -> bool:
+    """Somebody else has made it: what the cluster says counts, and only where none was asked what is known of its kind."""
+    if fleet.seen:
+        return any(row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ())
+    return platform.brings_runtime_class
+
+
+def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
+    """Pools whose driver may be built on a node: where no precompiled one fits, and for kernels that nobody has seen yet."""
+    brought = [name for name, provider in providers.items() if provider == "hwaccel"]
+    return [name for name in brought if any(one.source != "precompiled" for one in _wanted(name, fleet, settings))]
+
+
+def _brings(name: str, provider: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> bool:
+    """Whether a pool has DaemonSets of the driver.
+
+    Also where the host's driver was not declared but met by a driver manager: its mark on the node keeps them away, and with it gone they are
+    needed. So what the first run made is asked for by the next one as well.
+    """
+    if provider != "host" or fleet.pool(name).driver.provider or text(settings.get("provider")):
+        return provider == "hwaccel"
+    return any(one.pool == name and one.host_driver == names.PRE_INSTALLED for one in fleet.gpus)
+
+
+def _of_driver_container(manifest: Manifest) -> bool:
+    name = manifest["metadata"]["name"]
+    return name.startswith((DRIVER, "hwaccel-gpu-driver"))
+
+
+def _drivers(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+) -> list[Manifest]:
+    options = Options(
+        repository=text(settings.get("repository")), module_type=text(settings.get("kernel_module_type")),
+        validator_image=text(settings.get("validator_image")),
+        precompiled=tuple(listed(settings.get("precompiled_images"))), builds=tuple(listed(settings.get("build_images"))), build=settings.get("build") or {},
+    )
+    maker = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+    found: list[Manifest] = []
+    for name, provider in providers.items():
+        if provider == "host" and _brings(name, provider, fleet, settings):
+            met = [one for one in fleet.gpus if one.pool == name and one.host_driver == names.PRE_INSTALLED]
+            # A maker of its own: no word of images that no node is to get.
+            quiet = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+            found += [one for wanted in _wanted(name, fleet, settings) for one in quiet.of(wanted, met)]
+            continue
+        classes = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
+        lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
+        made.notes += [f"pool {name}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging]
+        classes += lagging
+        if provider == "hwaccel":
+            for wanted in _wanted(name, fleet, settings):
+                found += maker.of(wanted, classes)
+        if provider == "hwaccel" and not classes:
+            made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it with a GPU is known")
+    made.notes += sorted(set(maker.notes))
+    staying = driver_running.staying(fleet, {one for one, _sentence in maker.without} - maker.served)
+    found, notes = driver_running.keep(found, staying, maker)
+    made.notes += notes
+    made.faults += _elsewhere(staying, take(manifests, "DaemonSet", DRIVER)["metadata"]["namespace"])
+    without = sorted({sentence for node_class, sentence in maker.without if not any(driver_running.takes(one, node_class, fleet) for one in staying)})
+    seen = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
+    if without and len(without) >= len({(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}):
+        next_step = "boot a kernel that has one, add your own to driver_precompiled_images, or set provider host"
+        made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(without[:3]), next_step))
+    made.notes += [f"will fail at the driver gate: {sentence}" for sentence in without]
+    return found
+
+
+def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fault]:
+    """Pods are kept from a node that has a driver only within one namespace."""
+    return [
+        Fault(
+            f"driver DaemonSet {one.name} runs on {one.running} nodes in namespace {one.namespace}", f"namespace {namespace}",
+            "two drivers would meet on these nodes", f"set hwaccel_namespace to {one.namespace}, or run hwaccel.gpu.teardown first",
+        )
+        for one in drivers if one.namespace != namespace
+    ]
+
+
+def _as_labelled(one: NodeClass) -> NodeClass:
+    """The class that a rebooted node belonged to before, as long as its label says so: its driver pod is still there."""
+    return dataclasses.replace(one, kernel=one.labelled)
+
+
+def _wanted(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Wanted]:
+    driver = fleet.pool(name).driver
+    version = driver.version or text(settings.get("version")) or DEFAULT_VERSION
+    source = driver.source or text(settings.get("source"))
+    beside = tuple(sorted({text(one) for one in listed((settings.get("extra_versions") or {}).get(name))} - {version, ""}))
+    return [Wanted(name, version, source, beside), *(Wanted(name, other, source, default=False) for other in beside)]
+
+
+def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placement.Term]:
+    """Nodes of all pools that get toolkit and validator."""
+    terms = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
+    left_out = [name for name, provider in providers.items() if provider not in _PROVEN]
+    if not left_out:
+        return terms
+    if all(fleet.pool(name).selector or fleet.pool(name).nodes for name in left_out):
+        return placement.both(terms, placement.outside(fleet.pool(name) for name in left_out))
+    kept = [term for name, provider in providers.items() if provider in _PROVEN for term in placement.of_pool(name, fleet.pools)]
+    return placement.both(terms, kept)
+
+
+def _toolkits(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str],
+    clients: c.Sequence[placement.Term], made: Plan,
+) -> list[Manifest]:
+    """One toolkit for each container runtime: it writes that runtime's configuration."""
+    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
+    runtimes = _runtimes(fleet, providers, proven, made)
+    found: list[Manifest] = []
+    for runtime in runtimes:
+        if runtime not in platforms.RUNTIMES:
+            made.faults.append(_runtime_fault(runtime, proven))
+            continue
+        toolkit = take(manifests, "DaemonSet", TOOLKIT)
+        own = text(settings.get("runtime_socket")), text(settings.get("runtime_config"))
+        platforms.set_runtime(toolkit, runtime, platforms.of(fleet.distribution), *own)
+        terms = placement.both(clients, [(placement.switch("container-toolkit"),)])
+        if len(runtimes) > 1:
+            toolkit["metadata"]["name"] += f"-{runtime}"
+            for labels in (toolkit["spec"]["selector"]["matchLabels"], toolkit["spec"]["template"]["metadata"]["labels"]):
+                labels[names.OURS + "runtime"] = runtime
+            pools = sorted({one.pool for one in proven if one.runtime == runtime})
+            terms = placement.both(terms, [term for pool in pools for term in placement.of_pool(pool, fleet.pools)])
+            if mixed := [pool for pool in pools if len({one.runtime for one in proven if one.pool == pool}) > 1]:
+                made.faults.append(Fault(f"pool {mixed[0]} has nodes with several container runtimes", "pools", "", "declare one pool for each runtime"))
+        placement.place(toolkit, terms)
+        set_env(toolkit["spec"]["template"]["spec"]["containers"][0], {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()})
+        found.append(toolkit)
+    return found
+
+
+def _runtimes(fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: Plan) -> list[str]:
+    """Container runtimes that a toolkit is for: those of nodes with GPUs. Where none is known, the one of all nodes; of several, nobody knows which."""
+    known = {one.runtime for one in proven}
+    coming = [one for one in fleet.undiscovered if providers.get(one.pool, "hwaccel") in _PROVEN and one.runtime in platforms.RUNTIMES]
+    possible = known | {one.runtime for one in coming} if known else fleet.runtimes & platforms.RUNTIMES.keys()
+    new = {(one.pool, one.runtime) for one in coming} - {(one.pool, one.runtime) for one in proven}
+    if new and len(possible) > 1:
+        pools = ", ".join(sorted({pool for pool, _runtime in new}))
+        what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and one pool can have one container runtime"
+        made.unknown.append(f"container toolkits, until feature_discovery has seen the nodes of {pools}: {what}")
+    if not possible:
+        made.assumed.append("container toolkit: for containerd, as no node with a runtime that it serves is known")
+        return ["containerd"]
+    return sorted(known or (possible if len(possible) == 1 else ()))
+
+
+def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:
+    pools = ", ".join(sorted({one.pool for one in classes if one.runtime == runtime}))
+    return Fault(f"container runtime {runtime} is not supported", f"pools {pools}", "", f"use one of {', '.join(platforms.RUNTIMES)}, or provider none")

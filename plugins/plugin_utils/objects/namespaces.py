@@ -1,0 +1,68 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who makes the namespaces: somebody beforehand, or the first stage of a run that puts anything into one.
+
+Private to the collection: it can change in any release.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, containers, listed, pod_template
+
+#: https://kubernetes.io/docs/concepts/security/pod-security-admission/#pod-security-admission-labels-for-namespaces
+POD_SECURITY = "pod-security.kubernetes.io/"
+PRIVILEGED, RESTRICTED = "privileged", "restricted"
+
+
+def needed(
+    objects: c.Sequence[Manifest], set_name: str, settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None, made: Plan
+) -> list[Manifest]:
+    """The Namespaces of these objects that are members of this set.
+
+    None are those that an earlier stage of the run brings (setting `namespaces_before`), or that are another's. One of somebody else is used as
+    it is, and a fault of the plan where its Pod Security level keeps our pods out.
+    """
+    there = {row["name"]: row for row in (facts or {}).get("namespaces") or ()}
+    names = {one["metadata"]["namespace"] for one in objects if one["metadata"].get("namespace")}
+    found = []
+    for name in sorted(names - set(listed(settings.get("namespaces_before")))):
+        level, row = _level(name, objects), there.get(name)
+        if row is None or row["set"] == set_name:
+            found.append(_namespace(name, level))
+        elif not row["set"]:
+            made.notes.append(f"namespace {name} is used as it is, somebody else made it")
+            made.faults += _level_faults(name, level, row["pod_security"])
+    return found
+
+
+def _level_faults(name: str, level: str, enforced: str) -> list[Fault]:
+    """Pods of the restricted profile are admitted at each level, others at `privileged` only; without the label the cluster's default decides."""
+    if level == RESTRICTED or enforced == PRIVILEGED:
+        return []
+    label, why = f"{POD_SECURITY}enforce", "node agents mount folders of the host, and the labels of a namespace that somebody else made are not ours to write"
+    next_step = f"kubectl label --overwrite namespace {name} {label}={PRIVILEGED}"
+    return [Fault(f"namespace {name} does not admit node agents", f"its label {label} is {enforced or 'missing'}", why, next_step)]
+
+
+def _namespace(name: str, level: str) -> Manifest:
+    labels = {POD_SECURITY + mode: level for mode in ("enforce", "audit", "warn")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _level(name: str, objects: c.Iterable[Manifest]) -> str:
+    """Node agents mount folders of the host or run privileged; controllers touch no host."""
+    templates = [pod_template(one) for one in objects if one["metadata"].get("namespace") == name]
+    return PRIVILEGED if any(_touches_host(template) for template in templates if template) else RESTRICTED
+
+
+def _touches_host(template: Manifest) -> bool:
+    spec = template["spec"]
+    return (
+        any(spec.get(field) for field in ("hostPID", "hostNetwork", "hostIPC")) or any("hostPath" in volume for volume in spec.get("volumes", ()))
+        or any((one.get("securityContext") or {}).get("privileged") for one in containers(template))
+    )

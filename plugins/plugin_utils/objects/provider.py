@@ -1,0 +1,41 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who brings a component that a cluster has once: this collection, or what is there. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Plan, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet
+
+PROVIDERS = ("hwaccel", "existing")
+
+
+@dataclasses.dataclass(frozen=True)
+class Component:
+    """role: the prefix of its variables; name: what people call it; found_as: where node_info lists another's; clash: why there cannot be two."""
+
+    role: str
+    name: str
+    found_as: tuple[str, ...]
+    clash: str
+
+
+def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+    """As declared, else by what is there. The reason becomes a note of the plan, a declaration that cannot hold a fault of it."""
+    told, foreign = text(settings.get("provider")), fleet.found(*component.found_as)
+    if told and told not in PROVIDERS:
+        made.faults.append(Fault(f"{component.role}_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}"))
+        return "existing"
+    if told == "hwaccel" and foreign:
+        next_step = f"set {component.role}_provider: existing, or remove the other one first"
+        made.faults.append(Fault(f"another {component.name} is in the cluster", foreign[0], component.clash, next_step))
+    found = told or ("existing" if foreign else "hwaccel")
+    why = "declared" if told else f"found {foreign[0]}" if foreign else "no other is there"
+    made.notes.append(f"{component.role.replace('_', ' ')} by {found} ({why})")
+    return found

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods that compute on a node, and what a platform wants before it admits them. Private to the collection: it can change in any release."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import patched, platforms
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, take, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet
+
+ACCOUNT = "gpu-validation"
+
+
+def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Manifest:
+    """The role's pod with its labels, and its image from where images come from. What the settings name beyond that is another than the manifest's."""
+    made = take(manifests, "Pod", "gpu-validation")
+    made["metadata"]["name"] = settings.get("name") or made["metadata"]["name"]
+    container = made["spec"]["containers"][0]
+    container["image"] = settings.get("image") or container["image"]
+    container["command"] = settings.get("command") or container["command"]
+    container["args"] = [settings["script"]] if settings.get("script") else container["args"]
+    if settings.get("service_account"):
+        made["spec"]["serviceAccountName"] = settings["service_account"]
+    # As the template of a workload: that is what labels and image sources are laid over.
+    carrier = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": made["metadata"]["name"]}, "spec": {"template": made}}
+    return dict(finish([carrier], Sources.of(settings), "gpu-validation")[0]["spec"]["template"])
+
+
+def plan(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+    """Objects of the set `gpu-validation`, and `service_account`: the name that its pods run under, "" for the namespace's own.
+
+    OpenShift admits a pod of a user of its own choice only where its ServiceAccount may use a SecurityContextConstraints that says so; elsewhere
+    a pod that asks nothing of the API server needs no account. With provider `existing` somebody else has made the account.
+    """
+    seen = text(((facts or {}).get("platform") or {}).get("distribution"))
+    # The platform is all that is asked for here: a cluster too old is told by the roles that bring something for its version.
+    fleet = platforms.as_declared(Fleet((), (), bool(seen), distribution=seen or "kubernetes"), settings)
+    made = Plan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
+    provider = text(settings.get("provider")) or "hwaccel"
+    wanted = platforms.of(fleet.distribution).scc
+    if wanted and provider == "hwaccel":
+        account = take(manifests, "ServiceAccount", ACCOUNT)
+        bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
+        made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
+        made.notes.append(f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}")
+    made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
+    return made.as_dict(provider) | {"service_account": ACCOUNT if wanted else ""}

@@ -1,0 +1,211 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that stands against a boot server is told before anything is touched, all of it at once."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source, read
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Unit
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import faults, findings, host, machine, settings
+
+CLUSTER: dict[str, t.Any] = settings()["clusters"][0]
+NETWORK: dict[str, t.Any] = settings()["networks"][0]
+BUSY = "eth0: [Errno 98] Address already in use"
+
+
+def test_nothing_stands_against_what_is_right() -> None:
+    assert faults() == []
+
+
+def changed_machine(**changed: t.Any) -> dict[str, t.Any]:
+    first, *others = settings()["machines"]
+    return {"machines": [{**first, **changed}, *others]}
+
+
+def changed_cluster(**changed: t.Any) -> dict[str, t.Any]:
+    return {"clusters": [{**CLUSTER, **changed}]}
+
+
+def changed_network(**changed: t.Any) -> dict[str, t.Any]:
+    return {"networks": [{**NETWORK, **changed}]}
+
+
+def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
+    return {"profiles": [{**one, **changed} if one["role"] == "worker" else one for one in settings()["profiles"]]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (changed_machine(mac="52:54:00:77:00:11"), "2 machines have the mac 52:54:00:77:00:11"),
+        (changed_machine(address="10.77.0.11"), "2 machines have the address 10.77.0.11"),
+        (changed_machine(name="master-0"), "2 machines have the name master-0 in cluster ocp"),
+        (changed_machine(name="Boot_strap"), "its name Boot_strap is no DNS label"),
+        (changed_machine(name="api-int"), "machine api-int has a name of the cluster itself"),
+        (changed_machine(address="10.78.0.10"), "address 10.78.0.10 of machine bootstrap is outside the machine network 10.77.0.0/24"),
+        (changed_machine(address="10.77.0.255"), "is that of the network 10.77.0.0/24 itself"),
+        (changed_machine(address="10.77.0.1"), "address 10.77.0.1 of machine bootstrap is that of the router of 10.77.0.0/24"),
+        (changed_machine(address="10.77.0.2"), "is that of this boot server"),
+        (changed_machine(firmware="openfirmware"), "its firmware openfirmware is not known"),
+        (changed_machine(architecture="riscv64"), "its architecture riscv64 is not known"),
+        (changed_machine(mac=""), "machine bootstrap has no mac"),
+        (changed_machine(cluster="other"), "machine bootstrap is of no cluster that is known (dns_pxe_machines: bootstrap): it names other"),
+        (changed_machine(role="storage"), "machine bootstrap is to be installed, and nothing says what it boots"),
+        (changed_cluster(machine_networks=["10.77.1.0/24"]), "is outside the machine network 10.77.1.0/24"),
+        (changed_cluster(cluster_networks=["10.0.0.0/8"]), "machine network 10.77.0.0/24 and cluster network 10.0.0.0/8 overlap"),
+        (changed_cluster(service_networks=["10.128.8.0/24"]), "cluster network 10.128.0.0/14 and service network 10.128.8.0/24 overlap"),
+        (changed_cluster(domain="Ocp.example.com"), "Ocp.example.com is no DNS name"),
+        (changed_cluster(api="10.77.0.500"), "10.77.0.500 is no IP address"),
+        (changed_cluster(api=""), "api is missing"),
+        ({"clusters": [CLUSTER, {**CLUSTER, "name": "two"}]}, "2 clusters have the domain ocp.example.com"),
+        (changed_network(pool=["10.77.0.5", "10.77.0.15"]), "address 10.77.0.11 of machine master-0 lies in the pool 10.77.0.5 to 10.77.0.15"),
+        (changed_network(pool=["10.77.0.250", "10.77.0.200"]), "the pool ends before it begins"),
+        (changed_network(pool=["10.78.0.200", "10.78.0.250"]), "end of the pool 10.78.0.200 is outside 10.77.0.0/24"),
+        (changed_network(pool=["10.77.0.200"]), "the pool cannot be read"),
+        (changed_network(router="10.78.0.1"), "router 10.78.0.1 is outside 10.77.0.0/24"),
+        (changed_network(network="10.77.0.9/24"), "10.77.0.9/24 is no network"),
+        (changed_network(mtu=100), "100 is no MTU"),
+        ({"networks": [NETWORK, {"network": "10.77.0.0/16"}]}, "networks 10.77.0.0/24 and 10.77.0.0/16 overlap"),
+        ({"networks": []}, "there is no network to give addresses in"),
+        ({"address": ""}, "the boot server has no address"),
+        ({"address": "10.77.0.3"}, "this server does not have the address 10.77.0.3"),
+        ({"interfaces": ["eth7"]}, "this server has no interface eth7 with an address"),
+        ({"interfaces": []}, "no interface is told to serve at"),
+        ({"artifacts": settings()["artifacts"][1:]}, "kernel os/kernel of the profile of worker is missing"),
+        ({"artifacts": [{**settings()["artifacts"][0], "checksum": "sha1:1"}, *settings()["artifacts"][1:]]}, "os/kernel has no checksum that can be used"),
+        ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0]}]}, "os/kernel is there 2 times"),
+        ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0], "path": "../secret"}]}, "../secret is no path of a file that is served"),
+        ({"ignitions": []}, "ignition file worker.ign of the profile of worker is missing"),
+        (changed_profile(arguments=["x={typo}"]), "kernel arguments of machine worker-0 cannot be completed (dns_pxe_profiles): 'typo'"),
+        (changed_machine(architecture="aarch64", firmware="bios"), "there is no BIOS on aarch64"),
+        (changed_machine(architecture="aarch64"), "shimaa64.efi, which machines boot, is missing"),
+        ({"artifacts": [{**settings()["artifacts"][0], "signature": "/files/kernel.sig"}]}, "os/kernel has no keyring"),
+        ({"install_again": ["worker-9"]}, "worker-9 cannot be installed again"),
+        (changed_machine(install="flase"), "machine bootstrap is to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase"),
+        (changed_cluster(srv="nein"), "nein is neither true nor false (dns_pxe_clusters[0])"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_next_step(changed: dict[str, t.Any], told: str) -> None:
+    found = [fault for fault in faults(settings(**changed)) if told in fault]
+    assert found, faults(settings(**changed))
+    assert "Next: " in found[0]
+
+
+def test_all_of_it_is_told_at_once() -> None:
+    wrong = {**changed_machine(mac="52:54:00:77:00:11", address="10.78.0.10"), **changed_network(pool=["10.77.0.5", "10.77.0.15"])}
+    wrong |= {**changed_cluster(cluster_networks=["10.0.0.0/8"]), "artifacts": settings()["artifacts"][1:], "interfaces": ["eth7"]}
+    assert len(faults(settings(**wrong))) == 8
+
+
+@pytest.mark.parametrize(
+    ("listener", "told"),
+    [
+        ("udp 0.0.0.0:53 named named.service", "port 53/udp is taken by named (all addresses of named.service)"),
+        ("tcp 10.77.0.2:53 unbound unbound.service", "port 53/tcp is taken by unbound (10.77.0.2 of unbound.service)"),
+        ("udp [::]:69 in.tftpd tftpd-hpa.service", "port 69/udp is taken by in.tftpd"),
+        ("udp *:67 dhcpd -", "port 67/udp is taken by dhcpd (all addresses)"),
+        ("tcp 0.0.0.0:8080 java app.service", "port 8080/tcp is taken by java"),
+        # systemd-resolved, libvirt's own dnsmasq, ourselves, and a port that nobody wants.
+        ("udp 127.0.0.53%lo:53 systemd-resolve systemd-resolved.service", ""),
+        ("udp 192.168.122.1:53 dnsmasq libvirtd.service", ""),
+        ("udp 0.0.0.0%virbr0:67 dnsmasq libvirtd.service", ""),
+        ("udp 10.77.0.2:53 dnsmasq dnsmasq.service", ""),
+        ("tcp 0.0.0.0:443 haproxy haproxy.service", ""),
+    ],
+)
+def test_a_port_that_somebody_else_has_is_told_with_his_name(listener: str, told: str) -> None:
+    found = faults(seen=host(listener))
+    assert (told in found[0] and len(found) == 1) if told else not found
+
+
+def test_ports_of_what_is_not_served_are_free() -> None:
+    assert faults(settings(dns=False), host("udp 0.0.0.0:53 named named.service")) == []
+    assert faults(settings(pxe=False), host("tcp 0.0.0.0:8080 java app.service\nudp 0.0.0.0:69 in.tftpd -")) == []
+
+
+def test_another_dhcp_server_is_told_unless_it_is_borne() -> None:
+    offers = [{"interface": "eth0", "server": "10.77.0.1", "offered": "10.77.0.77"}]
+    (told,) = faults(dhcp_servers=offers)
+    assert "another DHCP server answers at eth0: 10.77.0.1" in told
+    assert faults(settings(skipped_checks=["other_dhcp"]), dhcp_servers=offers) == []
+
+
+def test_that_nobody_could_be_asked_is_no_answer() -> None:
+    (told,) = faults(unasked=BUSY)
+    assert told.startswith(f"nobody can tell whether another DHCP server answers: {BUSY}. Next: ")
+    assert faults(settings(skipped_checks=["other_dhcp"]), unasked=BUSY) == []
+    (told,) = faults(settings(interfaces=["eth7"]), unasked="eth7: [Errno 19] No such device")
+    assert "this server has no interface eth7" in told
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        ({"skipped": True}, Findings()),
+        ({"rc": 0, "stdout": '[{"server": "10.0.0.1"}]\n'}, Findings(dhcp_servers=[{"server": "10.0.0.1"}])),
+        ({"rc": 1, "stdout": "eth0: [Errno 98] Address already in use\r\n", "stderr": "Shared connection closed."}, Findings(unasked=BUSY)),
+        ({"rc": 1, "stdout": "", "stderr": "Traceback:\nSyntaxError: invalid syntax\n"}, Findings(unasked="SyntaxError: invalid syntax")),
+        ({"rc": 127, "stdout": "", "stderr": ""}, Findings(unasked="exit status 127")),
+    ],
+)
+def test_a_probe_that_has_failed_has_found_nothing_out(probe: dict[str, t.Any], expected: Findings) -> None:
+    found = read({"images": [], "local": [], "remote": [], "probe": probe})
+    assert (list(found.dhcp_servers), found.unasked) == (list(expected.dhcp_servers), expected.unasked)
+
+
+def test_a_service_that_serves_somebody_else_is_not_taken_over() -> None:
+    seen = host(foreign_nginx="/etc/nginx/sites-enabled/shop\n", foreign_dnsmasq="/etc/dnsmasq.d/office\n")
+    assert faults(seen=seen) == []
+    seen.units = {name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")}
+    first, second = faults(seen=seen)
+    assert "dnsmasq serves somebody else here (/etc/dnsmasq.d/office)" in first
+    assert "nginx serves somebody else here (/etc/nginx/sites-enabled/shop)" in second
+    assert len(faults(settings(pxe=False), seen)) == 1
+    assert faults(settings(skipped_checks=["foreign_configuration"]), seen) == []
+
+
+def test_a_file_that_cannot_be_fetched_is_told_and_one_that_is_there_is_not_asked_for() -> None:
+    given = settings()
+    sources = {**findings(given).sources, "/files/os/kernel": Source("there is no such file on the controller")}
+    (told,) = faults(given, sources=sources)
+    assert told.startswith("os/kernel is missing (/files/os/kernel): there is no such file on the controller. Next: ")
+    kernel = given["artifacts"][0]
+    assert faults(given, sources=sources, images={"os/kernel": kernel["checksum"].removeprefix("sha256:")}) == []
+    (told,) = faults(given, sources={**sources, "/files/os/kernel": Source(checksum="0" * 64)})
+    assert "os/kernel is another file than it should be" in told
+
+
+def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
+    ignitions = [{**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one for one in settings()["ignitions"]]
+    sources = {**findings(settings()).sources, "install/worker.ign": Source("there is no such file on the controller")}
+    (told,) = faults(settings(ignitions=ignitions), sources=sources)
+    assert told.endswith("Next: write it as an absolute path, from inventory_dir where it is beside the inventory")
+
+
+def test_a_system_that_is_not_known_is_told() -> None:
+    (told,) = faults(seen=host(os_release="ID=arch\nPRETTY_NAME=Arch\n"))
+    assert told.startswith("this system is not known (/etc/os-release): Arch")
+
+
+def test_findings_are_read_from_results_of_tasks() -> None:
+    kernel, rootfs, gone = ({"path": name, "source": source} for name, source in (("k", "/k"), ("r", "http://m/r"), ("g", "http://m/g")))
+    images = [{"item": kernel, "stat": {"exists": False}}, {"item": rootfs, "stat": {"checksum": "1"}}, {"item": gone, "stat": {}}]
+    local = [{"item": images[0], "stat": {"checksum": "2"}}, {"item": images[1], "skipped": True}, {"item": {"source": "/w.ign"}, "stat": {"exists": False}}]
+    remote = [{"item": images[0], "skipped": True}, {"item": images[1], "status": 200}, {"item": images[2], "status": 404, "msg": "Not Found"}]
+    found = read({"images": images, "local": local, "remote": remote, "probe": {"rc": 0, "stdout": '[{"server": "10.0.0.1"}]'}})
+    assert found == Findings(
+        {"k": "", "r": "1", "g": ""},
+        {"/k": Source(checksum="2"), "/w.ign": Source("there is no such file on the controller"), "http://m/r": Source(), "http://m/g": Source("Not Found")},
+        [{"server": "10.0.0.1"}],
+    )
+
+
+def test_machines_need_a_mac_only_where_they_get_addresses_or_boot() -> None:
+    without = [machine("worker-0", "worker", 21, mac="", install=False)]
+    assert faults(settings(machines=without, dhcp=False, pxe=False)) == []
+    assert len(faults(settings(machines=without))) == 1

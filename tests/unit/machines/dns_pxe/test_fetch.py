@@ -1,0 +1,134 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files are fetched from where an earlier try has broken off, and moved in once they are right."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.mirror import CONTENT, Mirror
+
+SCRIPT = pathlib.Path(__file__).parents[4] / "roles" / "dns_pxe" / "files" / "fetch.py"
+
+
+@pytest.fixture
+def mirror() -> c.Iterator[c.Callable[..., Mirror]]:
+    made: list[tuple[Mirror, threading.Thread]] = []
+
+    def make(*breaks: int, ranges: bool = True) -> Mirror:
+        server = Mirror(list(breaks), ranges)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        made.append((server, thread))
+        return server
+
+    yield make
+    for server, thread in made:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def fetch(server: Mirror | None, path: pathlib.Path, checksum: str = "", signature: str = "", keyring: str = "") -> str:
+    """Why it could not be fetched, empty where it was. server: None where it came otherwise."""
+    asked = {"url": server.url if server else "", "path": str(path), "checksum": checksum or hashlib.sha256(CONTENT).hexdigest()}
+    asked |= {"signature": signature, "keyring": keyring}
+    program = SCRIPT.read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", program], input=json.dumps(asked), capture_output=True, text=True, timeout=60, check=False)
+    assert bool(done.returncode) == bool(done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stderr.strip()
+
+
+def test_a_file_that_broke_off_twice_is_fetched_from_there(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+    server, path = mirror(500_000, 700_000), tmp_path / "rootfs"
+    for came in (500_000, 1_200_000):
+        assert "broke off after" in fetch(server, path)
+        assert not path.exists()
+        assert (tmp_path / "rootfs.part").stat().st_size == came
+    assert fetch(server, path) == ""
+    assert path.read_bytes() == CONTENT
+    assert server.asked == ["", "bytes=500000-", "bytes=1200000-"]
+    assert (sorted(one.name for one in tmp_path.iterdir()), oct(path.stat().st_mode)[-3:]) == (["rootfs"], "644")
+
+
+def test_what_came_as_a_whole_before_it_could_be_moved_is_not_fetched_again(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "rootfs.part").write_bytes(CONTENT)
+    assert fetch(mirror(), tmp_path / "rootfs") == ""
+    assert (tmp_path / "rootfs").read_bytes() == CONTENT
+
+
+def test_a_mirror_that_knows_no_parts_sends_the_whole(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "rootfs.part").write_bytes(CONTENT[:1000])
+    assert fetch(mirror(ranges=False), tmp_path / "rootfs") == ""
+    assert (tmp_path / "rootfs").read_bytes() == CONTENT
+
+
+def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "rootfs"
+    path.write_bytes(b"before")
+    assert fetch(mirror(), path, "0" * 64) == f"what has come has sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+    assert (path.read_bytes(), sorted(one.name for one in tmp_path.iterdir())) == (b"before", ["rootfs"])
+    # A beginning of another file is thrown away as well.
+    (tmp_path / "rootfs.part").write_bytes(b"other" * 1000)
+    server = mirror()
+    assert "what has come has" in fetch(server, path)
+    assert fetch(server, path) == ""
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_mirror_that_is_gone_is_told(tmp_path: pathlib.Path) -> None:
+    server = Mirror([])
+    server.server_close()
+    assert "refused" in fetch(server, tmp_path / "rootfs")
+
+
+@pytest.fixture
+def signer() -> c.Iterator[Signer]:
+    if not shutil.which("gpgv"):
+        pytest.skip("signatures are checked by gpgv")
+    # Its socket has to have a short path.
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as made:
+        yield made
+
+
+def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path, signer: Signer) -> None:
+    content = tmp_path / "content"
+    content.write_bytes(CONTENT)
+    keyring, signature = str(signer.keyring(tmp_path / "keyring")), str(signer.detached(content))
+    path = tmp_path / "served" / "rootfs"
+    path.parent.mkdir()
+    assert fetch(mirror(), path, "", signature, keyring) == ""
+    assert path.read_bytes() == CONTENT
+    path.unlink()
+    content.write_bytes(CONTENT[1:])
+    (tmp_path / "content.sig").unlink()
+    for refused in (str(signer.detached(content)), str(tmp_path / "missing")):
+        assert fetch(mirror(), path, "", refused, keyring).startswith("its signature is not of a key that is trusted: ")
+        assert list(path.parent.iterdir()) == []
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as stranger:
+        content.write_bytes(CONTENT)
+        (tmp_path / "content.sig").unlink()
+        assert "No public key" in fetch(mirror(), path, "", str(stranger.detached(content)), keyring)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_that_came_otherwise_is_judged_alike(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kernel.part").write_bytes(CONTENT)
+    assert fetch(None, tmp_path / "kernel") == ""
+    assert (tmp_path / "kernel").read_bytes() == CONTENT
+    (tmp_path / "kernel.part").write_bytes(b"other")
+    assert fetch(None, tmp_path / "kernel").startswith("what has come has")
+    assert (tmp_path / "kernel").read_bytes() == CONTENT

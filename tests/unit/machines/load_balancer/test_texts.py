@@ -1,0 +1,114 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts of HAProxy and keepalived, what HAProxy says about them, and how many connections a machine can carry."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, keepalived, limits, verdict
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Check, Member, Service
+
+GIVEN = haproxy.Global(9000, "/run/haproxy/admin.sock", "127.0.0.1", 8404, 8405, "", "4h", "4h")
+API = Service(
+    "ocp-api", 6443, "ocp", members=(Member("m1", "10.0.0.12", 6443), Member("m0", "10.0.0.11", 6443)), check=Check("https", "/readyz"),
+    sources=("10.0.0.0/24", "10.1.0.0/24"),
+)  # fmt: skip
+FRONTEND = """frontend ocp-api
+    bind *:6443
+    tcp-request connection reject unless { src 10.0.0.0/24 10.1.0.0/24 }
+    default_backend ocp-api
+"""
+BACKEND = """backend ocp-api
+    balance roundrobin
+    option httpchk GET /readyz
+    http-check expect status 200
+    server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 check-ssl verify none
+    server m1 10.0.0.12:6443 check inter 5s fall 2 rise 2 check-ssl verify none
+"""
+
+
+def text(service: Service = API) -> str:
+    return haproxy.render([service], GIVEN, "")
+
+
+def test_a_service_is_a_frontend_and_a_backend() -> None:
+    assert FRONTEND in text()
+    assert BACKEND in text()
+
+
+def test_the_order_of_what_was_given_makes_no_other_text() -> None:
+    other = dataclasses.replace(API, name="b", port=1)
+    turned = dataclasses.replace(API, members=API.members[::-1])
+    assert haproxy.render([API, other], GIVEN, "") == haproxy.render([other, turned], GIVEN, "")
+
+
+def test_each_change_gives_another_mark() -> None:
+    marks = {
+        haproxy.mark([haproxy.render([API], given, others)])
+        for given, others in ((GIVEN, ""), (dataclasses.replace(GIVEN, maxconn=1), ""), (GIVEN, "listen mine"))
+    }  # fmt: skip
+    assert len(marks) == 3
+    assert all(mark.startswith(haproxy.MARK) for mark in marks)
+
+
+def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
+    told = text(dataclasses.replace(API, address="10.0.0.5", accept_proxy=True, send_proxy=True, check=Check("http", port=1936, status="200|401")))
+    assert "bind 10.0.0.5:6443 accept-proxy\n    tcp-request session reject unless" in told
+    assert "http-check expect rstatus ^(200|401)$" in told
+    assert "server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 port 1936 send-proxy-v2\n" in told
+
+
+def test_a_service_can_listen_on_both_families() -> None:
+    assert "    bind [::]:6443 v4v6\n" in text(dataclasses.replace(API, address="::"))
+    assert dataclasses.replace(API, address="::").listens_with("10.0.0.5", 6443)
+
+
+def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> None:
+    virtual = dataclasses.replace(GIVEN, virtual=("10.0.0.5",))
+    assert "    bind 10.0.0.5:6443 transparent\n" in haproxy.render([dataclasses.replace(API, address="10.0.0.5")], virtual, "")
+    assert "transparent" not in haproxy.render([API], virtual, "")
+
+
+def test_statistics_elsewhere_want_a_password() -> None:
+    told = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
+    assert "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }" in told
+    assert haproxy.users("ops", 'a b"#$').endswith('user ops insecure-password a\\ b\\"\\#\\$\n')
+
+
+def test_what_haproxy_says_is_told_with_the_line_that_it_means() -> None:
+    said = """[NOTICE]   (549) : haproxy version is 2.6.12-1+deb12u3
+[ALERT]    (549) : config : parsing [/dev/stdin:2] : unknown keyword 'foo' in 'global' section
+[ALERT]    (549) : config : Error(s) found in configuration file : /dev/stdin
+[ALERT]    (549) : config : Fatal errors found in configuration.
+"""
+    found = verdict.faults("global\n  foo bar\n", 1, said)
+    assert [(fault.where, fault.why) for fault in found] == [("line: foo bar", "unknown keyword 'foo' in 'global' section")]
+    assert verdict.faults("global\n", 0, said) == []
+    assert "Killed" in str(verdict.faults("global\n", 137, "Killed")[0])
+
+
+@pytest.mark.parametrize(("files", "memory_gib", "most"), [(1024, 16, 399), (20000, 16, 9500), (524288, 64, 100000), (524288, 2, 15000)])
+def test_connections_are_as_many_as_files_and_memory_allow(files: int, memory_gib: int, most: int) -> None:
+    found = limits.connections(limits.Limits(files, memory_gib * 1024 * 1024), 6, 20)
+    assert found == most
+    assert limits.shortage(found, limits.Limits(files, memory_gib * 1024 * 1024), 6, 20) == []
+
+
+def test_more_than_the_machine_can_carry_is_told_with_what_it_can() -> None:
+    (fault,) = limits.shortage(20000, limits.Limits(20000, 16 * 1024 * 1024), 6, 20)
+    assert "20000 connections need 40226 open files, and the service may have 20000" in str(fault)
+    assert "set it to 9500" in fault.next_step
+    assert limits.shortage(0, limits.Limits(256, 16 * 1024 * 1024), 6, 20)
+
+
+def test_load_balancers_tell_each_other_and_the_first_is_preferred() -> None:
+    virtual = keepalived.Virtual(("10.0.0.5/24", "fd00::5/64"), ("10.0.0.3", "10.0.0.4"), 1, "eth0", 51, True)
+    told = keepalived.render(virtual, "/check")
+    assert "    priority 190\n" in told
+    assert "    unicast_src_ip 10.0.0.4\n    unicast_peer {\n        10.0.0.3\n    }\n" in told
+    assert "    virtual_ipaddress {\n        10.0.0.5/24\n    }\n    virtual_ipaddress_excluded {\n        fd00::5/64\n    }\n" in told
+    assert "unicast" not in keepalived.render(dataclasses.replace(virtual, unicast=False), "/check")

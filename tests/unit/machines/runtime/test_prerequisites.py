@@ -1,0 +1,90 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a machine must have: each row of the table, each condition, and that what is right is not complained of."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host, Unit
+
+RIGHT = {"kernel": "6.8.0-134-generic", "cgroup": "cgroup2fs", "driver": "580.105.08", "disk_kib": str(50 * 1024**2), "clock": "yes", "secure_boot": "0"}
+COMMANDS = {
+    "nvidia_ctk": "NVIDIA Container Toolkit CLI version 1.20.1", "kubelet": "Kubernetes v1.34.1",
+    "containerd": "containerd github.com/containerd/containerd 1.6.20~ds1",
+    "docker": "Docker version 28.1.1, build 1", "crio": "crio version 1.34.0",
+}
+TEGRA = "# R36 (release), REVISION: 4.0, GCID: 37537400, BOARD: generic"
+
+
+def machine(commands: dict[str, str] | None = None, **facts: str) -> Host:
+    return Host(facts={**RIGHT, **facts}, commands={name: Command(0, text) for name, text in {**COMMANDS, **(commands or {})}.items()})
+
+
+def told(host: Host) -> list[str]:
+    return [str(fault) for fault in prerequisites.faults(host, 10)]
+
+
+def test_a_machine_that_has_everything_has_no_fault() -> None:
+    assert told(machine()) == []
+    assert told(machine(tegra=TEGRA, driver="")) == []
+
+
+def test_what_is_not_there_yet_is_no_miss() -> None:
+    assert told(Host(facts={"cgroup": "cgroup2fs"})) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "commands", "words"),
+    [
+        ({"driver": "375.66"}, {}, "the NVIDIA driver is 375.66, and 384.81 is the least"),
+        ({}, {"nvidia_ctk": "version 1.6.0"}, "container toolkit is 1.6.0, and 1.7 is the least"),
+        ({"tegra": TEGRA, "driver": ""}, {"nvidia_ctk": "version 1.10.0"}, "container toolkit is 1.10.0, and 1.11 is the least"),
+        ({"tegra": TEGRA.replace("R36", "R28"), "driver": ""}, {}, "Linux for Tegra is 28.4.0, and 32 is the least"),
+        ({}, {"kubelet": "Kubernetes v1.19.16"}, "kubelet is 1.19.16, and 1.20 is the least"),
+        ({}, {"containerd": "containerd containerd.io 1.5.11 x"}, "containerd is 1.5.11, and 1.6 is the least"),
+        ({"cgroup": "tmpfs"}, {"docker": "Docker version 18.09.1"}, "Docker is 18.9.1, and 19.3 is the least"),
+        ({}, {"docker": "Docker version 19.03.15"}, "Docker is 19.3.15, and 20.10 is the least"),
+        ({}, {"crio": "crio version 1.23.5"}, "CRI-O is 1.23.5, and 1.24 is the least"),
+        ({"kernel": "4.18.0-553.el8.x86_64"}, {}, "the kernel is 4.18.0, and 5.8 is the least"),
+        ({"modules": "nouveau\n"}, {}, "the kernel module nouveau is loaded"),
+        ({"secure_boot": "1", "module_file": "/lib/modules/x/nvidia.ko"}, {}, "NVIDIA's module is not signed"),
+        ({"clock": "no"}, {}, "the clock is not synchronised"),
+        ({"disk_kib": "5242880"}, {}, "5.0 GiB are free, fewer than 10"),
+        ({"cgroup": "tmpfs"}, {"kubelet": "Kubernetes v1.35.0"}, "the machine has cgroup version 1"),
+    ],
+)
+def test_each_miss_is_told_with_its_remedy(facts: dict[str, t.Any], commands: dict[str, str], words: str) -> None:
+    found = told(machine(commands, **facts))
+    assert len(found) == 1
+    assert words in found[0]
+    assert "Next: " in found[0]
+
+
+def test_swap_is_a_fault_only_where_kubelet_does_not_start() -> None:
+    for unit, faults in ((Unit(), 0), (Unit(loaded=True, active=True), 0), (Unit(loaded=True), 1)):
+        host = machine(swap="/swapfile file 2097148 0 -2")
+        host.units["kubelet"] = unit
+        assert len(told(host)) == faults
+
+
+def test_a_signed_module_may_be_under_secure_boot() -> None:
+    assert told(machine(secure_boot="1", module_file="/lib/modules/x/nvidia.ko", signer="Canonical Ltd.")) == []
+
+
+def test_everything_is_told_at_once() -> None:
+    assert len(told(machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", disk_kib="1"))) == 4
+
+
+def test_what_is_borne_is_not_told() -> None:
+    host = machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", disk_kib="1")
+    assert [fault.what for fault in prerequisites.faults(host, 10, ("clock", "disk", "versions"))] == ["the kernel module nouveau is loaded"]
+    assert prerequisites.faults(host, 10, prerequisites.CHECKS) == []
+
+
+def test_every_row_has_a_source() -> None:
+    assert all(row.source.startswith("https://") and row.remedy and row.why for row in prerequisites.TABLE)
