@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What filters of host roles share: errors as Ansible tells them, and results that are no templates.
-
-Private to the collection: it can change in any release.
-"""
+"""What filters of host roles share: errors as Ansible tells them, and results that are no templates."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ their source. A cluster's modules run on the controller, by the Python that runs
 27.6 s of processor time for a site of 20 nodes that changes nothing became 19.1 s. ansible.netcommon does likewise for network devices
 (plugins/action/network.py, direct execution), but in the process of the worker; here the module has a process of its own, as ever, and gets
 its arguments as a developer gives them to it.
-
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the filters share that make a role's objects: manifests are texts, parsed once and without Ansible looking into every value.
-
-Private to the collection: it can change in any release.
-"""
+"""What the filters share that make a role's objects: manifests are texts, parsed once and without Ansible looking into every value."""
 
 from __future__ import annotations
 

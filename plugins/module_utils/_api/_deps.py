@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Third-party packages, imported when they are first needed. Private to the collection: it can change in any release.
+"""Third-party packages, imported when they are first needed.
 
 The common credentials (token, client certificate, service account) never import `kubernetes`, which costs a quarter of a second.
 """

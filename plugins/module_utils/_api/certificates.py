@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """When a certificate ends, read by the standard library alone: a bastion may lack `cryptography`, and `ssl` shows nobody's own certificate.
 
-Pure. Private to the collection: it can change in any release.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From options and environment to what is needed to reach one cluster. Private to the collection: it can change in any release.
+"""From options and environment to what is needed to reach one cluster.
 
 Names are kubernetes.core's. An option wins over its K8S_AUTH_* variable, which wins over the kubeconfig; an empty string is no value.
 """

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which kinds the server has: two requests where it can tell all at once, one for each group where it cannot.
-
-Private to the collection: it can change in any release.
-"""
+"""Which kinds the server has: two requests where it can tell all at once, one for each group where it cannot."""
 
 from __future__ import annotations
 

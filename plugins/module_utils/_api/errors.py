@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what the server answered to an error that tells what, where, why and what next.
-
-Private to the collection: it can change in any release.
-"""
+"""From what the server answered to an error that tells what, where, why and what next."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs in as a kubeconfig's exec plugin or authentication provider says, through the `kubernetes` package.
-
-Private to the collection: it can change in any release.
-"""
+"""Logs in as a kubeconfig's exec plugin or authentication provider says, through the `kubernetes` package."""
 
 from __future__ import annotations
 

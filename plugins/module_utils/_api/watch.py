@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Watches: events of one kind until a deadline, over as many connections as that takes.
-
-Private to the collection: it can change in any release.
-"""
+"""Watches: events of one kind until a deadline, over as many connections as that takes."""
 
 from __future__ import annotations
 

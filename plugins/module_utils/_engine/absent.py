@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing a set: backwards through the waves, each gone before the next, so that controllers outlive what they must clean up.
-
-Private to the collection: it can change in any release.
-"""
+"""Removing a set: backwards through the waves, each gone before the next, so that controllers outlive what they must clean up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two workloads for one place: the second must have to wait while the first runs, and run when it has gone. Private to the collection."""
+"""Two workloads for one place: the second must have to wait while the first runs, and run when it has gone."""
 
 from __future__ import annotations
 

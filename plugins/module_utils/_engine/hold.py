@@ -12,7 +12,6 @@ As there, this is no fencing. Each request of a run that holds a set, and each r
 look at the time of the last renewal, and where that is a while ago by a renewal, which fails where another run was there: a run that was
 stopped, asleep or cut off learns that before it writes. What remains is one request of each thread that had passed this look and was
 then delayed, on its way or with its process, for longer than is left of the hold.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

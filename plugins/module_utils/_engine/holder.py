@@ -8,7 +8,6 @@ whose life counts is not the module's but the one that starts the slices, ansibl
 host and ends with it. It counts only where the module runs on the same boot and in the same pid namespace: there a reader can see
 whether the worker is gone, and there the module itself looks before each request, so that an orphaned slice stops as well. Everywhere
 else (a bastion, a container, a controller without /proc) nothing can be proven, and the hold ends by its expiry.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the module's options to the engine: everything that can be wrong without asking a server is told here, at once.
-
-Private to the collection: it can change in any release.
-"""
+"""From the module's options to the engine: everything that can be wrong without asking a server is told here, at once."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole plan of one call: every member's step, what is pruned, and everything that speaks against it.
-
-Private to the collection: it can change in any release.
-"""
+"""The whole plan of one call: every member's step, what is pruned, and everything that speaks against it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 """The record of a set: an ApplySet parent (KEP-3659) that knows each member's uid, ask and owned fields. Pure.
 
 Names, labels, annotations and the format are API: a cluster's records outlive every release.
-Private to the collection: the functions can change in any release.
 """
 
 from __future__ import annotations

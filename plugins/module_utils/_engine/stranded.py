@@ -4,7 +4,6 @@
 """Pods that hold what is being deleted, and those among them that nobody can end as long as their node is away.
 
 The API server forgets a pod only when its kubelet says that it has ended, or when the Node object is gone.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting once for all members, by LIST with back-off, in slices where the caller wants them.
-
-Private to the collection: it can change in any release.
-"""
+"""Waiting once for all members, by LIST with back-off, in slices where the caller wants them."""
 
 from __future__ import annotations
 

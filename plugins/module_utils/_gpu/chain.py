@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The chain on a node, judged from plain facts: which link it has reached, and what holds it there.
 
-hardware seen → driver → toolkit → cuda → plugin → schedulable. Private to the collection: it can change in any release.
+hardware seen → driver → toolkit → cuda → plugin → schedulable.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@
 """What NVIDIA's sample deviceQuery says of integrated GPUs, which nvidia-smi tells little or nothing of. Pure.
 
 Its words are those of NVIDIA/cuda-samples (c94ff366), Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

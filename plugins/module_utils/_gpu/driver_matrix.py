@@ -4,7 +4,7 @@
 """Which driver image a node takes: the published tags as data with their sources, and the choice among them.
 
 Read as "known to exist", never as "all that exist": no registry is asked, and a user's own images (`precompiled` and `builds` of
-`choose`) are added to the table. Private to the collection: it can change in any release.
+`choose`) are added to the table.
 """
 
 from __future__ import annotations

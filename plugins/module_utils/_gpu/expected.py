@@ -6,7 +6,6 @@
 Pools, providers, platforms and patches are in what was declared already, so nothing of them is decided here a second time. A switch of a component does
 not change what is expected: it is told apart, with its value. Taints change nothing either: a node that a declared DaemonSet takes and does not
 tolerate lacks its pod.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

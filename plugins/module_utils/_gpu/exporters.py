@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a node's DCGM exporter serves metrics: the gate `exporters`, which lies beside the chain and keeps no node from new pods.
-
-Private to the collection: it can change in any release.
-"""
+"""Whether a node's DCGM exporter serves metrics: the gate `exporters`, which lies beside the chain and keeps no node from new pods."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@
 Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module (open-gpu-kernel-modules df1c9a3), of modprobe, of CUDA's
 runtime, of nvidia-smi, of the device plugin (k8s-device-plugin 1b826ac, internal/rm/health.go), of the kubelet, of the API server and its Go client, of
 Node Feature Discovery (v0.19.0), and our own reasons. Xids: NVIDIA's catalogue.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Labels, annotations and taints by name: other people's as they define them, ours under `hwaccel.gpu/`.
-
-Private to the collection: it can change in any release.
-"""
+"""Labels, annotations and taints by name: other people's as they define them, ours under `hwaccel.gpu/`."""
 
 from __future__ import annotations
 

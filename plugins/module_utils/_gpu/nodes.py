@@ -4,7 +4,7 @@
 """Nodes reduced to what GPU work needs of them, and summed up to classes.
 
 A Node as the API returns it is 10 to 50 KiB; `reduce_node` keeps about one, so that a fleet is read page by page
-in bounded memory. Private to the collection: it can change in any release.
+in bounded memory.
 """
 
 from __future__ import annotations

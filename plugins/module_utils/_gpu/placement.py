@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which nodes a DaemonSet takes: pools, GPUs and switches as node selector terms.
 
-A term holds requirements that must all be met, one term of several is enough. Private to the collection: it can change in any release.
+A term holds requirements that must all be met, one term of several is enough.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@
 """Pods reduced to what a gate reads of them: their part in the chain, and where each container stands.
 
 Read from container statuses, never from the column that kubectl prints (after a reboot that says `Unknown`).
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

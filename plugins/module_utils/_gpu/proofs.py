@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proofs that a pod has computed on a node: what they are valid for, how they are written down, and how a pod's log becomes one. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""Proofs that a pod has computed on a node: what they are valid for, how they are written down, and how a pod's log becomes one. Pure."""
 
 from __future__ import annotations
 

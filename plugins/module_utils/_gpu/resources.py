@@ -4,7 +4,6 @@
 """Which GPU resources a node should have, and which it has. The only place that knows resource names.
 
 Gates, validation and messages take the names from here, so that MIG, shared GPUs and DRA need no second place.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one container's or pod's state means for a gate: nothing yet, a suspicion, or a failure.
-
-Private to the collection: it can change in any release.
-"""
+"""What one container's or pod's state means for a gate: nothing yet, a suspicion, or a failure."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the engine needs of a client; `_api.client.Client` has it, tests bring their own.
 
-Private to the collection: it can change in any release. Every method raises only the errors of `_model.errors`.
+Every method raises only the errors of `_model.errors`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How a cluster is reached, as `hwaccel_connection` has it: which options there are, and what is wrong with what was given. Pure.
 
-No message repeats what may be a secret. Private to the collection: it can change in any release.
+No message repeats what may be a secret.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""User and password in a URL (RFC 3986, 3.2.1, userinfo), which are neither to be shown nor to be stored in the open.
-
-Private to the collection: it can change in any release.
-"""
+"""User and password in a URL (RFC 3986, 3.2.1, userinfo), which are neither to be shown nor to be stored in the open."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 """Owned fields as server-side apply writes them (`fieldsV1`), as plain sets of paths.
 
 A path is a tuple of fieldsV1 keys: `f:<name>` a field, `k:{...}` a list element by its keys, `v:<value>` an element of a set,
-`i:<n>` one by its index. Private to the collection: it can change in any release.
+`i:<n>` one by its index.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patches laid over manifests: JSON merge patches and RFC 6902. Private to the collection: it can change in any release."""
+"""Patches laid over manifests: JSON merge patches and RFC 6902."""
 
 from __future__ import annotations
 

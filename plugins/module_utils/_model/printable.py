@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text of others as a terminal may show it. Pure. Private to the collection: it can change in any release.
+"""Text of others as a terminal may show it. Pure.
 
 Whoever runs a pod writes its log, and whoever may write an object its annotations and messages. A terminal obeys control characters: it retitles its
 window, moves to lines above and overwrites them, and some answer as if somebody had typed.

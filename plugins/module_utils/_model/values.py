@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a single value that somebody wrote into an inventory may be. Pure. Private to the collection: it can change in any release.
+"""What a single value that somebody wrote into an inventory may be. Pure.
 
 A check takes the value and where it stands, and returns what is wrong with it. Answers of surveys are texts, so "8" is a number and "true" a truth.
 """

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Between AnsibleModule and the operations: parameters in, result out, and the one place that calls exit_json and fail_json.
-
-Private to the collection: it can change in any release.
-"""
+"""Between AnsibleModule and the operations: parameters in, result out, and the one place that calls exit_json and fail_json."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the pods of a pair say of the way between their nodes, and what all pairs say of each node. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""What the pods of a pair say of the way between their nodes, and what all pairs say of each node. Pure."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom something is about to destroy: a cluster that only the machine's environment has chosen is refused until it is named.
-
-Private to the collection: it can change in any release.
-"""
+"""Whom something is about to destroy: a cluster that only the machine's environment has chosen is refused until it is named."""
 
 from __future__ import annotations
 

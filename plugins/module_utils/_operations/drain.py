@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods leave a node before its container engine is restarted, and may come back after. Private to the collection: it can change in any release.
+"""Pods leave a node before its container engine is restarted, and may come back after.
 
 As `kubectl drain` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/drain.go): cordon, evict, wait. What its users, and those of k8s_drain of
 kubernetes.core, complain of is done otherwise:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The driver DaemonSets of this collection that a cluster has, and on which nodes their pods are.
 
-They are asked for again as long as they bring a driver to a node. Private to the collection: it can change in any release.
+They are asked for again as long as they bring a driver to a node.
 """
 
 from __future__ import annotations

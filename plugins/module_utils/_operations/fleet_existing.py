@@ -4,7 +4,6 @@
 """What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods, what monitors them.
 
 Recognised by what an image is called, under any registry and tag, because names of objects are anybody's choice.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

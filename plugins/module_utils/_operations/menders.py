@@ -6,7 +6,7 @@
 Ours tolerate every NoSchedule taint. Those of the GPU Operator, of upstream's charts and of most clouds do not tolerate ours: under it their driver
 pod, once deleted or evicted, is never made again, and the node can never pass. The DaemonSet controller looks at NoSchedule and NoExecute alone (Kubernetes
 1.36.4, pkg/controller/daemon/daemon_controller.go 1404, predicates), and of the scheduler PreferNoSchedule is only a preference
-(pkg/scheduler/framework/plugins/tainttoleration). Private to the collection: it can change in any release.
+(pkg/scheduler/framework/plugins/tainttoleration).
 """
 
 from __future__ import annotations

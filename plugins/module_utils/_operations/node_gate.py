@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One gate over a fleet: judge every node, wait while some may still pass, then say which failed and keep those apart.
-
-Private to the collection: it can change in any release.
-"""
+"""One gate over a fleet: judge every node, wait while some may still pass, then say which failed and keep those apart."""
 
 from __future__ import annotations
 

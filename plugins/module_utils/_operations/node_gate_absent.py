@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a node has no pod of a DaemonSet: which field keeps it away, and who wrote that, as far as the cluster tells.
-
-Private to the collection: it can change in any release.
-"""
+"""Why a node has no pod of a DaemonSet: which field keeps it away, and who wrote that, as far as the cluster tells."""
 
 from __future__ import annotations
 

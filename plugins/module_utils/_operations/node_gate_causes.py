@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster tells of a cause beyond the facts that a gate keeps: events, and the tails of logs. Each costs a request.
-
-Private to the collection: it can change in any release.
-"""
+"""What the cluster tells of a cause beyond the facts that a gate keeps: events, and the tails of logs. Each costs a request."""
 
 from __future__ import annotations
 

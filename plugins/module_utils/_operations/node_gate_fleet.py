@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate sees of the cluster: nodes and pods reduced as they are read, kept current by watches, and packed between slices.
-
-Private to the collection: it can change in any release.
-"""
+"""What a gate sees of the cluster: nodes and pods reduced as they are read, kept current by watches, and packed between slices."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 """What runs once for the cluster, in a namespace of its own, so that no node's pods tell of it: nfd-master and nfd-gc.
 
 Without nfd-master no node gets a label, which a gate sees at its nodes. Without nfd-gc findings of vanished nodes stay, which it sees nowhere.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which rights a gate lacks for what its run would do next. A run finds out by its requests; check mode, which makes none of them, asks.
-
-Private to the collection: it can change in any release.
-"""
+"""Which rights a gate lacks for what its run would do next. A run finds out by its requests; check mode, which makes none of them, asks."""
 
 from __future__ import annotations
 

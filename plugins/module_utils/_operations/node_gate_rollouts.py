@@ -4,7 +4,6 @@
 """Whether the DaemonSets behind a gate have done what they were last told.
 
 A gate that looks right after an apply would find no pods, or those of the template before, and take that for the answer.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """Failed nodes kept from new pods, and given back when they pass again.
 
 A taint, a label and an annotation on the Node, all under our own names. Whatever others wrote there stays as it is, a foreign taint or
-cordon included. How hard the taint is `menders` decides. Private to the collection: it can change in any release.
+cordon included. How hard the taint is `menders` decides.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module sandbox without Ansible: from its options to a sandbox in the wanted state, in slices.
-
-Private to the collection: it can change in any release.
-"""
+"""The module sandbox without Ansible: from its options to a sandbox in the wanted state, in slices."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ Before it loads another driver it writes "paused-for-driver-upgrade" where a swi
 modules stay in use, and a driver pod that was deleted never starts again. A switch that a node has not comes to be with an empty value,
 which says the same as none; and it marks a node with a driver of its own (NVIDIA/k8s-driver-manager v0.12.0, cmd/driver-manager/main.go,
 evictGPUOperatorComponents, rescheduleGPUOperatorComponents and disableContainerizedDriver).
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

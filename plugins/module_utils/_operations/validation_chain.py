@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The first broken link of nodes that do not offer the GPUs that they should, as the gates judge it, on one look.
 
-Pods are only read where a node lacks something, and of whoever has deployed them. Private to the collection: it can change in any release.
+Pods are only read where a node lacks something, and of whoever has deployed them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes all of whose GPUs a pod takes: which can be asked now, who holds GPUs there, and the Job. Private to the collection: it can change in any release."""
+"""Nodes all of whose GPUs a pod takes: which can be asked now, who holds GPUs there, and the Job."""
 
 from __future__ import annotations
 

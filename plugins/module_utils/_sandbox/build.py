@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The components built from Go modules: go.mod, go.sum and main.go that come with the role, and whatever they name.
-
-Private to the collection: it can change in any release.
-"""
+"""The components built from Go modules: go.mod, go.sum and main.go that come with the role, and whatever they name."""
 
 from __future__ import annotations
 

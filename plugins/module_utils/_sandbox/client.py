@@ -4,7 +4,6 @@
 """The few requests that bringing a sandbox up takes: health, kwok's rights, and how far the nodes are.
 
 A sandbox is no cluster of the user's: this knows its certificates, retries nothing and is used by nothing else.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How each component is started: its flags, its configuration files and who it is to the API server.
 
-Pure: text and argument lists from paths and ports. Private to the collection: it can change in any release.
+Pure: text and argument lists from paths and ports.
 """
 
 from __future__ import annotations

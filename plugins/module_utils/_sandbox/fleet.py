@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fleet goes on: reboots, new kernels and faults, from a fleet file to what the fleet agent reads. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""How a fleet goes on: reboots, new kernels and faults, from a fleet file to what the fleet agent reads. Pure."""
 
 from __future__ import annotations
 

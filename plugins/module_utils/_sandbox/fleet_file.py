@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet as its user writes it, checked as a whole. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""A fleet as its user writes it, checked as a whole. Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 """Long commands that go on while the run that started them comes back to tell how far they are.
 
 A job is known by its folder: log, process and exit status are files there, so any later run finds it again.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

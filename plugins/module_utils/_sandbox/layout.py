@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a sandbox keeps what: every path of it, and how its files are written.
-
-Private to the collection: it can change in any release.
-"""
+"""Where a sandbox keeps what: every path of it, and how its files are written."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@
 
 Each checksum was copied from the source that is named beside it; none was typed from memory. The release binaries are one
 patch older than what is built from Go modules: the checksums of a release stand in the change log of the one after it.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """Certificates of a sandbox: three authorities of its own, nothing of the machine's.
 
 The cluster's authority signs who may talk to the API; etcd has another one, so that no client of the API is one of etcd; the
-third is for the aggregation layer. Private to the collection: it can change in any release.
+third is for the aggregation layer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@
 """Processes that outlive the run that started them: start, recognise, stop. Linux only (/proc).
 
 A pid alone says nothing: numbers are used again. A process is known by pid, boot of the machine, start time and command.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

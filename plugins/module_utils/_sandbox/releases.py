@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The components from official release downloads, each checked against its pinned checksum before it is opened.
-
-Private to the collection: it can change in any release.
-"""
+"""The components from official release downloads, each checked against its pinned checksum before it is opened."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the components come from: a folder of the user's, the cache, official releases, a build from Go modules, in this order.
-
-Private to the collection: it can change in any release.
-"""
+"""Where the components come from: a folder of the user's, the cache, official releases, a build from Go modules, in this order."""
 
 from __future__ import annotations
 

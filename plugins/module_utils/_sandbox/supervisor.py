@@ -4,7 +4,7 @@
 """Bring the processes of a sandbox to what is wanted, step by step, from what runs now.
 
 Every step looks at the world first, so an interrupted run is finished by the next one. Steps that wait are generators:
-they yield a line to show, or "" as a place where the run may be cut. Private to the collection: it can change in any release.
+they yield a line to show, or "" as a place where the run may be cut.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that is wrong in the public variables of a cluster, before anybody is asked. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""Everything that is wrong in the public variables of a cluster, before anybody is asked. Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 """What each public variable of the cluster half may be: of the roles on clusters, and of all of them together. Pure.
 
 docs/variables.md and the roles' argument specs tell what they mean, and a test that none of them is missing here.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@
 """What each variable of the roles on machines may be, before a machine is asked: kinds, ranges, addresses, and what entries of lists have in them.
 
 What depends on others, or on the machine, the plans judge. What is not named here has no more than the kind of its argument specification. Pure.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Alerts as data: what is wrong with GPUs, and with what watches them. Private to the collection: it can change in any release.
+"""Alerts as data: what is wrong with GPUs, and with what watches them.
 
 DCGM_FI_DEV_XID_ERRORS keeps the last Xid for ever (NVIDIA/dcgm-exporter #190, #500), so Xids are taken from the counts of the exporter's window.
 Some Xids are never reported (#162 names 79, 119 and 120): that a GPU is missing shows by its series as well.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the exporter is asked to export: its counters file as data. Private to the collection: it can change in any release.
+"""What the exporter is asked to export: its counters file as data.
 
 Names, types and help are those of NVIDIA/dcgm-exporter d5e5f51 (4.5.3-4.8.2), etc/default-counters.csv and etc/dcp-metrics-included.csv, which
 leaves the errors, the violations and DCGM_EXP_* commented out. What is in neither file is a field of NVIDIA/DCGM 72fa3fe, dcgmlib/dcgm_fields.h.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parts of PromQL that rules and dashboards share. Private to the collection: it can change in any release.
+"""Parts of PromQL that rules and dashboards share.
 
 Needed beside the exporter is kube-state-metrics with what it exports by default (c92fe0c5, docs/metrics): no label of nodes or pods is asked for,
 as these are exported only where its allowlist says so.

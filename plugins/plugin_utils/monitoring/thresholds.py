@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits of the alerts: the numbers that a user may want to change, each with where it is from. Private to the collection: it can change in any release."""
+"""Limits of the alerts: the numbers that a user may want to change, each with where it is from."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@
 """What the filters of all roles share: plain manifests in, finished objects and remarks out.
 
 A manifest of a role is complete but for what depends on the fleet or on where images come from; that is laid over here, as data.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

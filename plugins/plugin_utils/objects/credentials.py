@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Passwords of proxies belong into a Secret: in a pod's environment everybody reads them who may read pods.
-
-Private to the collection: it can change in any release.
-"""
+"""Passwords of proxies belong into a Secret: in a pod's environment everybody reads them who may read pods."""
 
 from __future__ import annotations
 

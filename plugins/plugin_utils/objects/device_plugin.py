@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The device_plugin role's objects: a plugin and a GPU feature discovery for each configuration. Private to the collection: it can change in any release.
+"""The device_plugin role's objects: a plugin and a GPU feature discovery for each configuration.
 
 One DaemonSet a configuration, not NVIDIA's config-manager: that is a further container in each pod which shares its process namespace,
 reads Nodes with a right of its own, and needs somebody to write a label on each node.

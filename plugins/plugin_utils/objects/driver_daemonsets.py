@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One driver DaemonSet for each class of nodes, and one for kernels that nobody has seen yet.
-
-Private to the collection: it can change in any release.
-"""
+"""One driver DaemonSet for each class of nodes, and one for kernels that nobody has seen yet."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ The DaemonSet controller deletes a pod as soon as its node does not match the Da
 (kubernetes 1.36, pkg/controller/daemon/daemon_controller.go, podsShouldBeOnNode). So a DaemonSet that has started a driver never loses a node to
 another one of the same version; to one of another version only where that is for the node and the node carries its label. Every node is taken by
 one at most.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of a fleet that the filters read: classes of nodes, pools and what was found, from `node_info` or from declarations only.
-
-Private to the collection: it can change in any release.
-"""
+"""The part of a fleet that the filters read: classes of nodes, pools and what was found, from `node_info` or from declarations only."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who makes the namespaces: somebody beforehand, or the first stage of a run that puts anything into one.
-
-Private to the collection: it can change in any release.
-"""
+"""Who makes the namespaces: somebody beforehand, or the first stage of a run that puts anything into one."""
 
 from __future__ import annotations
 

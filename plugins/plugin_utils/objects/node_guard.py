@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admission policies that hold node agents to what is of their own node, as far as a Kubernetes version can enforce them.
-
-Private to the collection: it can change in any release.
-"""
+"""Admission policies that hold node agents to what is of their own node, as far as a Kubernetes version can enforce them."""
 
 from __future__ import annotations
 

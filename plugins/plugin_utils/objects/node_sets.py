@@ -4,7 +4,6 @@
 """Terms of node affinities as sets of nodes: what two have in common, and what is left of one without the other.
 
 Exact, because a term speaks of each label apart: it holds for some node exactly if it leaves each label a value, or its absence.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

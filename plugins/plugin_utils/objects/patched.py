@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patches of a role, tried on its objects before these are applied: one that matches nothing is told before anything is touched.
-
-Private to the collection: it can change in any release.
-"""
+"""Patches of a role, tried on its objects before these are applied: one that matches nothing is told before anything is touched."""
 
 from __future__ import annotations
 

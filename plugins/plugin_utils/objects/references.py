@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ConfigMaps and Secrets that pods ask for and that this collection does not make. Private to the collection: it can change in any release."""
+"""ConfigMaps and Secrets that pods ask for and that this collection does not make."""
 
 from __future__ import annotations
 

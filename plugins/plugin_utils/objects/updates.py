@@ -6,7 +6,6 @@
 Kubernetes counts a node whose pod never becomes ready against maxUnavailable, in every update (kubernetes v1.36.4,
 pkg/controller/daemon/update.go, rollingUpdate). So the share must leave room beside the failed nodes that a run bears, or their
 number alone keeps each change from all healthy nodes.
-Private to the collection: it can change in any release.
 """
 
 from __future__ import annotations

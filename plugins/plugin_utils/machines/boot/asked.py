@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of a machine, as its variables have it, and everything that is wrong with that. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""What is asked of a machine, as its variables have it, and everything that is wrong with that. Pure."""
 
 from __future__ import annotations
 

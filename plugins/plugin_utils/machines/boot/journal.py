@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a machine has come on its way from power to its cluster, from what the services that it boots by have logged. Pure.
-
-Private to the collection: it can change in any release.
-"""
+"""How far a machine has come on its way from power to its cluster, from what the services that it boots by have logged. Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 """Virtual machines of libvirt: what their hypervisor has said as what was seen, and steps as what its modules are given. Pure.
 
 A virtual machine takes its disk first and the network where nothing is on it: its first start is an installation, each later one is not, and nobody has
-to tell it in between. Private to the collection: it can change in any release.
+to tell it in between.
 """
 
 from __future__ import annotations

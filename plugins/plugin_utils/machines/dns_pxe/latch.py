@@ -4,7 +4,7 @@
 """Which machines are installed, and which never are by themselves, because they have been nodes: what a boot server remembers of that. Pure.
 
 Silence of a cluster looks alike before its first node and after its last master has failed. Only memory tells the two apart, so that no variable that
-somebody has left in an inventory can wipe a machine at work. Private to the collection: it can change in any release.
+somebody has left in an inventory can wipe a machine at work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CDI: whether a machine can describe its GPUs, who refreshes that, and whether all are in it. Private to the collection: it can change in any release."""
+"""CDI: whether a machine can describe its GPUs, who refreshes that, and whether all are in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd's configuration with NVIDIA's runtime in it, as a drop-in. Private to the collection: it can change in any release.
+"""containerd's configuration with NVIDIA's runtime in it, as a drop-in.
 
 How drop-ins are merged, by containerd's sources (mergeConfig, cmd/containerd/server/config/config.go, before 2.0 services/server/config/config.go)
 and as `containerd config dump` of 1.6.20 and 2.4.2 shows it: 1.x takes of each plugin the whole table of the last file that has it, and what the main

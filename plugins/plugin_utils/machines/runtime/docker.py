@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json with NVIDIA's runtime in it. Private to the collection: it can change in any release.
+"""Docker's daemon.json with NVIDIA's runtime in it.
 
 It has no drop-ins: keys are set and taken away in the file itself. Integers stay exact, keys keep their order, and a file that says what is wanted
 keeps every byte. `nvidia-ctk runtime configure` sorts the keys, rounds integers above 2^53 and leaves behind what it no longer sets.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CRI-O, K3s and RKE2: engines that take a small file of ours beside their own. Private to the collection: it can change in any release."""
+"""CRI-O, K3s and RKE2: engines that take a small file of ours beside their own."""
 
 from __future__ import annotations
 

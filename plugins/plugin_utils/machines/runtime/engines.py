@@ -1,10 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who brings the runtime to a machine, which engines it has, and whether these run with what is on disk.
-
-Private to the collection: it can change in any release.
-"""
+"""Who brings the runtime to a machine, which engines it has, and whether these run with what is on disk."""
 
 from __future__ import annotations
 
