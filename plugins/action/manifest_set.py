@@ -20,7 +20,7 @@ import typing as t
 
 from ansible.utils.display import Display
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import this_process
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.holder import this_process
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _sources
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import INTERNAL, Slices

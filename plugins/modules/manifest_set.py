@@ -283,8 +283,8 @@ faults:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.manifest_set import ensure
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure import ensure
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 

@@ -148,13 +148,13 @@ missing_rights:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import TRIES_SPEC
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 
 ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
     "definition": {"type": "dict", "required": True},

@@ -141,7 +141,7 @@ held:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import drain

@@ -195,11 +195,11 @@ missing_rights:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload, run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement import Checks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload, run
 
 WORKLOAD_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},

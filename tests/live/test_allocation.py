@@ -16,12 +16,12 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until

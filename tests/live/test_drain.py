@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.record import from_objects
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import from_objects
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource

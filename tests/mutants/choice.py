@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.tests.mutants.mutations import Mutant, muta
 _UTILS = "plugins/module_utils"
 #: What decides, by the part of the source that it lies in. What the plans of the host roles call lies beside them.
 AREAS = {
-    "engine": (f"{_UTILS}/_engine/*.py",),
+    "engine": (f"{_UTILS}/_manifest_set/*.py", f"{_UTILS}/_workloads/*.py"),
     "state": (f"{_UTILS}/_state/*.py",),
     "chain": (f"{_UTILS}/_gpu/chain*.py", f"{_UTILS}/_gpu/chain/*.py"),
     "operations": (f"{_UTILS}/_operations/*.py",),

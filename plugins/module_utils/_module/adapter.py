@@ -40,7 +40,7 @@ class Context:
     warn: c.Callable[[str], None]
     #: The client of the connection options, built on the first call and kept.
     client: c.Callable[[], Client]
-    #: The process that runs the slices, as `_engine.holder.this_process` tells it, "" where there are none.
+    #: The process that runs the slices, as `_manifest_set.holder.this_process` tells it, "" where there are none.
     task: str = ""
 
 

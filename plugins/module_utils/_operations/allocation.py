@@ -9,15 +9,12 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import contests, runs
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Contest, Result
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
@@ -25,6 +22,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import who
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import Plan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, Finding, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import contests, runs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.contests import Contest, Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 
 #: How long the pod that takes all stays after its last line: the run ends it before, unless it was killed.
 HOLD = "HOLD_SECONDS"

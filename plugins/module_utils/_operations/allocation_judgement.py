@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import disrupted, taken
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.contests import Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import SUCCEEDED
 
 _SEE_LOG = "see the pod's log, and the validator's on this node"
 _SEE_PLUGIN = "see that one device plugin serves this resource, its log, and sharing in its configuration"

@@ -11,15 +11,12 @@ import copy
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pairs import Pair
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.bandwidth import LISTENING
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolInterconnect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth_judgement as judgement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
@@ -27,6 +24,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import who
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_judgement import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, SUSPECT, Finding, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.pairs import Pair
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload
 
 Names = tuple[str, str]
 

@@ -9,14 +9,14 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rendezvous import ENDED, Result
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import bandwidth
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PoolInterconnect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import Row, disrupted, taken
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, SUSPECT, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.rendezvous import ENDED, Result
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 
 _SEE_LOGS = "see the logs of both pods, links and counters of both nodes, and NetworkPolicies of the pods' namespace"
 _SEE_NETWORK = "see the links of both nodes (ibstat, rdma link), and the plugin that offers their devices to pods"

@@ -22,10 +22,10 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     ApiError,
     BudgetRefused,

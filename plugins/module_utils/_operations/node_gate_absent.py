@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import evidence
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import has_gpus
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import evidence
 
 if t.TYPE_CHECKING:
     from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate

@@ -8,10 +8,10 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import evidence
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import evidence
 
 _TAIL_LINES = 20
 _LONGEST_TAIL = 4000

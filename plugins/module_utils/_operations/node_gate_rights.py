@@ -8,13 +8,13 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rights
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.rights import Question, Right
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.rights import Question, Right
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
 

@@ -10,15 +10,14 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import parallel, rights, runs
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, hints, names, proofs, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import PluginConfig
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import parallel, rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, node_gate
@@ -29,6 +28,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_chain import Chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import UNPROVEN, Finding
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload
 
 #: A proof is written on condition of what was read just before.
 _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))

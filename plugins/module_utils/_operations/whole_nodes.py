@@ -11,12 +11,11 @@ import copy
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rights
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import UNSCHEDULABLE, Workload
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, device_query
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -25,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import UNSCHEDULABLE, Workload
 
 Row = c.Mapping[str, t.Any]
 

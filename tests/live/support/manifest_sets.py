@@ -11,9 +11,10 @@ import threading
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import Holder
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.manifest_set import ensure
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure import ensure
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.holder import Holder
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
 
 Obj = dict[str, t.Any]

@@ -27,7 +27,7 @@ DOCUMENTATION = "module: count"
 import os
 import time
 import os
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.holder import this_run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.holder import this_run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import run_module
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import POD, Cluster, Obj, node_of
 
 RESOURCE = "rdma/hca_shared_devices_a"

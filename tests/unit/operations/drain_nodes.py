@@ -9,8 +9,8 @@ import collections.abc as c
 import copy
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.options import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, BudgetRefused, Conflict, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s

@@ -10,12 +10,12 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, node_gate, validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations import validation_fleets
 from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import ALL_NO_SCHEDULE, OPERATOR_IMAGE, Agent, Obj, Stack

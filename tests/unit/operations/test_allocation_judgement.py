@@ -9,10 +9,10 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.contests import Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation_judgement as judgement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.contests import Result
 
 RESOURCE = "nvidia.com/gpu"
 REFUSED = f"0/3 nodes are available: 1 Insufficient {RESOURCE}."

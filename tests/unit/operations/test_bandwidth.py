@@ -9,13 +9,13 @@ import json
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import Run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth_judgement as judgement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_judgement import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import Run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import Obj, asked, foreign, jetson, node, node_of
 from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import DISRUPTED, POOL, RESOURCE, Meeting, go, reasons, states, value

@@ -11,12 +11,12 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import GPU, LOG, POD, POOLS, Cluster, Obj, cordoned, fault, go, node
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD, NO_DRIVER
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import LOG, POD, Cluster, fault, go, node, node_of

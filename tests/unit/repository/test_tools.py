@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine.pruning import limit_fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.pruning import limit_fault
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 

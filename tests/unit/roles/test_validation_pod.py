@@ -11,9 +11,9 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
-from ansible_collections.hwaccel.gpu.plugins.module_utils._engine import rendezvous
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, bandwidth, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 from ansible_collections.hwaccel.gpu.tests.unit.roles.test_manifests import rights_of
 

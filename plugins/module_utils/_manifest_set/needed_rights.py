@@ -1,0 +1,38 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which rights a plan lacks, told before anything is written."""
+
+from __future__ import annotations
+
+import collections.abc as c
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_or_raise
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.rights import Right, refused
+
+#: Applying an object that is not there needs both.
+_APPLY_VERBS = ("patch", "create")
+#: A dry run that finds an immutable field shows that the object may be patched, not that it may be made anew.
+_RECREATE_VERBS = ("delete", "create")
+
+
+def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right]:
+    """What dry runs were refused, and what access reviews say where there could be no dry run."""
+    found = {right for step in steps for right in step.rights}
+    asking = [step for step in steps if step.write and not step.rights]
+    questions = {(verb, step.resource, step.key.namespace, "") for step in asking if step.unvalidated for verb in _APPLY_VERBS}
+    # Rights to one object can be granted by its name.
+    questions |= {(verb, step.resource, step.key.namespace, step.key.name) for step in asking if step.propagation for verb in _RECREATE_VERBS}
+    asked = sorted(questions)
+    answers = map_or_raise(lambda question: client.allowed(*question), asked, threads)
+    found |= {(verb, resource.plural, resource.group, namespace) for (verb, resource, namespace, _name), yes in zip(asked, answers, strict=True) if not yes}
+    return sorted(found)
+
+
+def record_rights(client: Client, resource: Resource, namespace: str, *, stored: bool) -> list[Right]:
+    """What writing the record needs. A real run finds out by its first write; check mode, which has none, asks."""
+    verbs = ("update",) if stored else ("create", "update")
+    return refused(client, [(verb, resource, "") for verb in verbs], namespace)

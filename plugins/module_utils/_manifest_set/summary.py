@@ -1,0 +1,122 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From steps to the result that users read, and through the slices of a long wait. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import steps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.apply import Written, changed_by
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report, Row, object_dict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan import Plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.prune import Pruned
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps import Step
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import Verdict
+
+_MOST_TOLD = 20
+
+
+def add_steps(report: Report, planned: c.Iterable[Step], *, diff: bool) -> None:
+    """Rows, reclaimed fields, conflicts, warnings and differences of steps."""
+    for step in planned:
+        report.rows[step.key] = Row(step.key, step.action, None, step.told)
+        add_details(report, step)
+        if changed_by(step):
+            report.changed = True
+            if diff:
+                gone = step.action in (steps.DELETED, steps.RELEASED)
+                report.diff.append(differences.entry(step.key.short, step.before, {} if gone else step.after))
+
+
+def add_details(report: Report, step: Step) -> None:
+    where = object_dict(step.key)
+    report.reclaimed += [{**where, "path": item.path, "manager": item.manager} for item in step.reclaimed]
+    report.conflicts += [{**where, "path": item.path, "manager": item.manager} for item in step.conflicts]
+    report.warn(f"{step.key.short}: {text}" for text in step.warnings)
+
+
+def outcome(report: Report, plan: Plan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
+    """The report of a real run: what was not reached is told as such, and `changed` rests on what the server returned."""
+    real = Report(record=report.record, foreign_fields=report.foreign_fields, missing_rights=report.missing_rights)
+    for step in (*plan.steps, *plan.prunes):
+        done = written.steps.get(step.key, step)
+        if step.write and step.key not in written.steps and step.key not in pruned.deleted:
+            real.rows[step.key] = Row(step.key, steps.UNCHANGED, False, f"not reached: it would have been {step.action}")
+            continue
+        add_steps(real, (done,), diff=diff)
+    real.rows |= pruned.seen.rows
+    for warnings in (report.warnings, written.warnings, pruned.seen.warnings):
+        real.warn(warnings)
+    return real
+
+
+def merged(resume: c.Mapping[str, t.Any], report: Report) -> Report:
+    """A report laid over that of the slices before: what they did stays done."""
+    if not resume.get("rows"):
+        return report
+    before = from_pending(resume)
+    for key, row in before.rows.items():
+        mine = report.rows.get(key)
+        if mine is None or (mine.action == steps.UNCHANGED and row.action != steps.UNCHANGED):
+            # What no plan knows any more was waited for, and is gone.
+            report.rows[key] = Row(key, row.action, mine.ready if mine else row.ready, mine.reason if mine else "")
+    report.changed = report.changed or before.changed
+    for field in ("reclaimed", "conflicts"):
+        ours = getattr(report, field)
+        setattr(report, field, [item for item in getattr(before, field) if item not in ours] + ours)
+    report.warn(before.warnings)
+    return report
+
+
+def to_pending(report: Report, phase: str, since: float) -> dict[str, t.Any]:
+    return {
+        "phase": phase,
+        "since": since,
+        "changed": report.changed,
+        "rows": [[*_parts(row.key), row.action, row.ready, row.reason] for row in report.rows.values()],
+        "reclaimed": report.reclaimed,
+        "foreign_fields": report.foreign_fields,
+        "conflicts": report.conflicts,
+        "warnings": report.warnings,
+        "record": report.record,
+    }
+
+
+def from_pending(resume: c.Mapping[str, t.Any]) -> Report:
+    report = Report(changed=bool(resume.get("changed")))
+    for group, kind, namespace, name, action, ready, reason in resume.get("rows") or ():
+        key = ObjectKey(group, kind, namespace, name)
+        report.rows[key] = Row(key, action, ready, reason)
+    for field in ("reclaimed", "foreign_fields", "conflicts", "warnings"):
+        setattr(report, field, list(resume.get(field) or ()))
+    report.record = dict(resume.get("record") or {})
+    return report
+
+
+def keys_out(resources: c.Mapping[ObjectKey, Resource]) -> list[list[str]]:
+    return [[*_parts(key), resource.api_version] for key, resource in resources.items()]
+
+
+def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | None) -> HwaccelError:
+    """Names what is not ready, broken ones first."""
+    ordered = sorted(lagging.items(), key=lambda pair: not pair[1].failed)
+    told = "; ".join(f"{key.short}: {verdict.reason}" for key, verdict in ordered[:_MOST_TOLD])
+    if len(ordered) > _MOST_TOLD:
+        told += f"; and {len(ordered) - _MOST_TOLD} more"
+    if timeout is None:
+        broken = sum(verdict.failed for verdict in lagging.values())
+        return HwaccelError(f"{broken} {'objects have' if broken > 1 else 'object has'} failed", why=told, next_step="mend the cause and run again")
+    count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
+    return HwaccelError(
+        f"{count} not ready after {timeout:g} s", why=told, next_step="look at these objects and their events, or raise wait_timeout; all was applied"
+    )
+
+
+def _parts(key: ObjectKey) -> list[str]:
+    return [key.group, key.kind, key.namespace, key.name]

@@ -1,0 +1,147 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking the server by a dry run what an apply would do."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import copy
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import causes
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.causes import FieldConflict
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.foreign import is_rightful
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import Entry
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import Member
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict, Fault, Forbidden, Invalid, NotFound, WebhookDenied
+
+#: Kinds that are recreated without being asked: they hold nothing that a new one would not have.
+_RECREATED = frozenset(("RoleBinding", "ClusterRoleBinding", "Job"))
+_PROPAGATION = {"recreate": "Background", "orphan": "Orphan"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """after: the object as it would be; None where the server could not tell."""
+
+    body: dict[str, t.Any]
+    after: dict[str, t.Any] | None = None
+    force: bool = False
+    propagation: str = ""
+    unvalidated: str = ""
+    reason: str = ""
+    conflicts: tuple[FieldConflict, ...] = ()
+    warnings: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    rights: tuple[tuple[str, str, str, str], ...] = ()
+
+
+def attempt(
+    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], *,
+    live: dict[str, t.Any] | None = None, force: bool = False, again: bool = False,
+) -> Trial:
+    """A dry run without force; where only fields that were ours are in the way, one with it.
+
+    live: the object as it is, None where there is none; its managedFields tell where the fields of others are.
+    """
+    try:
+        answer = client.apply(body, member.resource, field_manager=options.manager, force=force, dry_run=True)
+    except Conflict as error:
+        found = causes.field_conflicts(error)
+        if not found or again:
+            return Trial(body, faults=(_fault(member, error),))
+        return _contested(client, options, member, body, entry, coming, found, live or {})
+    except (WebhookDenied, Invalid, Forbidden, NotFound) as error:
+        return _refused(options, member, body, error, coming, force)
+    return Trial(body, after=answer.object, force=force, warnings=answer.warnings)
+
+
+def _contested(
+    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], found: list[FieldConflict],
+    live: dict[str, t.Any],
+) -> Trial:
+    """Sort the fields that others own: theirs by right, ours by the record, or in dispute."""
+    ours = {fieldsets.text(path) for path in entry.fields} if entry else set()
+    rightful = [item for item in found if is_rightful(member.key.kind, item.manager, item.subresource, item.path)]
+    left = {item.path: item for item in rightful}
+    # A field that is left to one of its owners is not sent, and so not in dispute with the others.
+    contested = [item for item in found if item.path not in left]
+    disputed = tuple(item for item in contested if item.path not in ours)
+    if disputed and not options.force_conflicts:
+        return Trial(body, conflicts=disputed, faults=tuple(_conflict_fault(member, item) for item in disputed))
+    body, kept = _without(body, live, left.values())
+    if kept:
+        # Sent by force, they would overwrite what a controller has put there.
+        return Trial(body, conflicts=tuple(kept), faults=tuple(_rightful_fault(member, item) for item in kept))
+    trial = attempt(client, options, member, body, entry, coming, force=bool(contested), again=True)
+    told = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
+    return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, told))))
+
+
+def _without(body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[FieldConflict]) -> tuple[dict[str, t.Any], list[FieldConflict]]:
+    """The ask without fields of others, and those that could not be taken out of it."""
+    body = copy.deepcopy(body)
+    kept = []
+    for item in fields:
+        # A conflict's text cannot be taken apart: names have dots and brackets of their own.
+        owned = fieldsets.of_manager(live, item.manager, item.subresource)
+        removed = [fieldsets.without_path(body, path) for path in owned if fieldsets.text(path) == item.path]
+        if not any(removed):
+            kept.append(item)
+    return body, kept
+
+
+def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool) -> Trial:
+    """An error of the dry run: one that the real run will not have, one that a policy answers, or a fault."""
+    if causes.lacks_dry_run(error):
+        return Trial(body, force=force, unvalidated="a webhook does not support dry runs")
+    text = str(error)
+    missing = next((name for name in sorted(coming) if f'"{name}"' in text or f" {name} " in text), "")
+    if isinstance(error, (Forbidden, NotFound)) and missing and ("not found" in text or "no PriorityClass" in text):
+        return Trial(body, force=force, unvalidated=f"it needs {missing}, which is only planned")
+    if options.check_mode and isinstance(error, NotFound) and f'namespaces "{member.key.namespace}" not found' in text:
+        # Another set of the same playbook may be about to make it: a plan of the whole cannot know.
+        return Trial(body, unvalidated=f"namespace {member.key.namespace} does not exist; the run fails where nothing makes it before")
+    field = causes.immutable_field(error) if isinstance(error, Invalid) else ""
+    if field:
+        policy = policy_for(options, member)
+        if policy in _PROPAGATION:
+            return Trial(body, propagation=_PROPAGATION[policy], reason=f"{field} cannot be changed on the living object")
+        step = f"revert it, or set on_immutable for {member.key.kind} to recreate or orphan"
+        return Trial(body, faults=(Fault(f"{field} of {member.key.short} cannot be changed", member.origin, error.faults[0].why, step),))
+    right = causes.missing_right(error) if isinstance(error, Forbidden) else None
+    if right:
+        return Trial(body, rights=((right["verb"], right["resource"], right["group"], right["namespace"]),))
+    return Trial(body, faults=(_fault(member, error),))
+
+
+def policy_for(options: SetOptions, member: Member) -> str:
+    """fail, recreate or orphan, for a kind."""
+    key = member.key
+    asked = options.on_immutable.get(f"{key.kind}.{key.group}") or options.on_immutable.get(key.kind) or options.on_immutable.get("*")
+    return asked or ("recreate" if key.kind in _RECREATED else "fail")
+
+
+def _fault(member: Member, error: ApiError) -> Fault:
+    first = error.faults[0]
+    return Fault(first.what, member.origin, first.why, first.next_step)
+
+
+def _conflict_fault(member: Member, item: FieldConflict) -> Fault:
+    step = "leave the field out, or run with force_conflicts: true to take it"
+    return Fault(_belongs(member, item), member.origin, "it has another value there, and was never ours", step)
+
+
+def _rightful_fault(member: Member, item: FieldConflict) -> Fault:
+    why = "a known controller writes it by design, and it was not found in what is asked for under the name that the server gives it"
+    return Fault(_belongs(member, item), member.origin, why, "leave the field out; it is never taken by force")
+
+
+def _belongs(member: Member, item: FieldConflict) -> str:
+    owner = item.manager + (f" (through {item.subresource})" if item.subresource else "")
+    return f"{item.path} of {member.key.short} belongs to {owner}"

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runs of schedules.py ask for, and the cluster in memory that they ask."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import DEFAULT_RECORD_NAMESPACE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import PART_OF, Record, from_objects
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster, Obj
+
+NAMESPACE, NODE, DAEMON_SET = KINDS[2:5]
+NAME, SPACE = "s", "n"
+
+
+def config_map(name: str, value: str) -> Obj:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": SPACE}, "data": {"v": value}}
+
+
+def daemon_set(value: str) -> Obj:
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": SPACE}, "spec": {"v": value}}
+
+
+SECRETS = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": SPACE}, "data": {"v": "MQ=="}}
+#: What runs ask for; None is state: absent.
+ASKS: dict[str, list[Obj] | None] = {
+    "first": [config_map("a", "1"), daemon_set("1")],
+    "second": [config_map("a", "2"), config_map("b", "2")],
+    "third": [config_map("a", "3"), daemon_set("3"), SECRETS],
+    "absent": None,
+}
+
+
+class Server(Cluster):
+    """A DaemonSet is there for a while after it was deleted, and ready a while after it was made."""
+
+    def __init__(self, now: c.Callable[[], float]) -> None:
+        super().__init__()
+        self._now = now
+        self.linger = self.ready_after = 0.0
+        self.due: dict[tuple[str, str, str], float] = {}
+        self.made: dict[str, float] = {}
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}}, NAMESPACE)
+        self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NODE)
+
+    def tick(self) -> None:
+        for place, when in list(self.due.items()):
+            if when <= self._now():
+                del self.due[place]
+                self.objects.pop(place, None)
+        for (plural, _space, _name), obj in self.objects.items():
+            if plural == DAEMON_SET.plural and self.made.setdefault(obj["metadata"]["uid"], self._now()) + self.ready_after <= self._now():
+                obj["status"] = {"desiredNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "updatedNumberScheduled": 1}
+
+    def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
+        place = (resource.plural, namespace, name)
+        obj = self.objects.get(place)
+        if resource != DAEMON_SET or options.get("dry_run") or not self.linger or obj is None or options.get("uid") not in ("", None, obj["metadata"]["uid"]):
+            super().delete(resource, name, namespace, **options)
+        elif "deletionTimestamp" not in obj["metadata"]:
+            obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+            self.due[place] = self._now() + self.linger
+
+    def records(self) -> list[Record]:
+        found = [self.objects.get((plural, DEFAULT_RECORD_NAMESPACE, NAME)) for plural in ("secrets", "configmaps")]
+        return [from_objects(obj, ()) for obj in found if obj is not None]
+
+    def members(self) -> dict[ObjectKey, Obj]:
+        """Objects of the set, those that are on their way out apart."""
+        return {
+            ObjectKey.of(obj): obj
+            for place, obj in self.objects.items()
+            if PART_OF in (obj["metadata"].get("labels") or {}) and "deletionTimestamp" not in obj["metadata"]
+        }
+
+
+def _place_of(verb: str, args: tuple[t.Any, ...]) -> tuple[str, str, str]:
+    """plural, namespace, name of what a request writes."""
+    if verb in ("delete", "patch"):
+        resource, name, namespace = (*args, "")[:3]
+        return resource.plural, namespace, name
+    obj, resource = args
+    return resource.plural, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def is_record(verb: str, args: tuple[t.Any, ...]) -> bool:
+    return _place_of(verb, args)[1:] == (DEFAULT_RECORD_NAMESPACE, NAME)
+
+
+def is_member(verb: str, args: tuple[t.Any, ...]) -> bool:
+    return _place_of(verb, args)[1] == SPACE

@@ -1,0 +1,138 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a dry run's answer makes of an ask: fields left to known controllers, what is taken by force, what a recreate needs."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import needed_rights, steps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import Entry
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import Member
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.trial import Trial, attempt
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Invalid
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+
+Obj = dict[str, t.Any]
+WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+ROLE_BINDING = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", True)
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
+
+HOOK = ("f:webhooks", 'k:{"name":"v.example.com"}')
+CA_BUNDLE = (*HOOK, "f:clientConfig", "f:caBundle")
+POLICY = (*HOOK, "f:failurePolicy")
+INJECTOR, EDITOR = "cert-manager-cainjector", "kubectl-edit"
+
+
+class Contested:
+    """A server on which others own fields: an apply that has one of them conflicts, unless it is forced."""
+
+    def __init__(self, owned: dict[fieldsets.Path, tuple[str, ...]]) -> None:
+        self.owned = owned
+        self.forced: list[Obj] = []
+
+    def apply(self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+        causes = [
+            {"reason": "FieldManagerConflict", "field": f".{fieldsets.text(path)}", "message": f'conflict with "{manager}" using v1'}
+            for path, managers in self.owned.items() for manager in managers
+            if fieldsets.value_at(obj, path) is not None
+        ]
+        if causes and not force:
+            raise Conflict("applying", body={"details": {"causes": causes}})
+        self.forced += [obj] if force else []
+        return Answer(obj)
+
+    def live(self) -> Obj:
+        fields = [(manager, path) for path, managers in self.owned.items() for manager in managers]
+        entries = [{"manager": manager, "operation": "Update", "fieldsV1": fieldsets.unparse(frozenset({path}))} for manager, path in fields]
+        return {"metadata": {"managedFields": entries}}
+
+
+def member(resource: Resource, **body: t.Any) -> Member:
+    namespace = "n" if resource.namespaced else ""
+    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x", "namespace": namespace}}
+    return Member(ObjectKey(resource.group, resource.kind, namespace, "x"), resource, head | body, "ask", "x.yml")
+
+
+def webhooks() -> Member:
+    hook = {"name": "v.example.com", "failurePolicy": "Ignore", "clientConfig": {"caBundle": "Cg==", "service": {"name": "s", "namespace": "n"}}}
+    return member(WEBHOOKS, webhooks=[{"name": "other.example.com", "clientConfig": {"caBundle": "Cg=="}}, hook])
+
+
+def tried(server: Contested, asked: Member, live: Obj | None = None, ours: frozenset[fieldsets.Path] = frozenset(), **options: t.Any) -> Trial:
+    entry = Entry(asked.key, "uid", "ask", ours)
+    return attempt(t.cast("t.Any", server), SetOptions("s", **options), asked, asked.body, entry, frozenset(), live=server.live() if live is None else live)
+
+
+def test_a_field_below_a_list_element_is_left_to_its_controller() -> None:
+    server, asked = Contested({CA_BUNDLE: (INJECTOR,)}), webhooks()
+    trial = tried(server, asked, ours=frozenset({CA_BUNDLE}))
+    assert trial.faults == ()
+    assert not trial.force
+    assert [hook["clientConfig"].get("caBundle") for hook in trial.body["webhooks"]] == ["Cg==", None]
+    assert f'webhooks[name="v.example.com"].clientConfig.caBundle is left to {INJECTOR}' in trial.reason
+    assert fieldsets.value_at(asked.body, CA_BUNDLE) == "Cg=="
+
+
+def test_drift_is_mended_by_force_without_what_is_left_to_a_controller() -> None:
+    server = Contested({CA_BUNDLE: (INJECTOR,), POLICY: (EDITOR,)})
+    trial = tried(server, webhooks(), ours=frozenset({CA_BUNDLE, POLICY}))
+    assert trial.force
+    assert server.forced == [trial.body]
+    assert fieldsets.value_at(trial.body, CA_BUNDLE) is None
+    assert fieldsets.value_at(trial.body, POLICY) == "Ignore"
+
+
+def test_a_name_with_dots_is_one_field() -> None:
+    path = ("f:data", "f:service-ca.crt")
+    trial = tried(Contested({path: ("service-ca-operator",)}), member(CONFIG_MAP, data={"service-ca.crt": "", "a": "1"}))
+    assert trial.faults == ()
+    assert trial.body["data"] == {"a": "1"}
+
+
+def test_a_field_that_two_have_is_left_out_once_and_needs_no_force() -> None:
+    server = Contested({CA_BUNDLE: (INJECTOR, "another-injector")})
+    trial = tried(server, webhooks())
+    assert trial.faults == ()
+    assert not trial.force
+    assert fieldsets.value_at(trial.body, CA_BUNDLE) is None
+
+
+@pytest.mark.parametrize("force_conflicts", [False, True])
+def test_nothing_is_forced_where_a_controllers_field_cannot_be_left_out(force_conflicts: bool) -> None:
+    server = Contested({CA_BUNDLE: (INJECTOR,), POLICY: (EDITOR,)})
+    trial = tried(server, webhooks(), {"metadata": {}}, frozenset({CA_BUNDLE, POLICY}), force_conflicts=force_conflicts)
+    assert server.forced == []
+    assert [fault.where for fault in trial.faults] == ["x.yml"]
+    assert INJECTOR in trial.faults[0].what
+    assert "clientConfig.caBundle" in trial.faults[0].what
+
+
+class Unchangeable:
+    """A server that refuses to change an object, and grants only what is in granted."""
+
+    def __init__(self, granted: set[tuple[str, str, str, str]]) -> None:
+        self.granted = granted
+
+    def apply(self, obj: Obj, resource: Resource, **_options: t.Any) -> Answer:
+        raise Invalid("applying", why="cannot change roleRef", body={"details": {"causes": [{"field": "roleRef", "message": "cannot change roleRef"}]}})
+
+    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+        return (verb, resource.plural, namespace, name) in self.granted
+
+
+@pytest.mark.parametrize("held", [(), ("create",), ("delete",), ("create", "delete")])
+def test_the_rights_of_a_recreate_are_asked_for_by_the_name_of_its_object(held: tuple[str, ...]) -> None:
+    asked = member(ROLE_BINDING)
+    server = t.cast("t.Any", Unchangeable({(verb, "rolebindings", "n", "x") for verb in held}))
+    trial = attempt(server, SetOptions("s"), asked, asked.body, None, frozenset())
+    assert trial.propagation == "Background"
+    step = steps.Step(asked.key, ROLE_BINDING, steps.RECREATED, member=asked, write=True, propagation=trial.propagation)
+    lacking = needed_rights.missing(server, [step], 1)
+    assert lacking == [(verb, "rolebindings", "rbac.authorization.k8s.io", "n") for verb in ("create", "delete") if verb not in held]

@@ -1,0 +1,313 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Workloads that run once, on a cluster in memory that makes pods of Jobs and lets time pass when it is slept."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, ManyFaults, NotFound, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement import Checks
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload, run
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import Cluster
+
+Obj = dict[str, t.Any]
+
+NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."}
+PULLING = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
+RUNS = {"name": "main", "state": {"running": {}}}
+PENDING = {"phase": "Pending", "conditions": [NO_ROOM]}
+STARTING = {"phase": "Pending", "containerStatuses": [PULLING]}
+RUNNING = {"phase": "Running", "containerStatuses": [RUNS]}
+WELL = {"phase": "Succeeded", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]}
+BADLY = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 7, "reason": "Error"}}}]}
+#: What becomes of a workload by its name: (seconds after its creation, status of its pod), in order.
+LIVES: dict[str, list[tuple[float, Obj]]] = {
+    "well": [(0, PENDING), (1, STARTING), (2, RUNNING), (5, WELL)],
+    "badly": [(0, RUNNING), (2, BADLY)],
+    "homeless": [(0, PENDING)],
+    "unpulled": [(0, STARTING)],
+    "endless": [(0, RUNNING)],
+}
+
+
+class Jobs(Cluster):
+    """The Job controller, the scheduler and a kubelet in one: what time it is decides what a pod says."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+        self.log = "Test PASSED\n"
+        self.most = 0
+        self.away: HwaccelError | None = None
+        super().__init__()
+
+    def clock(self, slice_of: float | None = None) -> Clock:
+        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+    def create(self, obj: Obj, resource: Resource, **options: t.Any) -> t.Any:
+        answer = super().create(obj | {"metadata": obj["metadata"] | {"creationTimestamp": self.at}}, resource, **options)
+        self.most = max(self.most, len(self.jobs()))
+        return answer
+
+    def jobs(self) -> list[Obj]:
+        return [obj for (plural, _namespace, _name), obj in self.objects.items() if plural == "jobs"]
+
+    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
+        if self.away is not None:
+            raise self.away
+        if resource.kind == "Event":
+            return Page([{"reason": "Failed", "message": "the registry says no", "lastTimestamp": "1"}], "1")
+        label, _equals, value = options["label_selector"].partition("=")
+        jobs = [job for job in self.jobs() if job["metadata"]["labels"][label] == value and job["metadata"]["namespace"] == namespace]
+        return Page([self._job(job) if resource.kind == "Job" else self._pod(job) for job in jobs], "1")
+
+    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+        if container != "main":
+            raise NotFound(f"container {container} is not there")
+        return self.log
+
+    def _status(self, job: Obj) -> Obj:
+        age = self.at - job["metadata"]["creationTimestamp"]
+        life = LIVES[job["metadata"]["name"].rpartition("-")[0]]
+        return [status for after, status in life if age >= after][-1]
+
+    def _job(self, job: Obj) -> Obj:
+        kinds = {"Succeeded": "Complete", "Failed": "Failed"}
+        phase = self._status(job)["phase"]
+        return job | {"status": {"conditions": [{"type": kinds[phase], "status": "True", "reason": "BackoffLimitExceeded"}] if phase in kinds else []}}
+
+    def _pod(self, job: Obj) -> Obj:
+        status, name = self._status(job), job["metadata"]["name"]
+        owner = {"kind": "Job", "name": name}
+        metadata = {"name": f"{name}-abcde", "uid": f"pod-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [owner]}
+        return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | ({} if status is PENDING else {"nodeName": "gpu-1"}), "status": status}
+
+
+@pytest.fixture
+def cluster() -> Jobs:
+    return Jobs()
+
+
+def pod(name: str, **checks: t.Any) -> Workload:
+    definition = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "main", "image": "sample:1"}]}}
+    return Workload(name, definition, checks=Checks(**{key: tuple(value) for key, value in checks.items()}))
+
+
+def go(cluster: Jobs, *workloads: Workload, slice_of: float | None = None, resume: dict[str, t.Any] | None = None, **options: t.Any) -> Outcome:
+    return run(cluster, list(workloads), RunOptions(namespace="n", **options), cluster.clock(slice_of), resume=resume)
+
+
+def only(outcome: Outcome) -> Obj:
+    (row,) = outcome.values["workloads"]
+    return row
+
+
+def test_a_run_that_ends_well_is_told_and_taken_away(cluster: Jobs) -> None:
+    outcome = go(cluster, pod("well", patterns=["^Test (?P<verdict>PASSED)$"]))
+    assert outcome.failure is None and outcome.changed
+    row = only(outcome)
+    assert (row["state"], row["node"], row["exit_code"], row["log"]) == ("succeeded", "gpu-1", 0, "Test PASSED\n")
+    assert row["captured"] == {"verdict": "PASSED"}
+    assert outcome.values["states"] == {"succeeded": 1, "failed": 0, "unschedulable": 0, "timeout": 0}
+    assert cluster.jobs() == []
+    stages = [line.partition(", ")[2].partition(":")[0] for line in outcome.progress]
+    assert stages == ["1 pending", "1 starting", "1 running", ""]
+    assert "Insufficient nvidia.com/gpu" in outcome.progress[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "reason"),
+    [
+        ("badly", "failed", "container main ended with exit code 7"),
+        ("homeless", "unschedulable", "no node has taken it for 60 s: Unschedulable: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu."),
+        ("unpulled", "timeout", "it has not started in 300 s: container main: ImagePullBackOff: not found; Failed: the registry says no"),
+        ("endless", "timeout", "it has not ended in 600 s: it is Running"),
+    ],
+)
+def test_each_end_has_its_state_and_reason(cluster: Jobs, name: str, state: str, reason: str) -> None:
+    outcome = go(cluster, pod(name))
+    assert (only(outcome)["state"], only(outcome)["reason"]) == (state, reason)
+    assert f"workload {name}: {state}" in str(outcome.failure) and reason in str(outcome.failure)
+    assert cluster.jobs() == []
+
+
+def test_a_state_that_is_borne_fails_nothing(cluster: Jobs) -> None:
+    outcome = go(cluster, pod("homeless"), pod("well"), fail_on=frozenset({"failed", "timeout"}))
+    assert outcome.failure is None
+    assert outcome.values["states"] == {"succeeded": 1, "failed": 0, "unschedulable": 1, "timeout": 0}
+
+
+@pytest.mark.parametrize(
+    ("checks", "reason"),
+    [
+        ({"patterns": ["Test FINE"]}, "its log has nothing that matches 'Test FINE'"),
+        ({"forbidden": ["code [0-9]+"]}, "its log has 'code 802', which matches 'code [0-9]+'"),
+        ({"queries": ["json[0].gpus == `8`"]}, "json[0].gpus == `8` is False"),
+        ({"queries": ["length(node) > `99`", "exit_code == `0`"]}, "length(node) > `99` is False"),
+        ({"queries": ["sum(lines)"]}, "sum(lines): "),
+    ],
+)
+def test_a_log_that_says_otherwise_is_a_failure(cluster: Jobs, checks: dict[str, list[str]], reason: str) -> None:
+    cluster.log = 'warning: code 802\n{"gpus": 4}\nTest PASSED\n{not json}\n'
+    row = only(go(cluster, pod("well", **checks)))
+    assert row["state"] == "failed"
+    assert row["reason"].startswith(reason)
+    assert row["json"] == [{"gpus": 4}]
+    assert only(go(cluster, pod("well", queries=["json[0].gpus == `4`"])))["state"] == "succeeded"
+
+
+def test_at_most_so_many_run_at_once_and_all_run(cluster: Jobs) -> None:
+    workloads = [Workload(f"w{number}", pod("well").definition) for number in range(7)]
+    outcome = go(cluster, *workloads, parallel=3)
+    assert [row["name"] for row in outcome.values["workloads"]] == [workload.name for workload in workloads]
+    assert outcome.values["states"]["succeeded"] == 7
+    assert cluster.most == 3
+
+
+def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> None:
+    workloads = (pod("well"), pod("badly"))
+    outcome = go(cluster, *workloads, slice_of=2)
+    made = {job["metadata"]["name"] for job in cluster.jobs()}
+    assert outcome.pending is not None and len(made) == 2
+    while outcome.pending is not None:
+        assert outcome.failure is None
+        outcome = go(cluster, *workloads, slice_of=2, resume=outcome.pending)
+    assert [row["state"] for row in outcome.values["workloads"]] == ["succeeded", "failed"]
+    assert sum(write.startswith("create") for write in cluster.writes) == 2
+
+
+def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(job: Obj, resource: Resource, **options: t.Any) -> t.Any:
+        Jobs.create(cluster, job, resource, **options)
+        return Jobs.create(cluster, job, resource, **options)
+
+    monkeypatch.setattr(cluster, "create", twice)
+    # The server writes it as "1": what it has is not letter for letter what was sent, and ours nevertheless.
+    workload = pod("well")
+    workload.definition["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}  # type: ignore[index]
+    assert only(go(cluster, workload))["state"] == "succeeded"
+    assert cluster.jobs() == []
+
+
+def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    uids: list[str] = []
+
+    def delete(resource: Resource, name: str, namespace: str = "", *, uid: str = "", **options: t.Any) -> None:
+        uids.append(uid)
+        Jobs.delete(cluster, resource, name, namespace, uid=uid, **options)
+
+    monkeypatch.setattr(cluster, "delete", delete)
+    go(cluster, pod("well"), pod("badly"), pod("endless"))
+    assert len(set(uids)) == 3 and all(uids)
+
+
+def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: t.Any, **_options: t.Any) -> t.Any:
+        raise Conflict("creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"})
+
+    monkeypatch.setattr(cluster, "create", refuse)
+    with pytest.raises(Conflict, match="resourcequotas"):
+        go(cluster, pod("well"))
+
+
+def test_a_job_is_made_once_and_not_anew_in_each_slice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def noted(workload: str, *arguments: t.Any) -> Obj:
+        made.append(workload)
+        return job_of(workload, *arguments)
+
+    monkeypatch.setattr(runs, "job_of", noted)
+    outcome = go(cluster, pod("well"), pod("badly"), slice_of=2, parallel=1)
+    assert made == ["well", "badly", "well"], "all are looked at before the first is made"
+    while outcome.pending is not None:
+        outcome = go(cluster, pod("well"), pod("badly"), slice_of=2, parallel=1, resume=outcome.pending)
+    assert made == ["well", "badly", "well", "badly"]
+
+
+def test_what_has_ended_is_handed_over_at_once_and_kept_as_it_comes_back(cluster: Jobs) -> None:
+    told: list[list[str]] = []
+
+    def ended(rows: list[Obj]) -> list[Obj]:
+        told.append([row["name"] for row in rows])
+        return [{"name": row["name"], "state": row["state"], "kept": True} for row in rows]
+
+    workloads = [pod("well"), pod("badly")]
+    first = run(cluster, workloads, RunOptions(namespace="n"), cluster.clock(4), ended=ended)
+    assert told == [["badly"]]
+    assert first.pending is not None and first.pending["done"] == {"badly": {"name": "badly", "state": "failed", "kept": True}}
+    last = run(cluster, workloads, RunOptions(namespace="n", parallel=1, fail_on=frozenset()), cluster.clock(), resume=first.pending, ended=ended)
+    assert told == [["badly"], ["well"]]
+    assert [row["kept"] for row in last.values["workloads"]] == [True, True]
+
+
+def test_where_the_server_is_lost_what_runs_is_taken_away_as_far_as_it_goes(cluster: Jobs) -> None:
+    cluster.away = Unreachable("listing jobs", "the server")
+    with pytest.raises(Unreachable):
+        go(cluster, pod("well"))
+    assert [write.partition(" ")[0] for write in cluster.writes] == ["create", "delete"]
+
+
+def test_a_killed_run_leaves_nothing_that_stays(cluster: Jobs) -> None:
+    """The cluster ends and removes its Jobs: that is what these two fields are for."""
+    go(cluster, pod("well"), slice_of=1)
+    (job,) = cluster.jobs()
+    assert job["spec"]["ttlSecondsAfterFinished"] == 300
+    assert job["spec"]["activeDeadlineSeconds"] == 60 + 300 + 600 + 60
+    assert (job["spec"]["backoffLimit"], job["spec"]["template"]["spec"]["restartPolicy"]) == (0, "Never")
+    assert job["metadata"]["labels"][RUN_LABEL] == job["spec"]["template"]["metadata"]["labels"][RUN_LABEL]
+
+
+def test_a_job_keeps_what_its_manifest_says(cluster: Jobs) -> None:
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main"}]}}
+    spec = {"backoffLimit": 3, "ttlSecondsAfterFinished": 5, "template": template}
+    definition = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "well", "namespace": "n"}, "spec": spec}
+    go(cluster, Workload("job", definition), slice_of=1)
+    (job,) = cluster.jobs()
+    assert (job["spec"]["backoffLimit"], job["spec"]["ttlSecondsAfterFinished"]) == (3, 5)
+    assert job["spec"]["template"]["metadata"]["labels"]["app"] == "x"
+    assert "labels" not in definition["metadata"], "what the caller gave is not touched"
+
+
+def test_all_faults_are_told_before_anything_runs(cluster: Jobs) -> None:
+    always = pod("always")
+    always.definition["spec"]["restartPolicy"] = "Always"
+    service = Workload("service", {"apiVersion": "v1", "kind": "Service"})
+    with pytest.raises(ManyFaults) as caught:
+        go(cluster, pod("twice"), pod("twice"), always, service, pod("odd", patterns=["("], queries=["a["]))
+    told = str(caught.value)
+    for part in ("2 workloads are called twice", "always can never end", "service is neither a Pod", "'(' is no regular", "'a[' is no JMESPath"):
+        assert part in told, part
+    assert cluster.writes == []
+    with pytest.raises(ManyFaults, match="parallel is 0"):
+        RunOptions(parallel=0)
+
+
+def test_check_mode_makes_nothing_and_names_missing_rights(cluster: Jobs) -> None:
+    options = RunOptions(namespace="n")
+    outcome = run(cluster, [pod("well")], options, cluster.clock(), check_mode=True)
+    assert outcome.changed and outcome.failure is None and cluster.writes == []
+    cluster.forbidden = {("delete", "jobs"), ("get", "pods")}
+    outcome = run(cluster, [pod("well")], options, cluster.clock(), check_mode=True)
+    assert not outcome.changed
+    assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [("delete", "jobs"), ("get", "pods/log")]
+    assert "the right to delete jobs.batch is missing" in str(outcome.failure)
+
+
+def test_a_job_that_somebody_deletes_is_told(cluster: Jobs) -> None:
+    outcome = go(cluster, pod("endless"), slice_of=1)
+    cluster.objects = {place: obj for place, obj in cluster.objects.items() if place[0] != "jobs"}
+    outcome = go(cluster, pod("endless"), resume=outcome.pending)
+    assert only(outcome)["reason"] == "its Job is gone: somebody has deleted it"
