@@ -356,9 +356,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_rights, quarantine, switches
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import declared
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine, switches
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import rights
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings, declared
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "gate": {"type": "str", "required": True, "choices": ["features", "driver", "devices", "exporters"]},
@@ -404,7 +405,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
         values = {"gate": params["gate"], "quarantined": [], "released": released, "switched": [], "missing_rights": []}
         outcome = Outcome(bool(released or taken), values)
-        return node_gate_rights.of_marking(client).told_in(outcome) if check_mode and outcome.changed else outcome
+        return rights.of_marking(client).told_in(outcome) if check_mode and outcome.changed else outcome
     return run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
 
 

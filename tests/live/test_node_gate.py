@@ -18,7 +18,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import MUTATING, AuditLog, Request

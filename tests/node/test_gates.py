@@ -20,7 +20,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.trouble import CRASHES, LOST
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS
 from ansible_collections.hwaccel.gpu.tests.node.conftest import POOLS, REAL, Enabled
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster
@@ -67,7 +68,7 @@ def lost(cluster: Cluster) -> bool:
 def gate(cluster: Cluster, name: str, *, check_mode: bool = False, **options: t.Any) -> Outcome:
     """Of the real node alone, as a role calls it; nothing is marked."""
     settings = {"pools": parse_pools(POOLS), "exclude": frozenset(cluster.others(REAL)), "quarantine": False, **options}
-    return node_gate.run(node_gate.Settings(name, **settings), cluster.client, check_mode=check_mode)
+    return run(Settings(name, **settings), cluster.client, check_mode=check_mode)
 
 
 def told(outcome: Outcome) -> dict[str, t.Any]:

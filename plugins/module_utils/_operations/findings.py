@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import GateFailed
 
 PASSED, FAILED = "passed", "failed"
 _TAIL_LINES = 20

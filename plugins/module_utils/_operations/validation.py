@@ -20,11 +20,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation_report as report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED, tail
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings as GateSettings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_chain import Chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.validation_report import UNPROVEN, Finding
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
@@ -74,9 +75,9 @@ class Settings:
         return sorted({sharing.renamed for config in self.plugin_configs.values() for sharing in config.sharing})
 
     @property
-    def gate(self) -> node_gate.Settings:
+    def gate(self) -> GateSettings:
         """Of the last gate of the chain, whose judgement precedes that of a pod."""
-        return node_gate.Settings("devices", self.pools, self.options.namespace, exclude=self.exclude, sample=self.sample, plugin_configs=self.plugin_configs)
+        return GateSettings("devices", self.pools, self.options.namespace, exclude=self.exclude, sample=self.sample, plugin_configs=self.plugin_configs)
 
 
 class Validation:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import collections.abc as c
 import dataclasses
-import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
@@ -21,9 +20,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import R
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_report
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate, Settings
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import Fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import report, seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _NOTHING_DEPLOYED = "run hwaccel.gpu.site: this cluster has no device plugin that is deployed as a DaemonSet"
@@ -37,7 +36,6 @@ class Chain:
 
     def __init__(self, client: Client, fleet: Fleet, settings: Settings) -> None:
         self.client, self.fleet, self.settings = client, fleet, settings
-        self._devices = Gate(settings, client, fleet, time.time())
 
     def offers(self, name: str) -> bool:
         """Whether the node is there, is Ready and offers what is expected of it. Its pods are not looked at."""
@@ -68,20 +66,21 @@ class Chain:
         return {name: _row(verdict) | instead for name, verdict in verdicts.items() if verdict.state != chain.PASSED}
 
     def _of_node(self, name: str) -> Verdict:
-        return chain.judge("devices", self.fleet.nodes[name], {}, self._devices.wanted(name))
+        return chain.judge("devices", self.fleet.nodes[name], {}, seen.wanted(self.settings, self.fleet, name))
 
     def _held(self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]) -> dict[str, Row]:
         """Of nodes that do not pass a gate. Nobody waits here: what may still come is not there."""
         # Where no DaemonSet brings a driver, the hosts do.
         providers = {} if parts.DRIVER in deployed else dict.fromkeys((self.fleet.pool_names[node] for node in nodes), "host")
-        gate = Gate(dataclasses.replace(self.settings, gate=name, namespace=namespace, driver_providers=providers), self.client, self.fleet, time.time())
+        settings = dataclasses.replace(self.settings, gate=name, namespace=namespace, driver_providers=providers)
+        verdicts: dict[str, Verdict] = {}
         for node in nodes:
-            pods, wanted = self.fleet.pods_of(node), gate.wanted(node)
+            pods, wanted = self.fleet.pods_of(node), seen.wanted(settings, self.fleet, node)
             verdict = chain.judge(name, self.fleet.nodes[node], pods, dataclasses.replace(wanted, excused=chain.excused(pods, wanted)))
             if verdict.state != chain.PASSED:
-                gate.verdicts[node] = dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else chain.FAILED)
-        told = {row["node"]: row for row in node_gate_report.faults(gate, self.client)}
-        return {node: told.get(node) or _row(verdict) for node, verdict in gate.verdicts.items()}
+                verdicts[node] = dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else chain.FAILED)
+        told = {row["node"]: row for row in report.faults(seen.Seen(settings, self.client, self.fleet, verdicts))}
+        return {node: told.get(node) or _row(verdict) for node, verdict in verdicts.items()}
 
     def _deployed(self) -> dict[str, set[str]]:
         """Namespaces by the part whose DaemonSets are there, ours and those of others."""

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Pro
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import findings as shared
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import GateFailed
 
 #: unproven: its GPUs are taken, or it is cordoned: no failure, and no proof either.
 UNPROVEN = "unproven"

@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_fleet import is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, Finding
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import UNSCHEDULABLE, Workload
 

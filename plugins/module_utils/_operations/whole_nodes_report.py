@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import findings as shared
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import GateFailed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import GateFailed
 
 #: busy: somebody else's pods hold GPUs there. skipped: no pod can take all of its GPUs now, and that is no fault of theirs.
 #: suspect: it or its partner has failed, and nothing tells which.

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import gate
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(node_gate.time, "time", made.time)
-    monkeypatch.setattr(node_gate.time, "monotonic", made.monotonic)
-    monkeypatch.setattr(node_gate.time, "sleep", made.advance)
+    monkeypatch.setattr(gate.time, "time", made.time)
+    monkeypatch.setattr(gate.time, "monotonic", made.monotonic)
+    monkeypatch.setattr(gate.time, "sleep", made.advance)
     return made

@@ -14,7 +14,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, node_gate, validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations import validation_fleets
@@ -211,10 +213,10 @@ def site(cluster: Foreign, clock: t.Any) -> Site:
               "devices": _space(found, "device_plugin")}
     seen = Site({}, False, [], 0, 0.0)
     for gate, space in spaces.items():
-        settings = node_gate.Settings(
+        settings = Settings(
             gate, namespace=space, max_failed="1", exclude=frozenset(seen.failed), driver_providers={"default": provider} if gate == "driver" else {},
         )
-        result = node_gate.run(settings, t.cast(t.Any, cluster))
+        result = run(settings, t.cast(t.Any, cluster))
         assert result.failure is None and not result.warnings, (result.failure, result.warnings)
         seen.failed |= {row["node"]: (gate, row) for row in result.values["faults"]}
         seen.changed |= result.changed

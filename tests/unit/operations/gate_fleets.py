@@ -9,7 +9,7 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
 

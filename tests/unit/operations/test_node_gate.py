@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training

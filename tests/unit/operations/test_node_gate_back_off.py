@@ -13,7 +13,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings, training

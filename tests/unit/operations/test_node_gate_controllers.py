@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import OWNER_LABELS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings

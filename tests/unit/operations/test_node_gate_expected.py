@@ -16,8 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import PARTS_OF_GATE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import declared
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import declared
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery, monitoring
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj

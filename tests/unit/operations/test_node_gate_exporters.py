@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import BASE_TIMEOUT
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, healthy, settings, training

@@ -10,8 +10,8 @@ import json
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_settings import BASE_TIMEOUT
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Settings, run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, healthy, settings, training

@@ -14,7 +14,8 @@ import time
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import RESOURCES
 
@@ -61,7 +62,7 @@ def _fat(obj: s.Obj, entries: int) -> s.Obj:
 def measure(nodes: int) -> dict[str, float]:
     cluster = BigCluster(nodes)
     began = time.process_time()
-    gate = node_gate._begin(node_gate.Settings("driver"), cluster, {})  # type: ignore[arg-type]
+    gate = begin(Settings("driver"), cluster, {})  # type: ignore[arg-type]
     gate.judge()
     spent = time.process_time() - began - cluster.making
     packed = len(gate.fleet.pack())

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_report import _duration
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import _duration
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, settings, training

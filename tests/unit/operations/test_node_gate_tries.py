@@ -11,8 +11,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.judge import STALE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, healthy, settings, training
@@ -33,7 +33,7 @@ def test_a_failure_from_before_the_run_gets_one_more_try(clock: Clock) -> None:
     stays = FakeCluster(nodes, pods, on_idle=clock.advance)
     began = clock.now
     assert run(settings(max_failed=0), stays).values["nodes"]["failed"] == 1
-    assert clock.now - began < node_gate.STALE + 60
+    assert clock.now - began < STALE + 60
 
 
 def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) -> None:

@@ -10,8 +10,7 @@ import datetime
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
@@ -44,7 +43,7 @@ def test_what_still_waits_at_the_end_has_failed(clock: Clock) -> None:
 
 
 def test_timeout_grows_with_the_fleet(clock: Clock) -> None:
-    gate = node_gate._begin(settings(), fleet(20), {})
+    gate = begin(settings(), fleet(20), {})
     gate.judge()
     assert gate.timeout == 1800 + 20 * 0.3
 

@@ -12,8 +12,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, Unreachable
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, healthy, settings, training
@@ -168,9 +167,9 @@ def test_packed_state_is_the_same_state() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/mig-1g.10gb.count": "7", "pool": "training"}
     node = s.node("training-0", allocatable=8, labels=labels, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])
     cluster = FakeCluster([node], [*healthy("training-0"), *broken("training-0")])
-    gate = node_gate._begin(settings(), cluster, {})
+    gate = begin(settings(), cluster, {})
     gate.judge()
-    again = node_gate._begin(settings(), cluster, json.loads(json.dumps(gate.pack())))
+    again = begin(settings(), cluster, json.loads(json.dumps(gate.pack())))
     again.judge()
     assert again.fleet.nodes == gate.fleet.nodes
     assert again.fleet._pods == gate.fleet._pods

@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import run
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
 from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
@@ -101,9 +101,9 @@ def test_teardown_lifts_the_marks_of_one_gate_and_nothing_else(clock: Clock) -> 
     nodes[3]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = "a rest of a mark that somebody took away in part"
     cluster = FakeCluster(nodes, [], on_idle=clock.advance)
     cluster.objects["Node"]["training-0"]["spec"]["unschedulable"] = True
-    assert node_gate.marks.lift(cluster, "driver", check_mode=True) == ["training-0", "training-3"]
+    assert quarantine.lift(cluster, "driver", check_mode=True) == ["training-0", "training-3"]
     assert cluster.writes == []
-    assert node_gate.marks.lift(cluster, "driver") == ["training-0", "training-3"]
+    assert quarantine.lift(cluster, "driver") == ["training-0", "training-3"]
     node = cluster.objects["Node"]["training-0"]
     assert node["spec"]["taints"] == foreign
     assert node["spec"]["unschedulable"]
@@ -111,7 +111,7 @@ def test_teardown_lifts_the_marks_of_one_gate_and_nothing_else(clock: Clock) -> 
     assert names.QUARANTINE_REASON not in node["metadata"]["annotations"]
     assert cluster.objects["Node"]["training-1"]["spec"]["taints"] == [_marks("devices")]
     assert cluster.objects["Node"]["training-2"]["spec"]["taints"] == foreign
-    assert node_gate.marks.lift(cluster, "driver") == []
+    assert quarantine.lift(cluster, "driver") == []
     assert len(cluster.writes) == 2
 
 
@@ -168,13 +168,13 @@ def test_check_mode_looks_once_and_tells_what_it_would_do(clock: Clock) -> None:
     [("0", 16, 0), (2, 16, 2), ("10%", 16, 2), ("10%", 3, 1), ("10%", 1, 0), ("100%", 4, 4), ("0%", 9, 0), (" 5 %", 100, 5)],
 )
 def test_limits(given: t.Any, nodes: int, limit: int) -> None:
-    assert node_gate.marks.limit_of(given, nodes) == limit
+    assert quarantine.limit_of(given, nodes) == limit
 
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "101%", "1.5", None])
 def test_limits_that_cannot_be_read(given: t.Any) -> None:
     with pytest.raises(HwaccelError, match="max_failed"):
-        node_gate.marks.limit_of(given, 4)
+        quarantine.limit_of(given, 4)
 
 
 #: What the GPU Operator's DaemonSets tolerate, and what ours do.
@@ -211,7 +211,7 @@ def test_a_mark_never_keeps_off_those_that_mend_the_node(clock: Clock, toleratio
     predicted = run(settings(), cluster, check_mode=True)
     assert (run(settings(), cluster).values["quarantined"], predicted.values["quarantined"]) == (["training-3"], [])
     assert _taint(cluster, "training-3") == [("driver", effect)]
-    assert node_gate.marks.marked_by(cluster.objects["Node"]["training-3"]) == "driver"
+    assert quarantine.marked_by(cluster.objects["Node"]["training-3"]) == "driver"
     written = len(cluster.writes)
     assert not run(settings(), cluster).changed and len(cluster.writes) == written
     assert run(settings(), cluster, check_mode=True).values["quarantined"] == []
@@ -256,7 +256,7 @@ def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(cl
         assert (result.values["failed_nodes"], result.values["quarantined"]) == (["training-0"], ["training-0"])
         assert _taint(cluster, "training-0") == [("driver", "PreferNoSchedule")]
         assert cluster.objects["Node"]["training-0"]["metadata"]["annotations"][names.QUARANTINE_REASON] == "driver: it crashed"
-        assert node_gate.marks.lift(cluster, "driver") == ["training-0"] and _taint(cluster, "training-0") == []
+        assert quarantine.lift(cluster, "driver") == ["training-0"] and _taint(cluster, "training-0") == []
 
 
 def test_a_mark_is_hard_again_once_only_ours_are_there(clock: Clock) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import rights
@@ -17,9 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.rights import Question, Right
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
-
-if t.TYPE_CHECKING:
-    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.seen import Seen
 
 #: Kinds of every Kubernetes: not worth a discovery.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
@@ -55,23 +52,23 @@ class Lacking:
         return outcome
 
 
-def of_run(gate: Gate, *, marks_due: bool) -> Lacking:
+def of_run(seen: Seen, *, marks_due: bool) -> Lacking:
     """Of the run that a check stands for. Where no node is known yet, it will have some to wait for. marks_due: nodes are to be marked, freed or labelled.
 
     A fleet that has passed, with nothing to mark, costs one request, and one more for Deployments.
     """
-    settings = gate.settings
-    waits = not gate.verdicts or any(verdict.state != chain.PASSED for verdict in gate.verdicts.values())
+    settings = seen.settings
+    waits = not seen.verdicts or any(verdict.state != chain.PASSED for verdict in seen.verdicts.values())
     marks = marks_due or (waits and (settings.marks or settings.gate == "driver"))
-    needed = rights.refused(gate.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
-    everywhere = rights.refused(gate.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
-    telling = rights.refused(gate.client, _TELLING if waits else (), settings.namespace)
-    telling += rights.refused(gate.client, _WEIGHING if settings.marks and (waits or _marked_hard(gate)) else (), "")
+    needed = rights.refused(seen.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
+    everywhere = rights.refused(seen.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
+    telling = rights.refused(seen.client, _TELLING if waits else (), settings.namespace)
+    telling += rights.refused(seen.client, _WEIGHING if settings.marks and (waits or _marked_hard(seen)) else (), "")
     return Lacking((*needed, *everywhere), tuple(telling))
 
 
-def _marked_hard(gate: Gate) -> bool:
-    return any(quarantine.effect_of(gate.fleet.nodes[name]) == quarantine.HARD for name in gate.verdicts)
+def _marked_hard(seen: Seen) -> bool:
+    return any(quarantine.effect_of(seen.fleet.nodes[name]) == quarantine.HARD for name in seen.verdicts)
 
 
 def of_marking(client: Client) -> Lacking:

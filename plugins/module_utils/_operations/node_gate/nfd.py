@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import causes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import workloads
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY
 

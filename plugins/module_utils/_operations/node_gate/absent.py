@@ -10,12 +10,11 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import has_gpus
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import OURS
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import evidence
-
-if t.TYPE_CHECKING:
-    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
 
 Obj = dict[str, t.Any]
 
@@ -26,8 +25,8 @@ _TEMPLATE = ("spec", "template", "spec")
 class Absences:
     """One list of DaemonSets and one of their events for all nodes that are told, and one request for each of these."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._client, self._namespace = gate, gate.client, gate.settings.namespace
+    def __init__(self, client: Client, fleet: Fleet, namespace: str) -> None:
+        self._client, self._fleet, self._namespace = client, fleet, namespace
 
     def cause(self, node: str, part: str) -> tuple[str, str]:
         """(why no pod of this part is on the node, what to do next). "" for what the cluster does not tell. Raises ApiError."""
@@ -35,8 +34,7 @@ class Absences:
         live = next((item for item in found if item["metadata"]["name"] == node), None)
         if live is None:
             return "", ""
-        fleet = self._gate.fleet
-        expected = fleet.expecting
+        fleet, expected = self._fleet, self._fleet.expecting
         wanted = expected.takers(part, live["metadata"].get("labels") or {}, gpus=has_gpus(fleet.nodes[node], fleet.pool(node)))
         there = {item["metadata"]["name"]: item for item in self._daemon_sets if not wanted and expected.part_of(item["spec"]["template"]) == part}
         there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in wanted}

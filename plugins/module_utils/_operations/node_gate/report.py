@@ -8,22 +8,21 @@ from __future__ import annotations
 import collections
 import collections.abc as c
 import dataclasses
+import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, hints, pods, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, Forbidden, HwaccelError, ManyFaults, Unauthorized
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_causes as causes
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import node_gate_nfd
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate_absent import Absences
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import causes, nfd
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.absent import Absences
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.seen import Seen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
 
-if t.TYPE_CHECKING:
-    from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import Gate
-
+#: Seconds between two lines that differ, and between two that say the same.
+_LINE_EVERY, _SAME_LINE_EVERY = 5.0, 60.0
 STATES = (chain.PASSED, chain.WAITING, chain.FAILED, chain.UNKNOWN)
 
 Verdicts = c.Mapping[str, Verdict]
@@ -60,103 +59,103 @@ def last_line(gate: str, verdicts: Verdicts, plan: Plan, held: Verdicts) -> str:
     return summary(gate, verdicts) + borne + (f", {len(off)} {expected.SWITCHED_OFF}: {some(off)}" if off else "")
 
 
-def values(gate: Gate, plan: Plan, client: Client | None) -> dict[str, t.Any]:
-    """client: None where nothing further is asked of the cluster."""
-    verdicts = gate.verdicts
+def values(seen: Seen, plan: Plan, *, ask: bool) -> dict[str, t.Any]:
+    """ask: whether the cluster is asked further, for what nodes that have not passed say."""
+    verdicts = seen.verdicts
     failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
     return {
-        "gate": gate.settings.gate, "nodes": counts(verdicts), "failed_nodes": failed, "max_failed_nodes": plan.limit, "within_limit": plan.within,
-        "faults": faults(gate, client), "held": held(gate), "pools": pool_rows(gate),
+        "gate": seen.settings.gate, "nodes": counts(verdicts), "failed_nodes": failed, "max_failed_nodes": plan.limit, "within_limit": plan.within,
+        "faults": faults(seen, ask=ask), "held": held(seen), "pools": pool_rows(seen),
     }
 
 
-def faults(gate: Gate, client: Client | None) -> list[dict[str, t.Any]]:
+def faults(seen: Seen, *, ask: bool = True) -> list[dict[str, t.Any]]:
     """Every node that has not passed, failed ones first, at most `sample`; only these cost requests."""
     order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
-    chosen = sorted((order[verdict.state], name) for name, verdict in gate.verdicts.items() if verdict.state in order)[: gate.settings.sample]
+    chosen = sorted((order[verdict.state], name) for name, verdict in seen.verdicts.items() if verdict.state in order)[: seen.settings.sample]
     rows = []
-    absences = Absences(gate)
+    absences = Absences(seen.client, seen.fleet, seen.settings.namespace)
     observer: tuple[str, str] | None = None
     for _rank, name in chosen:
-        verdict = gate.verdicts[name]
-        told, next_step = _reason(name, gate, client, absences) if client is not None else (verdict.reason, "")
-        tail = causes.log_tail(client, verdict.pod, verdict.container) if client is not None and verdict.state == chain.FAILED else ""
-        if client is not None and verdict.observer and verdict.state == chain.UNKNOWN:
+        verdict = seen.verdicts[name]
+        told, next_step = _reason(name, seen, absences) if ask else (verdict.reason, "")
+        tail = causes.log_tail(seen.client, verdict.pod, verdict.container) if ask and verdict.state == chain.FAILED else ""
+        if ask and verdict.observer and verdict.state == chain.UNKNOWN:
             # Of all such nodes the cause is one and the same.
-            observer = observer or node_gate_nfd.master(client)
+            observer = observer or nfd.master(seen.client)
             told, tail = f"{told}; {observer[0]}", observer[1]
         rows.append({
-            "node": name, "pool": gate.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
+            "node": name, "pool": seen.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
             "pod": verdict.pod.name if verdict.pod else "", "container": verdict.container, "log_tail": tail,
             "next_step": next_step or hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
         })
     return rows
 
 
-def held(gate: Gate) -> list[dict[str, t.Any]]:
+def held(seen: Seen) -> list[dict[str, t.Any]]:
     """Nodes that are not judged, because their driver holds what the gate would wait for: at most `sample`, and without asking further."""
     return [
         {
-            "node": name, "pool": gate.fleet.pool_names[name], "state": "held", "link": verdict.link, "reason": verdict.reason,
+            "node": name, "pool": seen.fleet.pool_names[name], "state": "held", "link": verdict.link, "reason": verdict.reason,
             "next_step": hints.next_step(verdict.reason) or verdict.next_step,
         }
-        for name, verdict in sorted(gate.held.items())[: gate.settings.sample]
+        for name, verdict in sorted(seen.held.items())[: seen.settings.sample]
     ]
 
 
-def _reason(name: str, gate: Gate, client: Client, absences: Absences) -> tuple[str, str]:
+def _reason(name: str, seen: Seen, absences: Absences) -> tuple[str, str]:
     """(why, and the next step where that is known by it). Where no container has a log, the pod's events or the DaemonSet that should have made it say more."""
-    verdict = gate.verdicts[name]
+    verdict = seen.verdicts[name]
     told_by_kubelet = verdict.pod is not None and any(item.message for item in (*verdict.pod.inits, *verdict.pod.containers))
     if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
         return verdict.reason, ""
     next_step = ""
     try:
         if verdict.pod is not None:
-            why = causes.event_of_pod(client, verdict.pod)
+            why = causes.event_of_pod(seen.client, verdict.pod)
         else:
-            part = expected.part_to_blame(gate.settings.gate, gate.fleet.expected[name], gate.fleet.pods_of(name))
-            why, next_step = absences.cause(name, part) if part and gate.fleet.nodes[name].ready else ("", "")
+            part = expected.part_to_blame(seen.settings.gate, seen.fleet.expected[name], seen.fleet.pods_of(name))
+            why, next_step = absences.cause(name, part) if part and seen.fleet.nodes[name].ready else ("", "")
     except HwaccelError as error:
         why = f"why could not be asked: {error}"
     return f"{verdict.reason}; {why}" if why and why not in verdict.reason else verdict.reason, next_step
 
 
-def pool_rows(gate: Gate) -> list[dict[str, t.Any]]:
+def pool_rows(seen: Seen) -> list[dict[str, t.Any]]:
     """One row for each pool that has a node in this gate."""
     by_pool: dict[str, list[str]] = {}
-    for name in gate.verdicts:
-        by_pool.setdefault(gate.fleet.pool_names[name], []).append(name)
-    return [_pool_row(gate, pool, names) for pool, names in sorted(by_pool.items())]
+    for name in seen.verdicts:
+        by_pool.setdefault(seen.fleet.pool_names[name], []).append(name)
+    return [_pool_row(seen, pool, names) for pool, names in sorted(by_pool.items())]
 
 
-def _pool_row(gate: Gate, pool: str, names: list[str]) -> dict[str, t.Any]:
-    nodes = [gate.fleet.nodes[name] for name in names]
-    states = collections.Counter(gate.verdicts[name].state for name in names)
+def _pool_row(seen: Seen, pool: str, names: list[str]) -> dict[str, t.Any]:
+    nodes = [seen.fleet.nodes[name] for name in names]
+    states = collections.Counter(seen.verdicts[name].state for name in names)
     expected: collections.Counter[str] = collections.Counter()
-    seen: collections.Counter[str] = collections.Counter()
+    observed: collections.Counter[str] = collections.Counter()
     for node in nodes:
-        expected.update(gate.wanted(node.name).expected)
-        seen.update(resources.observed(node))
+        expected.update(seen.wanted(node.name).expected)
+        observed.update(resources.observed(node))
     return {
-        "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": seen.total(),
-        "resources": {name: {"expected": expected[name], "seen": seen[name]} for name in sorted(expected | seen)},
+        "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": observed.total(),
+        "resources": {name: {"expected": expected[name], "seen": observed[name]} for name in sorted(expected | observed)},
         **{state: states[state] for state in STATES},
-        "settled": gate.waited.get(pool, gate.started), "simulated": sum(node.simulated for node in nodes),
-        "kernels": sorted({node.kernel for node in nodes if node.kernel}), "drivers": _drivers(gate, nodes),
+        "settled": seen.waited.get(pool, seen.started), "simulated": sum(node.simulated for node in nodes),
+        "kernels": sorted({node.kernel for node in nodes if node.kernel}), "drivers": _drivers(seen, nodes),
     }
 
 
-def _drivers(gate: Gate, nodes: c.Sequence[NodeFacts]) -> list[str]:
+def _drivers(seen: Seen, nodes: c.Sequence[NodeFacts]) -> list[str]:
     """Distinct versions. A branch is left out where a node that has spoken already names a version of it."""
-    found = {driver for node in nodes if (driver := _driver(gate, node.name))}
+    found = {driver for node in nodes if (driver := _driver(seen, node.name))}
     return sorted(driver for driver in found if not any(other.startswith(f"{driver}.") for other in found))
 
 
-def _driver(gate: Gate, name: str) -> str:
+def _driver(seen: Seen, name: str) -> str:
     """GPU feature discovery's word, before it has spoken the host's, our label's or the image's."""
-    node = gate.fleet.nodes[name]
-    pod = gate.fleet.pods_of(name).get("driver")
+    node = seen.fleet.nodes[name]
+    pod = seen.fleet.pods_of(name).get("driver")
     known = node.driver_version or node.host_driver
     return known or ((pod.driver_version or pods.image_tag(pod.image).partition("-")[0]) if pod is not None else "")
 
@@ -197,6 +196,22 @@ def _grouped(told: list[dict[str, t.Any]]) -> list[Fault]:
         Fault(f"node{'s' if len(nodes) > 1 else ''} {some(nodes)}", key[0], key[1] + (f"; its log: {logs[key]}" if logs[key] else ""), key[2])
         for key, nodes in groups.items()
     ]
+
+
+@dataclasses.dataclass
+class Lines:
+    """last: the line that was told last, as far as it says what is, and at: time.time() of that."""
+
+    last: str = ""
+    at: float = 0.0
+
+    def new(self, line: str) -> list[str]:
+        """The line, where it says something new or the last one is long ago."""
+        text, now = line.partition(";")[0], time.time()
+        if now - self.at < (_SAME_LINE_EVERY if text == self.last else _LINE_EVERY):
+            return []
+        self.last, self.at = text, now
+        return [line]
 
 
 class GateFailed(ManyFaults):

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long nodes are as they may not stay."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
+
+
+@dataclasses.dataclass
+class Ages:
+    """stuck: by node what was seen, and since when, time.time()."""
+
+    stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
+
+    def over(self, node: str, verdict: Verdict, now: float, began: float, grown: float) -> bool:
+        """Whether its grace is over. began: when that is said to have begun. grown: when a pod last came to the fleet."""
+        seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
+        known, since = self.stuck.get(node, ("", now))
+        if known != seen:
+            since = began
+        self.stuck[node] = (seen, since)
+        if verdict.pod is None and not verdict.since:
+            # The DaemonSet controller makes a large fleet's pods by and by: at 20 requests a second (kube-controller-manager, --kube-api-qps).
+            since = max(since, grown)
+        return now - since >= verdict.grace
+
+    def forget(self, node: str) -> None:
+        self.stuck.pop(node, None)
+
+    def skip(self, seconds: float) -> None:
+        """Time that ages nothing."""
+        self.stuck = {name: (seen, since + seconds) for name, (seen, since) in self.stuck.items()}

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict on one node: by its chain, by what was declared, and by what its pods were in before."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, exporters
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import EXPORTER, VALIDATOR
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet, is_candidate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+
+#: The kubelet repeats what failed after at most five minutes: so long, a failure from before this run is only the last try's result.
+STALE = 330.0
+#: Where a container that has failed runs again for a moment between two back-offs. A driver's run takes minutes, and may be the one that works.
+_KEPT_FAILED = ("devices", exporters.GATE)
+
+
+@dataclasses.dataclass
+class Judge:
+    """failed: nodes that have failed by what a pod is in, and have not passed since: its uid.
+
+    excused: crashes that do not count, by the validator pod's uid and step: only while the driver is away is that to be seen.
+    """
+
+    settings: Settings
+    fleet: Fleet
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
+    excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
+
+    def of_node(self, name: str) -> tuple[Verdict | None, Verdict | None]:
+        """(the verdict, why the node is held): the first is None where it is not judged, the second where it is not held."""
+        gate, node, pods = self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name)
+        judged, wanted = self._is_target(name), self._excusing(pods, seen.wanted(self.settings, self.fleet, name))
+        held = exporters.held(node, pods, wanted, to_come=judged) if gate == exporters.GATE else None
+        if judged and held is None:
+            verdict = exporters.judge(pods) if gate == exporters.GATE else chain.judge(gate, node, pods, wanted)
+            verdict = expected.judged(gate, node, self.fleet.expected[name], pods, verdict)
+            held = expected.switched_off(gate, node) if verdict.state == chain.WAITING else None
+            if held is None:
+                return self._kept(name, self._fresh(verdict)), None
+        return None, held
+
+    def _is_target(self, name: str) -> bool:
+        if name in self.settings.exclude:
+            return False
+        node, pool = self.fleet.nodes[name], self.fleet.pool(name)
+        if seen.provider(self.settings, self.fleet, name) == "none" and self.settings.gate != "features":
+            return False
+        pod = self.fleet.pods_of(name).get(ROLE_OF_GATE[self.settings.gate])
+        # Upstream's device plugin has no node selector: where there is no GPU it crashes for ever, and that is normal.
+        has_pod = pod is not None and (pod.ours or self.settings.gate != "devices")
+        # A node that has the gate's pod is judged even while NFD's labels are away.
+        if self.settings.gate == exporters.GATE:
+            return has_pod or expected.names_part(self.fleet.expected[name], EXPORTER)
+        return is_candidate(node, pool) or (node.managed and has_pod)
+
+    def _excusing(self, pods: chain.Pods, wanted: Wanted) -> Wanted:
+        validator = pods.get(VALIDATOR)
+        if validator is None:
+            return wanted
+        found = chain.excused(pods, dataclasses.replace(wanted, excused=self.excused.get(validator.uid, {})))
+        if found:
+            self.excused[validator.uid] = found
+        return dataclasses.replace(wanted, excused=found)
+
+    def _fresh(self, verdict: Verdict) -> Verdict:
+        """A pod found failed when the run began may have been repaired since its last try: it gets one more."""
+        if verdict.state == chain.FAILED and verdict.pod is not None and verdict.pod.uid not in self.fleet.fresh:
+            return dataclasses.replace(verdict, state=chain.WAITING, grace=STALE)
+        return verdict
+
+    def _kept(self, name: str, verdict: Verdict) -> Verdict:
+        """What a pod has failed by lasts until its node passes."""
+        if verdict.state == chain.PASSED:
+            self.failed.pop(name, None)
+        if self.settings.gate not in _KEPT_FAILED or verdict.pod is None:
+            return verdict
+        if verdict.state == chain.FAILED:
+            self.failed[name] = verdict.pod.uid
+        return dataclasses.replace(verdict, state=chain.FAILED) if self.failed.get(name) == verdict.pod.uid else verdict

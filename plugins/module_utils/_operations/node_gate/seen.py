@@ -1,0 +1,54 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a gate has found, for whoever tells of it or changes something by it."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+
+
+def provider(settings: Settings, fleet: Fleet, node: str) -> str:
+    """Who brings the node's driver, "" where nobody has said."""
+    pool = fleet.pool(node)
+    return pool.driver.provider or settings.driver_providers.get(pool.name, "")
+
+
+def wanted(settings: Settings, fleet: Fleet, node: str) -> Wanted:
+    """What the gate's chain is to show of the node."""
+    facts, pool, brought_by = fleet.nodes[node], fleet.pool(node), provider(settings, fleet, node)
+    config = settings.plugin_configs.get(facts.plugin_config or pool.plugin_config or "default")
+    return Wanted(
+        gpu_declared=pool.gpu is not None, expected=resources.expected(facts, pool, config),
+        host_driver=brought_by in ("host", "existing") or bool(facts.host_driver), existing=brought_by == "existing", absences=fleet.absences[node],
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """held: nodes that are not judged, because their exporter waits for their driver (the driver's verdict) or somebody has switched off what would be.
+
+    started: time.time() of the run. waited: when a node of a pool was last seen to wait, time.time() by pool. broken: the cluster cannot be asked any more.
+    """
+
+    settings: Settings
+    client: Client
+    fleet: Fleet
+    verdicts: c.Mapping[str, Verdict]
+    held: c.Mapping[str, Verdict] = dataclasses.field(default_factory=dict)
+    started: float = 0.0
+    waited: c.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    broken: bool = False
+
+    def provider(self, node: str) -> str:
+        return provider(self.settings, self.fleet, node)
+
+    def wanted(self, node: str) -> Wanted:
+        return wanted(self.settings, self.fleet, node)
