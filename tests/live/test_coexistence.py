@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import QUARANTINE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
@@ -101,7 +101,7 @@ def plugin_on(client: Client, node: str) -> str:
 
 
 def gpus(client: Client, name: str) -> int:
-    return resources.total(resources.observed(reduce_node(client.get(client.resource("v1", "Node"), name), [])))
+    return resources.total(schedulable.observed(reduce_node(client.get(client.resource("v1", "Node"), name), [])))
 
 
 def operated(client: Client) -> None:

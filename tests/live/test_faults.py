@@ -16,7 +16,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU, until
@@ -79,7 +79,7 @@ class Cluster:
 
     def gpus(self, name: str) -> int:
         """GPUs that the scheduler can give out on a node."""
-        return resources.total(resources.observed(reduce_node(self.node(name), [])))
+        return resources.total(schedulable.observed(reduce_node(self.node(name), [])))
 
     def quarantined(self) -> set[str]:
         nodes = self.client.list(self.client.resource("v1", "Node")).items

@@ -11,7 +11,7 @@ Runtime: none of its own; it reads what `life` left.
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.tests.live.support.life import Life
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
@@ -30,7 +30,7 @@ def test_nothing_is_left_and_nothing_is_missing(life: Life) -> None:
     assert uid in life.gone.stdout, "which cluster it was"
     until(lambda: not life.after(), "controllers to clean up", seen=life.after)
     for item in life.client.list(life.client.resource("v1", "Node")).items:
-        assert resources.total(resources.observed(reduce_node(item, []))) == 0
+        assert resources.total(schedulable.observed(reduce_node(item, []))) == 0
 
 
 def test_a_second_teardown_changes_nothing(life: Life) -> None:

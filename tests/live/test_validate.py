@@ -19,7 +19,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVER, reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError
@@ -75,7 +75,7 @@ class Cluster:
             until(lambda: not self.client.list(pods, "default", field_selector="metadata.name=job").items, "the job to give its GPUs back")
 
     def gpus(self, node: str) -> int:
-        return resources.total(resources.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node))))
+        return resources.total(schedulable.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node))))
 
     def crashes(self, node: str) -> int:
         """Of the containers that load its driver."""

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import COMPUTED
@@ -42,7 +42,7 @@ class Ask:
 
 def request(node: NodeFacts) -> dict[str, int]:
     """{resource: count}: all that the node offers."""
-    return {resource: count for resource, count in sorted(resources.observed(node).items()) if count}
+    return {resource: count for resource, count in sorted(schedulable.observed(node).items()) if count}
 
 
 def insufficient(asked: c.Mapping[str, int]) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def insufficient(asked: c.Mapping[str, int]) -> tuple[str, ...]:
 
 def devices(node: NodeFacts, pool: Pool | None) -> int:
     """How many distinct devices a pod that takes all of the node has to see."""
-    return resources.total(resources.expected(node, pool)) or resources.total(request(node))
+    return resources.total(schedulable.expected(node, pool)) or resources.total(request(node))
 
 
 def listed(log: str) -> list[str]:
@@ -103,7 +103,7 @@ def holds(pod: c.Mapping[str, t.Any], node: NodeFacts) -> bool:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if spec.get("nodeName") != node.name or status.get("phase") in ("Succeeded", "Failed"):
         return False
-    offered = resources.observed(node)
+    offered = schedulable.observed(node)
     return any(
         resource in offered
         for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, trouble, verdicts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, schedulable, trouble, verdicts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
@@ -153,7 +153,7 @@ def _without_runtime(pods: Pods) -> Verdict | None:
 
 def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     """Allocatable is what is expected: the scheduler can give out every GPU, and none that should not be there."""
-    seen = resources.observed(node)
+    seen = schedulable.observed(node)
     plugin = pods.get(parts.PLUGIN)
     if node.mig_state in ("pending", "rebooting"):
         return Verdict(WAITING, PLUGIN, f"the MIG manager changes the GPUs ({node.mig_state})", "see the MIG manager's log", brief="MIG is changed")
@@ -221,7 +221,7 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
     driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
     if driver_pod is not None and (held := _driver_holds(driver_pod)) is not None:
         return held
-    if resources.total(resources.observed(node)):
+    if resources.total(schedulable.observed(node)):
         return Verdict(PASSED, PLUGIN)
     if (held := _without_runtime(pods)) is not None:
         return held

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import re
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, hints, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, hints, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
@@ -81,7 +81,7 @@ def subject(node: NodeFacts, pool: Pool, image: str) -> str:
 
     Where one changes, the proof is no longer valid.
     """
-    gpus, declared = sorted(resources.observed(node).items()), dataclasses.asdict(pool.gpu or PoolGpu())
+    gpus, declared = sorted(schedulable.observed(node).items()), dataclasses.asdict(pool.gpu or PoolGpu())
     return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus, declared])
 
 

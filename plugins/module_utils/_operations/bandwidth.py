@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import device_query, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.bandwidth import LISTENING
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolInterconnect
@@ -106,7 +106,7 @@ def _plan(client: Client, settings: Settings) -> Plan:
 def _unfit(node: NodeFacts) -> Finding | None:
     if device_query.needed(node):
         return Finding(SKIPPED, "its GPU is integrated", "take interconnect out of its pool")
-    if "-MIG-" in node.gpu.product or any(resource.startswith(resources.MIG_PREFIX) for resource in resources.observed(node)):
+    if "-MIG-" in node.gpu.product or any(resource.startswith(resources.MIG_PREFIX) for resource in schedulable.observed(node)):
         return Finding(SKIPPED, "its GPUs are partitioned: NCCL does not join slices", "nothing: try it where they are whole")
     return None
 

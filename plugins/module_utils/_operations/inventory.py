@@ -10,7 +10,7 @@ import dataclasses
 import fnmatch
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
@@ -56,7 +56,7 @@ def inventory(client: Client, ask: Ask, *, safe_name: c.Callable[[str], str], wa
 
 def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
     """Why pods cannot be given every GPU of the node now; [] where nothing is in their way."""
-    wanted, seen = resources.expected(facts, pool), resources.observed(facts)
+    wanted, seen = schedulable.expected(facts, pool), schedulable.observed(facts)
     found = []
     if not facts.ready:
         found.append(f"not Ready: {facts.not_ready}")

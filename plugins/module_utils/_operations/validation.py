@@ -10,7 +10,7 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, hints, names, proofs, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, hints, names, proofs, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -115,7 +115,7 @@ class Validation:
             if name not in self.findings and (kept_off := self._kept_off(node)) is not None:
                 self.findings[name] = kept_off
             if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
-                offered = (resource for resource, count in sorted(resources.observed(node).items()) if count)
+                offered = (resource for resource, count in sorted(schedulable.observed(node).items()) if count)
                 self.wanted[name] = next(offered, resources.WHOLE)
                 self.integrated += [name] if self.settings.asks_cuda(node) else []
 

@@ -11,7 +11,7 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints, resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -88,9 +88,9 @@ class Report:
     def _row(self, pool: str, nodes: list[NodeFacts]) -> dict[str, t.Any]:
         found = [self.findings[node.name] for node in nodes if node.name in self.findings]
         count = collections.Counter(one.state for one in found)
-        expected = sum(resources.total(resources.expected(node, self.pools[node.name])) for node in nodes)
+        expected = sum(resources.total(schedulable.expected(node, self.pools[node.name])) for node in nodes)
         return {
-            "pool": pool, "nodes": len(nodes), "expected": expected, "seen": sum(resources.total(resources.observed(node)) for node in nodes),
+            "pool": pool, "nodes": len(nodes), "expected": expected, "seen": sum(resources.total(schedulable.observed(node)) for node in nodes),
             **{state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "settled": time.time() if found else self.began,
             "simulated": sum(node.simulated for node in nodes), "kernels": sorted({node.kernel for node in nodes if node.kernel}),
             "drivers": sorted({one.proof.driver for one in found if one.proof.driver} or {node.driver_version for node in nodes if node.driver_version}),

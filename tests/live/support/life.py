@@ -15,7 +15,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.tests.live.support import nfd, rights, site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
@@ -123,7 +123,7 @@ def _happen(made: Sandbox, client: Client, clusters: site.Clusters) -> dict[str,
 
 
 def _gpus(client: Client, node: str) -> int:
-    return resources.total(resources.observed(reduce_node(client.get(client.resource("v1", "Node"), node), [])))
+    return resources.total(schedulable.observed(reduce_node(client.get(client.resource("v1", "Node"), node), [])))
 
 
 def _pods(client: Client, node: str, apps: c.Sequence[str]) -> dict[str, dict[str, t.Any]]:

@@ -296,7 +296,7 @@ def test_whole_gpus_beside_slices_are_no_surplus() -> None:
     node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "14"
     facts = reduce_node(node)
     whole = {s.GPU: 6, "nvidia.com/mig-1g.10gb": 14}
-    assert chain.resources.expected(facts) == whole
+    assert chain.schedulable.expected(facts) == whole
     assert verdict("devices", node, s.driver(N), s.validator(N), s.plugin(N), wanted=Wanted(expected=whole)).state == "passed"
 
 

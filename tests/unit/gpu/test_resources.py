@@ -14,7 +14,8 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import expected, observed, parse_plugin_config
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.schedulable import expected, observed
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
 EIGHT = Pool("training", gpu=PoolGpu(count=8))

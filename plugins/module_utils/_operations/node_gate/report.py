@@ -11,7 +11,7 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, hints, pods, resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, hints, pods, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, Forbidden, HwaccelError, ManyFaults, Unauthorized
@@ -136,7 +136,7 @@ def _pool_row(seen: Seen, pool: str, names: list[str]) -> dict[str, t.Any]:
     observed: collections.Counter[str] = collections.Counter()
     for node in nodes:
         expected.update(seen.wanted(node.name).expected)
-        observed.update(resources.observed(node))
+        observed.update(schedulable.observed(node))
     return {
         "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": observed.total(),
         "resources": {name: {"expected": expected[name], "seen": observed[name]} for name in sorted(expected | observed)},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import resources
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
@@ -26,7 +26,7 @@ def wanted(settings: Settings, fleet: Fleet, node: str) -> Wanted:
     facts, pool, brought_by = fleet.nodes[node], fleet.pool(node), provider(settings, fleet, node)
     config = settings.plugin_configs.get(facts.plugin_config or pool.plugin_config or "default")
     return Wanted(
-        gpu_declared=pool.gpu is not None, expected=resources.expected(facts, pool, config),
+        gpu_declared=pool.gpu is not None, expected=schedulable.expected(facts, pool, config),
         host_driver=brought_by in ("host", "existing") or bool(facts.host_driver), existing=brought_by == "existing", absences=fleet.absences[node],
     )  # fmt: skip
 
