@@ -77,11 +77,13 @@ def sanity(option: str) -> tuple[str, ...]:
     return ("python", "tests/tools/sanity.py", *(word for test in OF_TEXTS for word in (option, test)))
 
 
+#: Where the fleet agent's package lies.
+AGENT = "{tree}/roles/sandbox/files"
 LINT = (
     Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
     Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins"), environment=(("MYPYPATH", "{build}"),)),
-    Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", "{tree}/roles/sandbox/files"),)),
-    Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter")),
+    Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", AGENT),)),
+    Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter"), environment=(("PYTHONPATH", f"{{build}}:{AGENT}"),)),
     Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),
     Job("stand-ins", "core-2.19", pytest("tests/node/components")),
     Job("changelog", "dev", ("antsibull-changelog", "lint")),

@@ -19,14 +19,14 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from fleet_agent.api import ApiError
 from fleet_agent.clock import Clock
-from fleet_agent.faults import Faults
-from fleet_agent.fleet import parse_node
-from fleet_agent.kubelet import Kubelet
+from fleet_agent.cluster.api import ApiError
+from fleet_agent.kubelet.node import Kubelet
+from fleet_agent.kubelet.pods import Pod
+from fleet_agent.kubelet.volumes import Store
 from fleet_agent.loop import Loop
-from fleet_agent.pods import Pod
-from fleet_agent.volumes import Store
+from fleet_agent.machine.faults import Faults
+from fleet_agent.machine.fleet import parse_node
 
 Obj = dict[str, t.Any]
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}

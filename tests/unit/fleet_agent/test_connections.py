@@ -18,8 +18,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from fleet_agent.api import AGENT, Api, ApiError, Identity, Unreachable
-from fleet_agent.connections import BROKEN, Connections
+from fleet_agent.cluster.api import AGENT, Api, ApiError, Identity, Unreachable
+from fleet_agent.cluster.connections import BROKEN, Connections
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

@@ -14,8 +14,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stack import DEVICE_PLUGIN, DRIVER, PROOF, TOOLKIT, container, log
 
-from fleet_agent import faults
-from fleet_agent.fleet import parse_node
+from fleet_agent.machine import faults
+from fleet_agent.machine.fleet import parse_node
 
 GPU = "nvidia.com/gpu"
 

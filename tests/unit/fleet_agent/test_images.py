@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from fleet_agent import images
+from fleet_agent.machine import images
 
 
 @pytest.mark.parametrize(("reference", "family", "found"), [

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from fleet_agent import status
 from fleet_agent.clock import timestamp
+from fleet_agent.kubelet import status
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stack import changed, container, log

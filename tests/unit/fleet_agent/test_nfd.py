@@ -12,8 +12,7 @@ import types
 
 import pytest
 
-from fleet_agent import nfd_features
-from fleet_agent.programs import nfd_master
+from fleet_agent.programs import nfd_features, nfd_master
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stack import host, log, mount

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet_agent.shell_parse import ShellSyntax, parse
+from fleet_agent.shell.parse import ShellSyntax, parse
 
 
 def run(world, script, image="example.com/some/image:1", **spec):

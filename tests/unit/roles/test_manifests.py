@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from fleet_agent.nfd_features import rule_output
+from fleet_agent.programs.nfd_features import rule_output
 
 WORKLOADS = ("DaemonSet", "Deployment", "Job")
 TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$")

@@ -186,7 +186,7 @@ def test_a_fault_takes_the_values_that_the_agent_knows(fault: dict[str, str], wh
 
 def test_the_agent_knows_every_fault() -> None:
     """Read as text: the agent is a program of its own, with a path of its own."""
-    agent = DEFAULT_FLEET.parent / "fleet_agent" / "faults.py"
+    agent = DEFAULT_FLEET.parent / "fleet_agent" / "machine" / "faults.py"
     assert all(f'    "{name}": "' in agent.read_text(encoding="utf-8") for name in fleet_file.FAULTS)
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 
 from fleet_agent.agent import Agent
-from fleet_agent.logserver import serve
+from fleet_agent.kubelet.logserver import serve
 
 
 def main() -> int:

@@ -14,15 +14,15 @@ import time
 import uuid
 from typing import Any
 
-from fleet_agent import writers
-from fleet_agent.api import AGENT, Api, ApiError, Informer, Unreachable
 from fleet_agent.clock import Clock
-from fleet_agent.control import ControlFile
-from fleet_agent.faults import Faults
-from fleet_agent.fleet import Fleet, FleetFile, NodeSpec
-from fleet_agent.kubelet import SIMULATED, Kubelet
+from fleet_agent.cluster.api import AGENT, Api, ApiError, Informer, Unreachable
+from fleet_agent.kubelet import writers
+from fleet_agent.kubelet.node import SIMULATED, Kubelet
+from fleet_agent.kubelet.volumes import Store
 from fleet_agent.loop import Call, Loop, Process
-from fleet_agent.volumes import Store
+from fleet_agent.machine.control import ControlFile
+from fleet_agent.machine.faults import Faults
+from fleet_agent.machine.fleet import Fleet, FleetFile, NodeSpec
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fleet_agent import gpu_tools
-from fleet_agent.fleet import Interconnect
 from fleet_agent.loop import Park, Process, Sleep
+from fleet_agent.machine import gpu_tools
+from fleet_agent.machine.fleet import Interconnect
 
 _BYTES = 1 << 30
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import yaml
 
-from fleet_agent import nvml, yamltext
-from fleet_agent.api import ApiError, Unreachable
-from fleet_agent.devices import Endpoint
-from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
+from fleet_agent.machine import nvml
+from fleet_agent.machine.devices import Endpoint
+from fleet_agent.machine.hostfs import gpu_uuid
+from fleet_agent.programs import yamltext
 
 CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
 SOCKETS = "/var/lib/kubelet/device-plugins"

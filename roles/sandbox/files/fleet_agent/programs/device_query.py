@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent import gpu_tools, nvml
 from fleet_agent.loop import Process
+from fleet_agent.machine import gpu_tools, nvml
 
 _RUNTIME = "12.2"
 _INSUFFICIENT, _NO_DEVICE = (35, "CUDA driver version is insufficient for CUDA runtime version"), (100, "no CUDA-capable device is detected")

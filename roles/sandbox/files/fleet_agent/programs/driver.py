@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleet_agent import images
-from fleet_agent.hostfs import DRIVER_FILES
 from fleet_agent.loop import Park, Process, Sleep, Terminated
-from fleet_agent.view import is_bidirectional
+from fleet_agent.machine import images
+from fleet_agent.machine.hostfs import DRIVER_FILES
+from fleet_agent.machine.view import is_bidirectional
 
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
 ROOT = "/run/nvidia/driver"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent.api import MERGE, ApiError, Unreachable
+from fleet_agent.cluster.api import MERGE, ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.programs.driver import STATE_FILE, unload
 

@@ -9,12 +9,12 @@ import re
 import time
 from typing import Any
 
-from fleet_agent import gpu_tools, nvml
-from fleet_agent.api import ApiError, Unreachable
+from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
+from fleet_agent.machine import gpu_tools, nvml
 from fleet_agent.programs.device_plugin import ConfigError, load_config
 from fleet_agent.programs.kept import Kept
-from fleet_agent.tools import seconds
+from fleet_agent.shell.tools import seconds
 
 COMPUTE = {"H100": ("hopper", 9, 0), "H200": ("hopper", 9, 0), "A100": ("ampere", 8, 0), "A10": ("ampere", 8, 6), "L40S": ("ada-lovelace", 8, 9),
            "L4": ("ada-lovelace", 8, 9), "T4": ("turing", 7, 5), "V100": ("volta", 7, 0), "B200": ("blackwell", 10, 0)}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent import nvml
 from fleet_agent.loop import Park, Process, Sleep
+from fleet_agent.machine import nvml
 
 
 def just_runs(_proc: Any) -> Process:

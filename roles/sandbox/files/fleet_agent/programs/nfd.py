@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from fleet_agent import nfd_features, yamltext
-from fleet_agent.api import ApiError, Informer, Unreachable
+from fleet_agent.cluster.api import ApiError, Informer, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
+from fleet_agent.programs import nfd_features, yamltext
 from fleet_agent.programs.kept import Kept
-from fleet_agent.tools import seconds
+from fleet_agent.shell.tools import seconds
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 TOPOLOGIES = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"

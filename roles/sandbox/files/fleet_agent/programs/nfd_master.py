@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from fleet_agent import nfd_features
-from fleet_agent.api import JSON_PATCH, ApiError, Informer, Unreachable
 from fleet_agent.clock import timestamp
+from fleet_agent.cluster.api import JSON_PATCH, ApiError, Informer, Unreachable
 from fleet_agent.loop import Park, Process, Sleep
+from fleet_agent.programs import nfd_features
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 ANNOTATION_NS = "nfd.node.kubernetes.io"

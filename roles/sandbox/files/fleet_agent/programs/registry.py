@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import gpu_tools, images
+from fleet_agent.machine import gpu_tools, images
 from fleet_agent.programs import all_reduce, device_plugin, device_query, driver, driver_manager, gfd, misc, nfd, nfd_master, toolkit, validator
 
 _OPERATOR: dict[str, Callable[..., Any]] = {"nvidia-validator": validator.validator, "vectorAdd": gpu_tools.vector_add, "gpu-operator": misc.operator,

@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from fleet_agent import gpu_tools
-from fleet_agent.api import ApiError, Unreachable
+from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
+from fleet_agent.machine import gpu_tools
 
 HOST_SMI = ("/usr/bin/nvidia-smi", "/usr/sbin/nvidia-smi", "/bin/nvidia-smi", "/sbin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/opt/bin/nvidia-smi")
 LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1", "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1")

@@ -10,10 +10,11 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import shell_builtins, shell_words, tools
 from fleet_agent.loop import Park, Process, Terminated
-from fleet_agent.shell_parse import ShellSyntax, parse
-from fleet_agent.shell_run import Exit, Jump, Shell
+from fleet_agent.shell import builtins, expansion, tools
+from fleet_agent.shell.ends import Exit, Jump
+from fleet_agent.shell.parse import ShellSyntax, parse
+from fleet_agent.shell.run import Shell
 
 
 class UnknownProgram(Exception):
@@ -21,7 +22,7 @@ class UnknownProgram(Exception):
 
 
 def is_tool(name: str) -> bool:
-    return name in tools.TOOLS or name in shell_builtins.BUILTINS
+    return name in tools.TOOLS or name in builtins.BUILTINS
 
 
 def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: list[str], name: str) -> Process:
@@ -44,7 +45,7 @@ def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: li
         return shell.status
     except Terminated:
         return (yield from _trapped(shell))
-    except (shell_words.Unset, ShellSyntax) as error:
+    except (expansion.Unset, ShellSyntax) as error:
         shell.error(str(error))
         return 1
     except UnknownProgram as error:
@@ -90,7 +91,7 @@ def _direct(proc: Any, script: str) -> None:
         return
     if len(commands) == 1 and commands[0][0] == "simple" and commands[0][2]:
         name = commands[0][2][0]
-        proc.container.ignores_term = proc.container.ignores_term and (name in shell_builtins.BUILTINS or name in tools.TOOLS or name == "sleep")
+        proc.container.ignores_term = proc.container.ignores_term and (name in builtins.BUILTINS or name in tools.TOOLS or name == "sleep")
 
 
 def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = "") -> Process:

@@ -11,11 +11,12 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import images, probes, process, runtime
 from fleet_agent.clock import timestamp
+from fleet_agent.kubelet import probes, process, runtime
+from fleet_agent.kubelet.volumes import ConfigFailure, environment
 from fleet_agent.loop import Killed, Process, Signal, Sleep, Task, Terminated
-from fleet_agent.view import View
-from fleet_agent.volumes import ConfigFailure, environment
+from fleet_agent.machine import images
+from fleet_agent.machine.view import View
 
 LOG_LINES = 400
 #: 128 and the number of SIGKILL.

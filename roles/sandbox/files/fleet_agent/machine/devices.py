@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.machine.hostfs import gpu_uuid
 
 
 @dataclasses.dataclass

@@ -8,8 +8,8 @@ A new one: a name in FAULTS, and the question that the simulated program asks ab
 
 from __future__ import annotations
 
-from fleet_agent.fleet import NodeSpec
-from fleet_agent.hostfs import pci_device
+from fleet_agent.machine.fleet import NodeSpec
+from fleet_agent.machine.hostfs import pci_device
 
 FAULTS = {
     "driver_load_failure": "modprobe of the NVIDIA module fails (parameter `message` replaces the kernel's words)",

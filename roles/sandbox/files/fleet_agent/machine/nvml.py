@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent import gpu_tools
+from fleet_agent.machine import gpu_tools
 
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
 

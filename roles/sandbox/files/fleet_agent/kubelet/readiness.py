@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent.api import AGENT, node_identity
 from fleet_agent.clock import timestamp
+from fleet_agent.cluster.api import AGENT, node_identity
 from fleet_agent.loop import Process, Sleep, Task
 
 _QUIET = (("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

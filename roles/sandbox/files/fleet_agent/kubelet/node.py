@@ -10,14 +10,14 @@ import sys
 import uuid
 from typing import Any
 
-from fleet_agent.api import AGENT, MERGE, ApiError, Identity, Unreachable, node_identity
 from fleet_agent.clock import NodeClock
-from fleet_agent.devices import DeviceManager
-from fleet_agent.fleet import NodeSpec
-from fleet_agent.hostfs import Host
+from fleet_agent.cluster.api import AGENT, MERGE, ApiError, Identity, Unreachable, node_identity
+from fleet_agent.kubelet.pods import Pod
+from fleet_agent.kubelet.readiness import Readiness
 from fleet_agent.loop import Call, Killed, Process, Sleep
-from fleet_agent.pods import Pod
-from fleet_agent.readiness import Readiness
+from fleet_agent.machine.devices import DeviceManager
+from fleet_agent.machine.fleet import NodeSpec
+from fleet_agent.machine.hostfs import Host
 
 #: Annotation of the nodes that an agent has made, by which kwok knows them as well.
 SIMULATED = {"kwok.x-k8s.io/node": "fake"}

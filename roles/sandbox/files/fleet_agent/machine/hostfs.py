@@ -11,7 +11,7 @@ import posixpath
 import uuid
 from collections.abc import Callable
 
-from fleet_agent.fleet import NodeSpec
+from fleet_agent.machine.fleet import NodeSpec
 
 # PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); another product gets H100's.
 PCI_DEVICES = {"H100": "0x2330", "H200": "0x2335", "A100": "0x20b2", "L40S": "0x26b9", "L4": "0x27b8", "T4": "0x1eb8", "B200": "0x2901",

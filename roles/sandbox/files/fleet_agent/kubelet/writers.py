@@ -11,9 +11,9 @@ import itertools
 import time
 from typing import Any
 
-from fleet_agent import status
-from fleet_agent.api import MERGE, METADATA, ApiError, node_identity
 from fleet_agent.clock import timestamp
+from fleet_agent.cluster.api import MERGE, METADATA, ApiError, node_identity
+from fleet_agent.kubelet import status
 
 
 class StatusWriter:

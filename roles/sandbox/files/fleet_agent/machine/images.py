@@ -42,7 +42,7 @@ class Image:
 
 @functools.cache
 def tables() -> dict[str, Any]:
-    with open(os.path.join(os.path.dirname(__file__), "data", "images.yaml"), encoding="utf-8") as stream:
+    with open(os.path.join(os.path.dirname(__file__), os.pardir, "data", "images.yaml"), encoding="utf-8") as stream:
         return dict(yaml.safe_load(stream))
 
 

@@ -10,11 +10,11 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import shell
-from fleet_agent.api import Identity, service_account_identity
+from fleet_agent.cluster.api import Identity, service_account_identity
+from fleet_agent.kubelet.volumes import expand
 from fleet_agent.loop import Call, Park, Process
 from fleet_agent.programs import registry
-from fleet_agent.volumes import expand
+from fleet_agent.shell import scripts
 
 SHELLS = ("sh", "bash", "ash", "dash")
 
@@ -53,6 +53,10 @@ class Proc:
     def privileged(self) -> bool:
         """A privileged container's capabilities are root's: of another user's process none is effective (capabilities(7), execve)."""
         return bool(self.view.privileged and self.view.uid == 0)
+
+    def image_has(self, name: str) -> bool:
+        """Whether the image has a program of that name, beside those of its shell."""
+        return registry.find(self.container.image, name) is not None
 
     def say(self, line: str) -> None:
         self.out(line + "\n")
@@ -95,7 +99,7 @@ def executable_fault(container: Any, argv: list[str]) -> str:
     name = posixpath.basename(argv[0])
     if registry.find(container.image, name) or (name in SHELLS and registry.shell_in(container.image)):
         return ""
-    if container.view.is_file(argv[0]) or (registry.shell_in(container.image) and shell.is_tool(name)):
+    if container.view.is_file(argv[0]) or (registry.shell_in(container.image) and scripts.is_tool(name)):
         return ""
     where = "executable file not found in $PATH" if "/" not in argv[0] else "no such file or directory"
     what = f'exec: "{argv[0]}": {where}' if "/" not in argv[0] else f'exec: "{argv[0]}": stat {argv[0]}: {where}'
@@ -121,18 +125,18 @@ def execute(proc: Proc, first: bool = False) -> Process:
     if name in SHELLS and registry.shell_in(proc.container.image):
         if first:
             proc.container.ignores_term = not proc.pod.spec.get("hostPID")
-        return (yield from shell.run_shell(proc, execute))
+        return (yield from scripts.run_shell(proc, execute))
     program = registry.find(proc.container.image, name)
     if program:
         if first:
             proc.container.ignores_term = False
         return (yield from program(proc))
     if "/" in proc.argv[0] and proc.view.is_file(proc.argv[0]):
-        return (yield from shell.run_file(proc, proc.argv[0], execute))
+        return (yield from scripts.run_file(proc, proc.argv[0], execute))
     if first and not proc.container.image.family:
         yield Park()
         return 0
-    return (yield from shell.run_words(proc, execute))
+    return (yield from scripts.run_words(proc, execute))
 
 
 def run_probe(container: Any, command: list[str], out: Callable[[str], None]) -> Process:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleet_agent.hostfs import Host
-from fleet_agent.view import VolumeMount, key_path
+from fleet_agent.machine.hostfs import Host
+from fleet_agent.machine.view import VolumeMount, key_path
 
 
 class MountFailure(Exception):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fleet_agent import process, runtime, status
-from fleet_agent.api import AGENT, ApiError, Unreachable, node_identity
 from fleet_agent.clock import timestamp
-from fleet_agent.containers import Container
+from fleet_agent.cluster.api import AGENT, ApiError, Unreachable, node_identity
+from fleet_agent.kubelet import process, runtime, status
+from fleet_agent.kubelet.containers import Container
+from fleet_agent.kubelet.volumes import MountFailure, Volumes
 from fleet_agent.loop import Call, Killed, Park, Process, Sleep, Task, Terminated
-from fleet_agent.volumes import MountFailure, Volumes
 
 _SPECS: dict[str, dict[str, Any]] = {}
 

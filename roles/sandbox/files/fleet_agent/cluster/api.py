@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from fleet_agent.connections import BROKEN, Connections
+from fleet_agent.cluster.connections import BROKEN, Connections
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"

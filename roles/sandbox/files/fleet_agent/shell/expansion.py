@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from fleet_agent.loop import Process
-from fleet_agent.shell_parse import ShellSyntax, _skip_quoted
+from fleet_agent.shell.parse import ShellSyntax, _skip_quoted
 
 _PARAMETER = re.compile(r"\$(?:\{(?P<braced>[^}]*)\}|(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!-]))")
 _BRACED = re.compile(r"(?P<length>#)?(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!-])(?:(?P<op>:?[-=?+]|##?|%%?|//?)(?P<word>.*))?$", re.S)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent import images, process
-from fleet_agent.hostfs import gpu_uuid
+from fleet_agent.kubelet import process
 from fleet_agent.loop import Process, Sleep
+from fleet_agent.machine import images
+from fleet_agent.machine.hostfs import gpu_uuid
 
 DEFAULT_HANDLERS = ("", "runc")
 

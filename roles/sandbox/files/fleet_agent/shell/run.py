@@ -10,23 +10,10 @@ import fnmatch
 from collections.abc import Callable, Generator
 from typing import Any
 
-from fleet_agent import shell_builtins, shell_words, tools
 from fleet_agent.loop import Park, Poll, Process, Sleep
-from fleet_agent.shell_parse import Node, parse
-
-
-class Exit(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Jump(Exception):
-    """break, continue or return."""
-
-    def __init__(self, kind: str, value: int) -> None:
-        super().__init__(kind)
-        self.kind, self.value = kind, value
+from fleet_agent.shell import builtins, expansion, tools
+from fleet_agent.shell.ends import Exit, Jump
+from fleet_agent.shell.parse import Node, parse
 
 
 class Shell:
@@ -57,7 +44,7 @@ class Shell:
         if name.isdigit():
             return self.arguments[int(name)] if int(name) < len(self.arguments) else ""
         if name not in self.variables and "u" in self.options:
-            raise shell_words.Unset(f"{name}: parameter not set")
+            raise expansion.Unset(f"{name}: parameter not set")
         return self.variables.get(name, "")
 
     def assign(self, name: str, value: str) -> None:
@@ -167,7 +154,7 @@ class Shell:
         name, words, body = node[1:]
         values = list(self.arguments[1:]) if words is None else []
         for word in words or ():
-            values += yield from shell_words.expand(self, word)
+            values += yield from expansion.expand(self, word)
         status = 0
         for value in values:
             self.variables[name] = value    # nothing that the next turn of a loop around this one would find changed
@@ -177,10 +164,10 @@ class Shell:
         return status
 
     def _case(self, node: Node) -> Process:
-        subject = yield from shell_words.flat(self, node[1])
+        subject = yield from expansion.flat(self, node[1])
         for patterns, body in node[2]:
             for pattern in patterns:
-                if fnmatch.fnmatchcase(subject, (yield from shell_words.flat(self, pattern))):
+                if fnmatch.fnmatchcase(subject, (yield from expansion.flat(self, pattern))):
                     return (yield from self.run(body))
         return 0
 
@@ -210,7 +197,7 @@ class Shell:
         files: list[tuple[str, list[str]]] = []
         try:
             for descriptor, kind, word in redirections:
-                target = yield from shell_words.flat(self, word)
+                target = yield from expansion.flat(self, word)
                 if kind == "<<":
                     self.stdin = target
                 elif kind == "<":
@@ -239,14 +226,14 @@ class Shell:
         values = {}
         for name, word in assignments:
             self.status = 0
-            value = yield from shell_words.flat(self, word)
+            value = yield from expansion.flat(self, word)
             values[name.rstrip("+")] = self.variables.get(name[:-1], "") + value if name.endswith("+") else value
         argv: list[str] = []
         for word in words:
             if word == '"$@"':
                 argv += self.arguments[1:]
             else:
-                argv += yield from shell_words.expand(self, word)
+                argv += yield from expansion.expand(self, word)
         if not argv:
             for name, value in values.items():
                 self.assign(name, value)
@@ -268,21 +255,17 @@ class Shell:
                 return jump.value
             finally:
                 self.arguments = saved
-        if name in shell_builtins.BUILTINS:
-            return (yield from shell_builtins.BUILTINS[name](self, argv, values or {}))
+        if name in builtins.BUILTINS:
+            return (yield from builtins.BUILTINS[name](self, argv, values or {}))
         if name == "sleep":
             return (yield from self._sleep(argv))
         proc = dataclasses.replace(self.proc, argv=argv, env={**{k: self.variables[k] for k in self.exported if k in self.variables}, **(values or {})},
                                    out=self.out, stdin=self.stdin)
         tool = tools.TOOLS.get(name.rsplit("/", 1)[-1])
-        if tool and not self._image_has(name):
+        if tool and not self.proc.image_has(name):
             return (yield from tool(proc))
         self.acted = self.acted or name.rsplit("/", 1)[-1] not in ("nvidia-smi", "lsmod")
         return (yield from self.execute(proc))
-
-    def _image_has(self, name: str) -> bool:
-        from fleet_agent.programs import registry
-        return registry.find(self.proc.container.image, name) is not None
 
     def _sleep(self, argv: list[str]) -> Process:
         seconds = tools.seconds(argv[1]) if len(argv) > 1 else None

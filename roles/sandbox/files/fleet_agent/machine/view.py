@@ -10,7 +10,7 @@ import fnmatch
 import posixpath
 from typing import Any
 
-from fleet_agent.hostfs import Host
+from fleet_agent.machine.hostfs import Host
 
 #: Places that others than root may write to. The rest of a machine and of an image is root's, what kubelet makes for a host path too.
 FOR_EVERYONE = ("/tmp/", "/var/tmp/", "/dev/null", "/dev/shm/", "/dev/log")

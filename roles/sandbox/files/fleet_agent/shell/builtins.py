@@ -8,19 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import tools
 from fleet_agent.loop import Park, Process
-from fleet_agent.shell_parse import parse
+from fleet_agent.shell import tools
+from fleet_agent.shell.ends import Exit, Jump
+from fleet_agent.shell.parse import parse
 
 
 def _exit(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
-    from fleet_agent.shell_run import Exit
     yield from ()
     raise Exit(int(argv[1]) & 255 if len(argv) > 1 and argv[1].isdigit() else shell.status)
 
 
 def _jump(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
-    from fleet_agent.shell_run import Jump
     default = shell.status if argv[0] == "return" else 1
     yield from ()
     raise Jump(argv[0], int(argv[1]) if len(argv) > 1 and argv[1].isdigit() else default)
@@ -79,7 +78,6 @@ def _eval(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
 
 
 def _source(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
-    from fleet_agent.shell_run import Exit
     try:
         text = shell.proc.view.read(argv[1])
     except OSError as error:
@@ -91,7 +89,6 @@ def _source(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
 
 
 def _exec(shell: Any, argv: list[str], values: dict[str, str]) -> Process:
-    from fleet_agent.shell_run import Exit
     if len(argv) == 1:
         return 0
     if argv[1] not in tools.TOOLS and argv[1] != "sleep":
@@ -130,9 +127,8 @@ def _command(shell: Any, argv: list[str], values: dict[str, str]) -> Process:
     words = [w for w in argv[1:] if not w.startswith("-")]
     if argv[0] == "command" and "-v" not in argv:
         return (yield from shell.call(words, values))
-    from fleet_agent.programs import registry
     known = bool(words) and (words[0] in BUILTINS or (words[0] in tools.TOOLS and words[0] != "nvidia-smi") or
-                             bool(registry.find(shell.proc.container.image, words[0])) or (shell.proc.container.driver_injected and words[0] == "nvidia-smi"))
+                             shell.proc.image_has(words[0]) or (shell.proc.container.driver_injected and words[0] == "nvidia-smi"))
     if known:
         shell.out(words[0] + "\n")
     return int(not known)

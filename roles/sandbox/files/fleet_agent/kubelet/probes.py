@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fleet_agent import process
+from fleet_agent.kubelet import process
 from fleet_agent.loop import Killed, Poll, Process, Sleep, Task, Terminated
 
 KINDS = ("startupProbe", "readinessProbe", "livenessProbe")

@@ -6,7 +6,7 @@
 Nodes are tuples: ("simple", assignments, words, redirections), ("pipe", negated, commands), ("andor", first, [(operator, command)]),
 ("list", commands), ("if", [(condition, body)], otherwise), ("while", until, condition, body), ("for", name, words, body),
 ("case", word, [(patterns, body)]), ("group", body, redirections), ("subshell", body, redirections), ("function", name, body).
-A word stays raw text here; shell_words expands it. A redirection is (descriptor, operator, target).
+A word stays raw text here; expansion.py expands it. A redirection is (descriptor, operator, target).
 """
 
 from __future__ import annotations

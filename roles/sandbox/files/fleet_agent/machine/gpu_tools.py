@@ -10,9 +10,9 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent.faults import OFF_THE_BUS
-from fleet_agent.hostfs import gpu_uuid, pci_address
 from fleet_agent.loop import Process, Sleep
+from fleet_agent.machine.faults import OFF_THE_BUS
+from fleet_agent.machine.hostfs import gpu_uuid, pci_address
 
 NO_DRIVER = ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed "
              "and running.\n")

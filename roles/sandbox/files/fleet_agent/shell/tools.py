@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent import gpu_tools, text_tools
 from fleet_agent.clock import timestamp
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.testexpr import evaluate_test
-from fleet_agent.text_tools import inputs, plain
+from fleet_agent.machine import gpu_tools
+from fleet_agent.shell import text_tools
+from fleet_agent.shell.testexpr import evaluate_test
+from fleet_agent.shell.text_tools import inputs, plain
 
 __all__ = ["TOOLS", "evaluate_test", "seconds"]
 
