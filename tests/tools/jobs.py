@@ -100,7 +100,7 @@ ANSIBLE_FACING = tuple(
     f"tests/unit/{path}"
     for path in (
         "filter", "inventory", "module", "machines/dns_pxe/test_preflight.py", "machines/boot/test_role.py",
-        "operations/test_node_gate_rights.py", "roles/test_validation_pod.py", "machines/runtime/test_role.py",
+        "operations/node_gate/test_rights.py", "roles/test_validation_pod.py", "machines/runtime/test_role.py",
         *(f"repository/test_{name}.py" for name in ("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs")),
         "repository/test_playbooks.py", "repository/test_quick.py", "repository/test_undefined.py",
     )

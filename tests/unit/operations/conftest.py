@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import gate
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_cluster impor
     site,
 )
 from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import stack
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock
 
 #: (stack, driver of the host, fault, the gate that tells it, the reason).
 FAULTS = [

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
 
 
 def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Clock) -> None:

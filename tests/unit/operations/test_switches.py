@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, quarantine, switches
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import training
 
 DEPLOY = "nvidia.com/gpu.deploy."
 

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
 
 
 def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:

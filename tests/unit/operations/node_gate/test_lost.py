@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Unauthorized, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, settings
 
 REFUSED = "check that the token has not expired"
 

@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, healthy, settings, training
 
 SPACE = "hwaccel-gpu"
 LOOKING = [("list", "daemonsets", SPACE)]

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, healthy, settings, training
 
 N = "training-0"
 DENIED = s.waiting("ErrImagePull", "pull access denied")

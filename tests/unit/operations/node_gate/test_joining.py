@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, healthy, settings, training
 
 NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"], "gpu": {"count": 8}}])
 

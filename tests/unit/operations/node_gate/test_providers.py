@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings, training
 
 POOL: dict[str, t.Any] = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
 

@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, fleet, settings, training
 
 
 def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings, training
 
 CRASHES, STARTS = "training-0", "training-1"
 #: Of the try that began under the eyes of the gate, and of the one after it.

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, healthy, settings, training
 
 
 @pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, healthy, settings, training
 
 
 def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Clock) -> None:

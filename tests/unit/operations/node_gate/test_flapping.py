@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, healthy, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, healthy, settings
 
 COMES_AND_GOES, LOADS = "training-0", "training-1"
 

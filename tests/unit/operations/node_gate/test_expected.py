@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery, monitoring
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 POOL = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}

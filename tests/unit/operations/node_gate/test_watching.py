@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import G
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, broken, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, fleet, healthy, settings, training
 
 
 def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Clock) -> None:

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.gate_fleets import Clock, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings
 
 IMAGE = "registry.k8s.io/nfd/node-feature-discovery:v0.91.0"
 NO_IMAGE = s.waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: {IMAGE}: not found')
