@@ -13,7 +13,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import FILTERS, INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import FILTERS, INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 #: Monitoring has its configuration from data, and rules beside another's exporter as well (tests/unit/monitoring).

@@ -16,12 +16,12 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, counters, rules
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.dashboards import DASHBOARDS, Dashboard, model
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring import server
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.cases import CASES
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.panels import without_data
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.server import Prometheus
 from ansible_collections.hwaccel.gpu.tests.unit.monitoring.test_role import one, plan
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING
 
 #: Node to how its exporter spells the label of the node (NVIDIA/dcgm-exporter #655).
 NODES = {"n1": "hostname", "n2": "Hostname"}

@@ -17,7 +17,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.thresholds import THRESHOLDS
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, daemon_sets, node, run, takes
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TRAINING, daemon_sets, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 SWITCH = "nvidia.com/gpu.deploy.dcgm-exporter"

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.filter.feature_discovery_objects import feature_discovery_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_objects import gpu_validation_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING, run
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import scc, stack
 
 Manifest = dict[str, t.Any]

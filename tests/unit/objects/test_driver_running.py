@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import node_sets
-from ansible_collections.hwaccel.gpu.tests.unit.filter.clusters import Cluster, machine
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, holds
+from ansible_collections.hwaccel.gpu.tests.unit.objects.clusters import Cluster, machine
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TRAINING, holds
 
 OLD, NEW = "595.91.07", "580.178.04"
 OTHER_KERNEL = "6.8.0-57-generic"

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import limit_of
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING, run
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 

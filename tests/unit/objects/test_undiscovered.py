@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, daemon_sets, run
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TRAINING, daemon_sets, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 KERNEL = "6.8.0-134-generic"

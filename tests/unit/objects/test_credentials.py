@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING, daemon_sets, run
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, daemon_sets, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 PROXY = "http://bob:planted@proxy.example.com:3128"

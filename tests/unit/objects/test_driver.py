@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declar
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import INFERENCE, TRAINING, daemon_sets, holds, node, run, takes
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TRAINING, daemon_sets, holds, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 

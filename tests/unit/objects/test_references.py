@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import TRAINING, run
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 BUILD = {"repositories": "mirror", "certificates": "authority", "proxy_secret": "proxy"}

@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import P
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
-from ansible_collections.hwaccel.gpu.tests.unit.filter.scheduling import daemon_sets, node, takes
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import daemon_sets, node, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 #: Parsed once: what is tested is the plan.
