@@ -287,17 +287,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context, run_module
+from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import SOURCES_SPEC
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "definition": {"type": "raw"},
-    "template": {"type": "raw"},
-    "src": {"type": "raw"},
-    "texts": {
-        "type": "list", "elements": "dict",
-        "options": {"origin": {"type": "str", "required": True}, "text": {"type": "str", "required": True}},
-    },
+    **SOURCES_SPEC,
     "namespace": {"type": "str"},
     "patches": {
         "type": "list", "elements": "dict", "default": [],

@@ -68,8 +68,6 @@ class NodeFacts:
     ready_changed: str = ""
     unschedulable: bool = False
     gpu_present: bool = False
-    #: An NFD label says so (and not only Tegra, another's label or what is allocatable).
-    gpu_labelled: bool = False
     tegra: bool = False
     #: False where somebody opted the node out (`operands=false`).
     managed: bool = True
@@ -118,7 +116,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         os_image=_same(os_image), architecture=_same(str(info.get("architecture") or "")), runtime=_same(runtime), runtime_version=_same(runtime_version),
         boot_id=str(info.get("bootID") or ""), ready=ready, not_ready=not_ready, ready_changed=ready_changed,
         unschedulable=bool(spec.get("unschedulable")),
-        gpu_present=labelled or tegra or elsewhere, gpu_labelled=labelled, tegra=tegra, managed=labels.get(names.OPERANDS_LABEL) != "false",
+        gpu_present=labelled or tegra or elsewhere, tegra=tegra, managed=labels.get(names.OPERANDS_LABEL) != "false",
         host_driver=_same(_host_driver(labels, tegra)), driver_version=_same(_driver_version(labels)),
         plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
         gpu=_gpu(labels), allocatable=allocatable, taints=taints,

@@ -16,8 +16,6 @@ import dataclasses
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries import by_node, gpu_resources, not_ready, per_gpu, pods_of
 
-#: critical: somebody should come now. warning: within the day. info: to be seen beside others.
-SEVERITIES = ("critical", "warning", "info")
 EXPORTER, PLUGIN, VALIDATOR = "nvidia-dcgm-exporter", "nvidia-device-plugin", "nvidia-validator"
 #: By another deployer as well: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator, the exporter's
 #: chart calls it dcgm-exporter.
@@ -29,7 +27,10 @@ NODE_GPUS_EXPECTED, NODE_GPUS_SEEN = "node:hwaccel_gpus_expected:count", "node:h
 
 @dataclasses.dataclass(frozen=True)
 class Alert:
-    """expression: PromQL with thresholds as %(name)s. wait: how long it must hold. summary and description: as in Prometheus, {{ $labels.node }}."""
+    """expression: PromQL with thresholds as %(name)s. wait: how long it must hold. summary and description: as in Prometheus, {{ $labels.node }}.
+
+    severity: critical, somebody should come now; warning, within the day; info, to be seen beside others.
+    """
 
     name: str
     severity: str

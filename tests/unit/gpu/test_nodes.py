@@ -75,7 +75,6 @@ def test_nodes_that_kwok_plays_are_no_machines() -> None:
 def test_gpu_of_a_foreign_plugin_without_nfd() -> None:
     facts = reduce_node(s.node(nfd=False, allocatable=4))
     assert facts.gpu_present
-    assert not facts.gpu_labelled
     assert facts.allocatable == ((s.GPU, 4),)
 
 

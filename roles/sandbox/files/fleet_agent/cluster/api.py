@@ -22,7 +22,6 @@ import yaml
 from fleet_agent.cluster.connections import BROKEN, Connections
 
 MERGE = "application/merge-patch+json"
-APPLY = "application/apply-patch+yaml"
 JSON_PATCH = "application/json-patch+json"
 #: What to accept of a write whose answer nobody needs: the least that there is.
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
