@@ -13,7 +13,8 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
-from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import FILTERS, INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
+from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 #: Monitoring has its configuration from data, and rules beside another's exporter as well (tests/unit/monitoring).
@@ -120,7 +121,7 @@ def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
 def test_what_is_given_stays_as_it_was(role: str) -> None:
     fleet, settings = stack.fleet(stack.node_class()), stack.settings(role, pools=[TRAINING])
     before = repr((fleet, settings))
-    FILTERS[role](TEXTS[role], settings, fleet)
+    stage_objects(TEXTS[role], role, settings, fleet)
     assert repr((fleet, settings)) == before
 
 
@@ -133,15 +134,15 @@ def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
     before = hashes(run(role, stack.fleet(stack.node_class())))
     changed = [text.replace("[pci,", "[ pci,").replace("echo ", "echo  ").replace("sleepInterval: ", "sleepInterval:  ") + "" for text in TEXTS[role]]
     changed = [text.replace("exec nvidia-device-plugin", "exec  nvidia-device-plugin").replace("ownerRefs: [node]", "ownerRefs: [ node ]") for text in changed]
-    after = hashes(FILTERS[role](changed, stack.settings(role), stack.fleet(stack.node_class())))
+    after = hashes(stage_objects(changed, role, stack.settings(role), stack.fleet(stack.node_class())))
     assert before.keys() == after.keys() != set()
     assert any(before[name] != after[name] for name in before)
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_a_manifest_that_is_none_is_told(role: str) -> None:
-    with pytest.raises(AnsibleFilterError, match=rf"hwaccel\.gpu\.{role}_objects cannot read .* no YAML"):
-        FILTERS[role](["a: [1"], stack.settings(role), None)
+    with pytest.raises(AnsibleFilterError, match=r"hwaccel\.gpu\.stage_objects cannot read .* no YAML"):
+        stage_objects(["a: [1"], role, stack.settings(role), None)
 
 
 # -- who brings what a cluster has once

@@ -10,7 +10,7 @@ import typing as t
 #: What no message may show: Python's types and errors, names of filters, arguments of tasks, the values of secrets.
 FORBIDDEN = (
     r"<class|NoneType|\bdict object\b|\blist object\b|\bstr object\b|AnsibleU|AnsibleLazy|_Ansible|Traceback|TypeError|KeyError|ValueError|AttributeError|"
-    r"\b(dict|str|int|float|bool|tuple)\b|object has no|hwaccel\.gpu\.\w+_objects|declared_pools|as_list|argument of type|module_args|Undefined|"
+    r"\b(dict|str|int|float|bool|tuple)\b|object has no|hwaccel\.gpu\.stage_objects|declared_pools|as_list|argument of type|module_args|Undefined|"
     r"unexpected templating|template error|planted"
 )
 

@@ -7,22 +7,16 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.filter.device_plugin_objects import device_plugin_objects
-from ansible_collections.hwaccel.gpu.plugins.filter.driver_objects import driver_objects
-from ansible_collections.hwaccel.gpu.plugins.filter.feature_discovery_objects import feature_discovery_objects
-from ansible_collections.hwaccel.gpu.plugins.filter.monitoring_objects import monitoring_objects
+from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
-FILTERS = {
-    "feature_discovery": feature_discovery_objects, "driver": driver_objects, "device_plugin": device_plugin_objects, "monitoring": monitoring_objects,
-}
 TEXTS = {role: stack.texts(role) for role in stack.ROLES}
 TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"product": "H100", "count": 8}}
 INFERENCE = {"name": "inference", "selector": "pool=inference", "gpu": {"product": "L4", "count": 2}}
 
 
 def run(role: str, fleet: dict[str, t.Any] | None = None, **more: t.Any) -> dict[str, t.Any]:
-    return FILTERS[role](TEXTS[role], stack.settings(role, **more), fleet)
+    return stage_objects(TEXTS[role], role, stack.settings(role, **more), fleet)
 
 
 def daemon_sets(plan: dict[str, t.Any], prefix: str = "") -> list[dict[str, t.Any]]:

@@ -10,9 +10,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter.feature_discovery_objects import feature_discovery_objects
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_objects import gpu_validation_objects
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
+from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import scc, stack
 
@@ -33,13 +32,13 @@ def made() -> dict[str, list[Manifest]]:
     fleet = stack.fleet(RHCOS, platform=OPENSHIFT)
     found = {name: run(role, fleet, pools=[TRAINING], **more)["objects"] for name, (role, more) in VARIANTS.items()}
     apart = stack.texts("feature_discovery", apart=True)
-    found["feature_discovery, at teardown"] = feature_discovery_objects(apart, stack.settings("feature_discovery"), fleet)["objects"]
+    found["feature_discovery, at teardown"] = stage_objects(apart, "feature_discovery", stack.settings("feature_discovery"), fleet)["objects"]
     return found | {"gpu_validation": validation(OPENSHIFT)}
 
 
 def validation(platform: dict[str, str]) -> list[Manifest]:
     texts = stack.texts("gpu_validation")
-    plan = gpu_validation_objects(texts, stack.settings("gpu_validation"), {"platform": platform})
+    plan = stage_objects(texts, "gpu_validation", stack.settings("gpu_validation"), {"platform": platform})
     pods = [gpu_validation_pod(texts, {"service_account": plan["service_account"], "name": name, "image": image}) for name, image in (
         ("gpu-validation", ""), ("gpu-validation-bandwidth", stack.defaults("gpu_validation")["gpu_validation_bandwidth_image"]),
     )]
@@ -123,7 +122,7 @@ def test_elsewhere_validation_makes_nothing_and_its_pods_run_under_no_account_of
 
 
 def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
-    plan = gpu_validation_objects(stack.texts("gpu_validation"), stack.settings("gpu_validation", provider="existing"), {"platform": OPENSHIFT})
+    plan = stage_objects(stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", provider="existing"), {"platform": OPENSHIFT})
     assert (plan["objects"], plan["service_account"]) == ([], "gpu-validation")
 
 
@@ -134,7 +133,7 @@ def test_the_platform_is_what_the_cluster_says_and_without_one_what_is_declared(
     declared: str, asked: dict[str, str] | None, objects: int, faults: list[str],
 ) -> None:
     facts = {"platform": asked} if asked else None
-    plan = gpu_validation_objects(stack.texts("gpu_validation"), stack.settings("gpu_validation", distribution=declared), facts)
+    plan = stage_objects(stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", distribution=declared), facts)
     assert (len(plan["objects"]), [fault["what"] for fault in plan["faults"]]) == (objects, faults)
 
 
