@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import brought
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import table
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import brought
 
 DOCUMENTATION = r"""
 name: fleet_table

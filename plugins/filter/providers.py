@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import brought
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import brought
 
 DOCUMENTATION = r"""
 name: providers

@@ -13,7 +13,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import kinds
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROVIDERS, SOURCES
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import connection, values
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import settings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.platforms import PLATFORMS
 

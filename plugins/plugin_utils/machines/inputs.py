@@ -13,8 +13,9 @@ import ipaddress
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import connection, values
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 
 Options = c.Mapping[str, c.Mapping[str, t.Any]]

@@ -12,8 +12,9 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import connection, values
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC, PROXY_HEADERS_SPEC
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge, on_cluster, table
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN, GOOD
 

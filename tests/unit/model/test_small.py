@@ -1,41 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Quantities, hashes, waves, differences, and how a fault is told."""
+"""Hashes, waves, differences, and how a fault is told."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, hashing, quantities, waves
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, hashing, waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1", 1),
-        ("1500m", Fraction(3, 2)),
-        ("8Gi", 8 * 1024**3),
-        ("1e3", 1000),
-        ("1E3", 1000),
-        ("2E", 2 * 10**18),
-        (".5", Fraction(1, 2)),
-        ("-1.5k", -1500),
-        (8, 8),
-        ("100n", Fraction(1, 10**7)),
-    ],
-)
-def test_quantities(text: str, value: Fraction) -> None:
-    assert quantities.parse(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "x", "1 Gi", "1kk", "1KI", "--1", "1e", "0x10", "\u0661"])
-def test_what_is_no_quantity(text: str) -> None:
-    with pytest.raises(ValueError, match="no quantity"):
-        quantities.parse(text)
 
 
 def test_the_order_of_keys_does_not_change_a_hash() -> None:

@@ -10,9 +10,8 @@ import dataclasses
 import ipaddress
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines, oneline
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import virtual, vm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.vm import Vm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine

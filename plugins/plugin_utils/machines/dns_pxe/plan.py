@@ -13,10 +13,9 @@ import hashlib
 import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import access, dnsmasq, entries, faults, latch, model, place, systems, units, web
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site

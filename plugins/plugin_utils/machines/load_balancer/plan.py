@@ -11,9 +11,8 @@ import ipaddress
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import conflicts, haproxy, keepalived, limits, record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,

@@ -9,8 +9,8 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import oneline
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, containerd, engines, prerequisites, record, toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Check, Content, Rendered, Wanted
