@@ -32,9 +32,9 @@ def runs():
         run()
 
 with concurrent.futures.ThreadPoolExecutor(1) as pool:
-    done = pool.submit(runs)
     try:
-        done.result()
+        # Within: the first run can have told of itself before this thread goes on.
+        pool.submit(runs).result()
     finally:
         print("put away", flush=True)
 """

@@ -60,8 +60,15 @@ def test_python_files_begin_with_licence_and_docstring() -> None:
     assert not faults
 
 
-def test_init_files_are_empty() -> None:
-    assert not [name(path) for path in files(".py") if path.name == "__init__.py" and path.stat().st_size]
+def test_init_files_have_nothing_but_what_their_package_is_for() -> None:
+    """And nothing at all where ansible-test of core 2.16 wants them empty (its test empty-init)."""
+    faults = []
+    for path in files(".py"):
+        if path.name == "__init__.py" and path.stat().st_size:
+            statements = ast.parse(path.read_text(encoding="utf-8")).body
+            if name(path).startswith(("plugins/modules/", "plugins/module_utils/", "tests/unit/")) or [type(one) for one in statements] != [ast.Expr]:
+                faults.append(name(path))
+    assert not faults
 
 
 def test_files_are_readable_in_one_sitting() -> None:
