@@ -136,13 +136,14 @@ class Bench:
     def run(self, playbook: str, mutation: Mutation | None) -> site.Run:
         """The stage, or site, with this mutation, or as it is: of a stage with patches only what its role asks of a cluster, which they change alone."""
         self._clear_from(self.stage)
-        self._new_machines(taints=mutation.taints if mutation else ())
-        for earlier in mutation.before if mutation else ():
+        if not mutation:
+            self._new_machines()
+            return self.play(playbook, patience=LONG_PATIENCE)
+        self._new_machines(taints=mutation.taints)
+        for earlier in mutation.before:
             self._clear(earlier.stage)
             self._repeat(earlier.stage, earlier.patches, PATIENCE)
-        self._take_away_renamed(mutation.patches if mutation else ())
-        if not mutation:
-            return self.play(playbook, patience=LONG_PATIENCE)
+        self._take_away_renamed(mutation.patches)
         for patience in (PATIENCE, LONG_PATIENCE):
             whole = playbook not in STAGES or mutation.variables
             done = self.play(playbook, [mutation], patience) if whole else self._repeat(playbook, mutation.patches, patience)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
@@ -16,12 +17,12 @@ class Ages:
 
     stuck: dict[str, tuple[str, float]] = dataclasses.field(default_factory=dict)
 
-    def over(self, node: str, verdict: Verdict, now: float, began: float, grown: float) -> bool:
-        """Whether its grace is over. began: when that is said to have begun. grown: when a pod last came to the fleet."""
+    def over(self, node: str, verdict: Verdict, now: float, began: c.Callable[[], float], grown: float) -> bool:
+        """Whether its grace is over. began: when that is said to have begun, asked where it is new. grown: when a pod last came to the fleet."""
         seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
         known, since = self.stuck.get(node, ("", now))
         if known != seen:
-            since = began
+            since = began()
         self.stuck[node] = (seen, since)
         if verdict.pod is None and not verdict.since:
             # The DaemonSet controller makes a large fleet's pods by and by: at 20 requests a second (kube-controller-manager, --kube-api-qps).

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import datetime
+import functools
 import time
 import typing as t
 
@@ -58,7 +59,7 @@ class Gate:
             self._waited[self.fleet.pool_names[name]] = now
             if not verdict.grace:
                 self._ages.forget(name)
-            elif self._ages.over(name, verdict, now, self._began(verdict.since, now), self.fleet.grown):
+            elif self._ages.over(name, verdict, now, functools.partial(self._began, verdict.since, now), self.fleet.grown):
                 self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
 
     def judge_changed(self) -> None:
