@@ -23,7 +23,9 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _checked, args = self.validate_argument_spec(argument_spec={"lines": {"type": "list", "elements": "str", "required": True}})
+        _checked, args = self.validate_argument_spec(
+            argument_spec={"lines": {"type": "list", "elements": "str", "required": True}}
+        )
         lines = [printable(line) for line in args["lines"]]
         if lines and not self._task.no_log:
             # What is shown once is of no host in particular.

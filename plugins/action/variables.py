@@ -26,7 +26,9 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _checked, args = self.validate_argument_spec(argument_spec={name: {"type": "list", "elements": "str", "default": []} for name in ("hosts", "machines")})
+        _checked, args = self.validate_argument_spec(
+            argument_spec={name: {"type": "list", "elements": "str", "default": []} for name in ("hosts", "machines")}
+        )
         variables = task_vars or {}
         mine = str(variables.get("inventory_hostname", "localhost"))
         faults = _variables.faults(mine, variables, self._templar.template)
@@ -64,4 +66,8 @@ class ActionModule(ActionBase):
         """names: those that are looked at, all where there is none."""
         # With the variables of that host alone, as who asks hostvars for them.
         looked_at = {name: variables[name] for name in names if name in variables} if names else variables
-        return _variables.faults(host, looked_at, Templar(loader=self._loader, variables=variables).template) if looked_at else []
+        return (
+            _variables.faults(host, looked_at, Templar(loader=self._loader, variables=variables).template)
+            if looked_at
+            else []
+        )

@@ -50,7 +50,9 @@ def as_list(value: t.Any) -> t.Any:
     try:
         return list_of_text(value)
     except ValueError as error:
-        raise AnsibleFilterError(f"a list that was given as text cannot be read: {error}. Next: correct it, for example [\"one\", \"two\"]") from None
+        raise AnsibleFilterError(
+            f'a list that was given as text cannot be read: {error}. Next: correct it, for example ["one", "two"]'
+        ) from None
 
 
 class FilterModule:

@@ -44,15 +44,33 @@ _value:
   elements: str
 """
 
-_HEADER = ("pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "proofs", "time", "remark")
+_HEADER = (
+    "pool",
+    "nodes",
+    "kernel",
+    "driver",
+    "GPUs expected",
+    "GPUs seen",
+    "gates passed",
+    "proofs",
+    "time",
+    "remark",
+)
 _PROOFS = _HEADER.index("proofs")
 
 
 def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[str]:
     """See DOCUMENTATION."""
-    rows = [_row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s") for pool in summary.get("pools") or ()]
+    rows = [
+        _row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s")
+        for pool in summary.get("pools") or ()
+    ]
     # Where nothing was validated there is nothing to tell of it.
-    header, *rows = [_HEADER, *rows] if any(row[_PROOFS] for row in rows) else [(*row[:_PROOFS], *row[_PROOFS + 1:]) for row in (_HEADER, *rows)]
+    header, *rows = (
+        [_HEADER, *rows]
+        if any(row[_PROOFS] for row in rows)
+        else [(*row[:_PROOFS], *row[_PROOFS + 1 :]) for row in (_HEADER, *rows)]
+    )
     told = brought.lines(summary.get("providers") or ())
     return [*table(header, rows), *([""] if told else []), *told]
 
@@ -61,14 +79,24 @@ def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:
     simulated, nodes = pool.get("simulated") or 0, pool.get("nodes") or 0
     remark = "" if not simulated else "simulated" if simulated == nodes else f"{simulated} simulated"
     return (
-        str(pool.get("pool", "")), str(pool.get("nodes", "")), ", ".join(pool.get("kernels") or ()), ", ".join(pool.get("drivers") or ()),
-        str(pool.get("expected", "")), str(pool.get("seen", "")), ", ".join(pool.get("gates") or ()), _proofs(pool), time, remark,
+        str(pool.get("pool", "")),
+        str(pool.get("nodes", "")),
+        ", ".join(pool.get("kernels") or ()),
+        ", ".join(pool.get("drivers") or ()),
+        str(pool.get("expected", "")),
+        str(pool.get("seen", "")),
+        ", ".join(pool.get("gates") or ()),
+        _proofs(pool),
+        time,
+        remark,
     )
 
 
 def _proofs(pool: dict[str, t.Any]) -> str:
-    """"7 proven, 1 unproven"; only a validation knows of unproven nodes."""
-    counts = {"proven": pool["passed"], "unproven": pool["unproven"], "failed": pool["failed"]} if "unproven" in pool else {}
+    """ "7 proven, 1 unproven"; only a validation knows of unproven nodes."""
+    counts = (
+        {"proven": pool["passed"], "unproven": pool["unproven"], "failed": pool["failed"]} if "unproven" in pool else {}
+    )
     return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
 
 

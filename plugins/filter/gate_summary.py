@@ -78,7 +78,9 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
             held.setdefault(row.get("node", ""), _sentence(gate["gate"], row))
     names = sorted({row["pool"] for gate in ended for row in gate.get("pools") or ()})
     return {
-        "pools": [_pool(name, ended) for name in names], "failed_nodes": sorted(failed), "faults": list(told.values())[:_MOST],
+        "pools": [_pool(name, ended) for name in names],
+        "failed_nodes": sorted(failed),
+        "faults": list(told.values())[:_MOST],
         "held": [sentence for node, sentence in held.items() if node not in failed and node not in told][:_MOST],
     }
 
@@ -89,14 +91,23 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     judged = [row for row in rows.values() if row is not None]
     if any(row["passed"] < row["nodes"] for row in judged):
         # That of the exporters lies beside the chain: where it has judged no node, none is to have one, or none can.
-        rows = {gate: row or (None if gate == exporters.GATE else judged[0] | {"seen": 0, "passed": 0}) for gate, row in rows.items()}
+        rows = {
+            gate: row or (None if gate == exporters.GATE else judged[0] | {"seen": 0, "passed": 0})
+            for gate, row in rows.items()
+        }
         judged = [row for row in rows.values() if row is not None]
     nodes = max(row["nodes"] for row in judged)
-    passed = {gate: (row["passed"], row["nodes"] if gate == exporters.GATE else nodes) for gate, row in rows.items() if row is not None}
+    passed = {
+        gate: (row["passed"], row["nodes"] if gate == exporters.GATE else nodes)
+        for gate, row in rows.items()
+        if row is not None
+    }
     # Where the exporters are the last gate, they may be fewer than the nodes.
     last = next((row for gate, row in reversed(rows.items()) if row is not None and gate != exporters.GATE), judged[-1])
     return last | {
-        "nodes": nodes, "expected": max(row["expected"] for row in judged), "simulated": max(row["simulated"] for row in judged),
+        "nodes": nodes,
+        "expected": max(row["expected"] for row in judged),
+        "simulated": max(row["simulated"] for row in judged),
         "settled": max(row["settled"] for row in judged),
         "gates": [gate if count == nodes else f"{gate} {count}/{of}" for gate, (count, of) in passed.items()],
     }
@@ -105,7 +116,11 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
 def _sentence(gate: str, fault: dict[str, t.Any]) -> str:
     where = f"{fault.get('node')} (pool {fault.get('pool')}) {fault.get('state')} at gate {gate}, {fault.get('link')}"
     log = str(fault.get("log_tail") or "").strip().splitlines()
-    parts = [f"{where}: {fault.get('reason')}", f"log: {log[-1][:200]}" if log else "", f"next: {fault.get('next_step')}" if fault.get("next_step") else ""]
+    parts = [
+        f"{where}: {fault.get('reason')}",
+        f"log: {log[-1][:200]}" if log else "",
+        f"next: {fault.get('next_step')}" if fault.get("next_step") else "",
+    ]
     return "; ".join(part for part in parts if part)
 
 

@@ -65,11 +65,21 @@ _value:
 def load_balancer_inventory(groups: inventory.Groups, hostvars: inventory.Variables, host: str) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     served, mine = inventory.clusters_of(groups, hostvars, host), hostvars[host].get("hwaccel_cluster")
-    peers = [name for name in groups.get("load_balancers", ()) if (hostvars[name].get("hwaccel_cluster") or "") == (mine or "")]
+    peers = [
+        name
+        for name in groups.get("load_balancers", ())
+        if (hostvars[name].get("hwaccel_cluster") or "") == (mine or "")
+    ]
     return {
         "clusters": [_cluster(name, hostvars.get(name, {})) for name in served],
         "machines": inventory.machines_of(groups, hostvars, served),
-        "peers": [{"name": name, "address": str(hostvars[name].get("hwaccel_address") or hostvars[name].get("ansible_host") or name)} for name in peers],
+        "peers": [
+            {
+                "name": name,
+                "address": str(hostvars[name].get("hwaccel_address") or hostvars[name].get("ansible_host") or name),
+            }
+            for name in peers
+        ],
     }
 
 
@@ -80,9 +90,12 @@ def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         # Silence means that its bootstrap is still to come, whatever a cluster of this name had before.
         complete = False
     return {
-        "name": name, "profile": variables.get("hwaccel_distribution") or "", "address": variables.get("hwaccel_load_balancer_address") or "",
-        "machine_network": variables.get("hwaccel_machine_network") or [], "bootstrap_complete": complete,
-    }  # fmt: skip
+        "name": name,
+        "profile": variables.get("hwaccel_distribution") or "",
+        "address": variables.get("hwaccel_load_balancer_address") or "",
+        "machine_network": variables.get("hwaccel_machine_network") or [],
+        "bootstrap_complete": complete,
+    }
 
 
 class FilterModule:

@@ -109,7 +109,10 @@ _value:
 def load_balancer_plan(printed: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     there = installed("ansible.posix", "community.general")
-    return t.cast("dict[str, t.Any]", computed("load_balancer_plan", lambda: plan.plan(seen.read(printed), {**settings, "collections": there})))
+    return t.cast(
+        "dict[str, t.Any]",
+        computed("load_balancer_plan", lambda: plan.plan(seen.read(printed), {**settings, "collections": there})),
+    )
 
 
 class FilterModule:

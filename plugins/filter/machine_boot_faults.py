@@ -45,7 +45,10 @@ _value:
 def machine_boot_faults(entries: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """See DOCUMENTATION."""
     versions = {name: version(name) for name in (asked.COLLECTION, virtual.COLLECTION)}
-    return t.cast("list[dict[str, t.Any]]", computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, versions)]))
+    return t.cast(
+        "list[dict[str, t.Any]]",
+        computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, versions)]),
+    )
 
 
 class FilterModule:

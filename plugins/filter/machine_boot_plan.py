@@ -85,10 +85,16 @@ _value:
 
 
 def machine_boot_plan(
-    entry: dict[str, t.Any], looked: dict[str, t.Any], nodes: dict[str, t.Any], booted: bool = False, ended: bool = False
+    entry: dict[str, t.Any],
+    looked: dict[str, t.Any],
+    nodes: dict[str, t.Any],
+    booted: bool = False,
+    ended: bool = False,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("machine_boot_plan", lambda: run.planned(entry, looked, nodes, booted, ended)))
+    return t.cast(
+        "dict[str, t.Any]", computed("machine_boot_plan", lambda: run.planned(entry, looked, nodes, booted, ended))
+    )
 
 
 class FilterModule:

@@ -65,9 +65,13 @@ _value:
 """
 
 
-def machine_boot_removal(entry: dict[str, t.Any], looked: dict[str, t.Any], nodes: dict[str, t.Any], disks: bool = False) -> dict[str, t.Any]:
+def machine_boot_removal(
+    entry: dict[str, t.Any], looked: dict[str, t.Any], nodes: dict[str, t.Any], disks: bool = False
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("machine_boot_removal", lambda: run.removed(entry, looked, nodes, disks)))
+    return t.cast(
+        "dict[str, t.Any]", computed("machine_boot_removal", lambda: run.removed(entry, looked, nodes, disks))
+    )
 
 
 class FilterModule:

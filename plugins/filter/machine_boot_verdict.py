@@ -79,7 +79,10 @@ _value:
 
 
 def machine_boot_verdict(
-    read: list[dict[str, t.Any]], asked: dict[str, t.Any], awaited: str = "reported", nodes: dict[str, t.Any] | None = None
+    read: list[dict[str, t.Any]],
+    asked: dict[str, t.Any],
+    awaited: str = "reported",
+    nodes: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     return t.cast("dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(read, asked, awaited, nodes)))

@@ -51,9 +51,13 @@ _value:
 """
 
 
-def node_runtime_verdict(lines: list[str], settings: dict[str, t.Any], results: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
+def node_runtime_verdict(
+    lines: list[str], settings: dict[str, t.Any], results: dict[str, dict[str, t.Any]]
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    given = {name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()}
+    given = {
+        name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()
+    }
     return computed("node_runtime_verdict", plan.checked, lines, settings, given)
 
 

@@ -86,7 +86,14 @@ def rendered(objects: list[dict[str, t.Any]], patches: list[dict[str, t.Any]] | 
         manifests, more = patching.apply_all(manifests, wanted)
     if faults or more:
         raise AnsibleFilterError("; ".join(str(fault) for fault in [*faults, *more]))
-    return yaml.dump_all([manifest.body for manifest in manifests], Dumper=_Plain, sort_keys=True, width=160, explicit_start=True, allow_unicode=True)
+    return yaml.dump_all(
+        [manifest.body for manifest in manifests],
+        Dumper=_Plain,
+        sort_keys=True,
+        width=160,
+        explicit_start=True,
+        allow_unicode=True,
+    )
 
 
 class FilterModule:

@@ -11,7 +11,13 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery, monitoring, validation
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
+    device_plugin,
+    driver,
+    feature_discovery,
+    monitoring,
+    validation,
+)
 
 DOCUMENTATION = r"""
 name: stage_objects
@@ -107,12 +113,17 @@ _value:
 """
 
 _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
-    "feature_discovery": feature_discovery.plan, "driver": driver.plan, "device_plugin": device_plugin.plan, "gpu_validation": validation.plan,
+    "feature_discovery": feature_discovery.plan,
+    "driver": driver.plan,
+    "device_plugin": device_plugin.plan,
+    "gpu_validation": validation.plan,
     "monitoring": monitoring.plan,
-}  # fmt: skip
+}
 
 
-def stage_objects(manifests: list[str], role: str, settings: dict[str, t.Any], fleet: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+def stage_objects(
+    manifests: list[str], role: str, settings: dict[str, t.Any], fleet: dict[str, t.Any] | None = None
+) -> dict[str, t.Any]:
     """See DOCUMENTATION. What looks like a template in an object is somebody else's, as Prometheus's in annotations of alerts."""
     if role not in _PLANS:
         raise AnsibleFilterError(f"hwaccel.gpu.stage_objects knows no role {role!r}; there are {', '.join(_PLANS)}")

@@ -184,7 +184,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             except KeyError:
                 self.display.vvv(f"nothing in the cache, or it is too old: {key}")
         ask = Ask(**{**asked, "pools": declared_pools(asked["pools"]), "labels": tuple(asked["labels"])})
-        found = printable_data(inventory(client, ask, safe_name=self._sanitize_group_name, warn=lambda text: self.display.warning(printable(text))))
+        found = printable_data(
+            inventory(
+                client,
+                ask,
+                safe_name=self._sanitize_group_name,
+                warn=lambda text: self.display.warning(printable(text)),
+            )
+        )
         if self.get_option("cache"):
             self._cache[key] = found
         return found

@@ -50,9 +50,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge, o
 class LookupModule(LookupBase):
     """The lookup."""
 
-    def run(self, terms: t.Sequence[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[dict[str, t.Any]]:
+    def run(
+        self, terms: t.Sequence[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
+    ) -> list[dict[str, t.Any]]:
         self.set_options(var_options=variables, direct=kwargs)
-        stages = [str(term) for term in terms] or judge.taken(self._given(["hwaccel_stages"], variables or {}).get("hwaccel_stages"))
+        stages = [str(term) for term in terms] or judge.taken(
+            self._given(["hwaccel_stages"], variables or {}).get("hwaccel_stages")
+        )
         if unknown := [stage for stage in stages if stage not in table.ROLES]:
             raise AnsibleError(f"there is no role {', '.join(unknown)}. Next: name some of {', '.join(table.ROLES)}")
         given = self._given(table.names(stages), variables or {})

@@ -90,8 +90,11 @@ ARGUMENT_SPEC = {
 def cluster_confirm(params: dict, context: Context) -> Outcome:
     client = context.client()
     settings = confirmation.Settings(
-        **{name: params.get(name) or "" for name in ARGUMENT_SPEC}, decided_by=credentials.decided_by(params),
-        own=any(params.get(name) for name in ("kubeconfig", "context", "host")), where=client.where, source=client.source,
+        **{name: params.get(name) or "" for name in ARGUMENT_SPEC},
+        decided_by=credentials.decided_by(params),
+        own=any(params.get(name) for name in ("kubeconfig", "context", "host")),
+        where=client.where,
+        source=client.source,
     )
     return Outcome(values=confirmation.confirmed(client, settings, check_mode=context.check_mode, warn=context.warn))
 

@@ -296,7 +296,9 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     **SOURCES_SPEC,
     "namespace": {"type": "str"},
     "patches": {
-        "type": "list", "elements": "dict", "default": [],
+        "type": "list",
+        "elements": "dict",
+        "default": [],
         "options": {"target": {"type": "dict", "required": True}, "patch": {"type": "raw", "required": True}},
     },
     "prune": {"type": "bool", "default": True},
@@ -311,13 +313,21 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "record_namespace": {"type": "str", "default": "hwaccel-gpu-records"},
     "option_variables": {"type": "dict", "default": {}},
     "lock_timeout": {"type": "int", "default": 120},
-}  # fmt: skip
+}
 
 
 def operate(params: dict[str, t.Any], context: Context) -> Outcome:
     """One slice of a call."""
     client: t.Any = context.client()
-    report = ensure(client, params, Clock(context.deadline), context.resume, check_mode=context.check_mode, diff=context.diff, task=context.task)
+    report = ensure(
+        client,
+        params,
+        Clock(context.deadline),
+        context.resume,
+        check_mode=context.check_mode,
+        diff=context.diff,
+        task=context.task,
+    )
     rows = [row.as_dict() for row in report.rows.values()]
     values = {
         "objects": rows,
@@ -330,7 +340,9 @@ def operate(params: dict[str, t.Any], context: Context) -> Outcome:
         "record": report.record,
         "requests": client.requests,
     }
-    return Outcome(report.changed, values, report.warnings, report.diff, report.failure, report.pending, report.progress)
+    return Outcome(
+        report.changed, values, report.warnings, report.diff, report.failure, report.pending, report.progress
+    )
 
 
 def main() -> None:

@@ -161,10 +161,22 @@ ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     settings = allocation.Settings(
-        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), exclusivity=params["exclusivity"],
-        max_failed=params["max_failed"], sample=params["sample"], options=RunOptions.of(params), integrated_definition=params["integrated_definition"],
+        params["definition"],
+        parse_pools(params["pools"]),
+        frozenset(params["exclude"]),
+        exclusivity=params["exclusivity"],
+        max_failed=params["max_failed"],
+        sample=params["sample"],
+        options=RunOptions.of(params),
+        integrated_definition=params["integrated_definition"],
     )
-    return allocation.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+    return allocation.run(
+        settings,
+        context.client(),
+        Clock(deadline=context.deadline),
+        check_mode=context.check_mode,
+        resume=context.resume,
+    )
 
 
 def main() -> None:

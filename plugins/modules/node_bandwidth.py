@@ -166,9 +166,20 @@ ARGUMENT_SPEC: dict[str, t.Any] = TRIES_SPEC | {
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     settings = bandwidth.Settings(
-        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]), params["max_failed"], params["sample"], RunOptions.of(params),
+        params["definition"],
+        parse_pools(params["pools"]),
+        frozenset(params["exclude"]),
+        params["max_failed"],
+        params["sample"],
+        RunOptions.of(params),
     )
-    return bandwidth.run(settings, context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+    return bandwidth.run(
+        settings,
+        context.client(),
+        Clock(deadline=context.deadline),
+        check_mode=context.check_mode,
+        resume=context.resume,
+    )
 
 
 def main() -> None:

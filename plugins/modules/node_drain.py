@@ -161,7 +161,13 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     given: dict[str, t.Any] = {name: params.get(name) for name in ARGUMENT_SPEC if name != "state"}
     operate = drain.drain if params["state"] == "drained" else drain.release
-    return operate(drain.Settings(**given), context.client(), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+    return operate(
+        drain.Settings(**given),
+        context.client(),
+        Clock(deadline=context.deadline),
+        check_mode=context.check_mode,
+        resume=context.resume,
+    )
 
 
 def main() -> None:

@@ -388,7 +388,9 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
         namespace=params["namespace"],
         driver_namespace=params.get("driver_namespace") or "",
         pod_selector=params.get("pod_selector") or "",
-        daemon_sets=None if params.get("daemon_sets") is None else declared(params["daemon_sets"], params.get("patches")),
+        daemon_sets=None
+        if params.get("daemon_sets") is None
+        else declared(params["daemon_sets"], params.get("patches")),
         max_failed=params["max_failed"],
         quarantine=params["quarantine"],
         exclude=frozenset(params["exclude"]),
@@ -406,7 +408,13 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         values = {"gate": params["gate"], "quarantined": [], "released": released, "switched": [], "missing_rights": []}
         outcome = Outcome(bool(released or taken), values)
         return rights.of_marking(client).told_in(outcome) if check_mode and outcome.changed else outcome
-    return run(settings_of(params), context.client(), check_mode=context.check_mode, deadline=context.deadline, resume=context.resume)
+    return run(
+        settings_of(params),
+        context.client(),
+        check_mode=context.check_mode,
+        deadline=context.deadline,
+        resume=context.resume,
+    )
 
 
 def main() -> None:

@@ -380,8 +380,13 @@ def node_info(params: dict, context: Context) -> Outcome:
     query = params["query"]
     jmespath = _deps.jmespath() if query else None
     values = fleet.summary(
-        context.client(), params["pools"], label_selector=params["label_selector"], rows=params["rows"] or bool(query),
-        namespaces=params["namespaces"], named=params["named_nodes"], warn=context.warn,
+        context.client(),
+        params["pools"],
+        label_selector=params["label_selector"],
+        rows=params["rows"] or bool(query),
+        namespaces=params["namespaces"],
+        named=params["named_nodes"],
+        warn=context.warn,
     )
     if query:
         values["result"] = fleet.query(query, values, jmespath)

@@ -215,16 +215,28 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         forgotten = validation.forget(context.client(), check_mode=context.check_mode)
         return Outcome(changed=bool(forgotten), values={"forgotten": forgotten})
     settings = validation.Settings(
-        params["definition"], parse_pools(params["pools"]), frozenset(params["exclude"]),
+        params["definition"],
+        parse_pools(params["pools"]),
+        frozenset(params["exclude"]),
         {name: parse_plugin_config(config) for name, config in params["plugin_configs"].items()},
-        params["always"], params["max_failed"], params["sample"], RunOptions.of(params), params["integrated_definition"],
+        params["always"],
+        params["max_failed"],
+        params["sample"],
+        RunOptions.of(params),
+        params["integrated_definition"],
     )
     clock = Clock(deadline=context.deadline)
     return validation.run(settings, context.client(), clock, check_mode=context.check_mode, resume=context.resume)
 
 
 def main() -> None:
-    run_module(ARGUMENT_SPEC, operation, waits=True, required_if=[("state", "present", ("definition",))], supports_check_mode=True)
+    run_module(
+        ARGUMENT_SPEC,
+        operation,
+        waits=True,
+        required_if=[("state", "present", ("definition",))],
+        supports_check_mode=True,
+    )
 
 
 if __name__ == "__main__":

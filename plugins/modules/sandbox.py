@@ -287,7 +287,11 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "fleet": {"type": "dict"},
     "fleet_file": {"type": "path"},
     "faults": {"type": "list", "elements": "dict", "options": _FAULT},
-    "reboot": {"type": "list", "elements": "dict", "options": {"node": {"type": "str", "required": True}, "kernel": {"type": "str"}}},
+    "reboot": {
+        "type": "list",
+        "elements": "dict",
+        "options": {"node": {"type": "str", "required": True}, "kernel": {"type": "str"}},
+    },
     "wait_timeout": {"type": "float"},
 }
 
@@ -297,7 +301,14 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
 
 
 def main() -> None:
-    run_module(ARGUMENT_SPEC, operation, cluster=False, waits=True, supports_check_mode=True, mutually_exclusive=[("fleet", "fleet_file")])
+    run_module(
+        ARGUMENT_SPEC,
+        operation,
+        cluster=False,
+        waits=True,
+        supports_check_mode=True,
+        mutually_exclusive=[("fleet", "fleet_file")],
+    )
 
 
 if __name__ == "__main__":

@@ -229,7 +229,14 @@ def workload_of(params: dict[str, t.Any]) -> Workload:
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
     workloads = [workload_of(entry) for entry in params["workloads"]]
-    return run(context.client(), workloads, RunOptions.of(params), Clock(deadline=context.deadline), check_mode=context.check_mode, resume=context.resume)
+    return run(
+        context.client(),
+        workloads,
+        RunOptions.of(params),
+        Clock(deadline=context.deadline),
+        check_mode=context.check_mode,
+        resume=context.resume,
+    )
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ def computed(name: str, compute: t.Callable[[], t.Any]) -> t.Any:
     try:
         return wrap_var(compute())
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read what it was given: {type(error).__name__} {error}") from error
+        raise AnsibleFilterError(
+            f"hwaccel.gpu.{name} cannot read what it was given: {type(error).__name__} {error}"
+        ) from error
     except HwaccelError as error:
         raise AnsibleFilterError(str(error)) from error

@@ -46,9 +46,17 @@ class DirectAction(ActionBase):
             return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=bool(self._task.async_val))
         display.vvv(f"Running module file {path}")
         self._update_module_args(self._task.action, args, task_vars)
-        command = [sys.executable, "-P", str(pathlib.Path(__file__).with_name("_run_module.py")), str(_FOLDER), f"{_PACKAGE}.{path.stem}"]
+        command = [
+            sys.executable,
+            "-P",
+            str(pathlib.Path(__file__).with_name("_run_module.py")),
+            str(_FOLDER),
+            f"{_PACKAGE}.{path.stem}",
+        ]
         self._used_interpreter = f"#!{sys.executable}"
-        done = self._low_level_execute_command(f"{self._compute_environment_string()} {shlex.join(command)}".strip(), in_data=_written(args))
+        done = self._low_level_execute_command(
+            f"{self._compute_environment_string()} {shlex.join(command)}".strip(), in_data=_written(args)
+        )
         return self._read(done)
 
     def _is_ours(self, task_vars: c.Mapping[str, t.Any]) -> bool:
@@ -57,7 +65,9 @@ class DirectAction(ActionBase):
             return False
         host = self._task.delegate_to
         variables = task_vars.get("ansible_delegated_vars", {}).get(host, {}) if host else task_vars
-        python = variables.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON", variables=dict(variables))
+        python = variables.get("ansible_python_interpreter") or constants.config.get_config_value(
+            "INTERPRETER_PYTHON", variables=dict(variables)
+        )
         return bool(self._templar.template(python) == sys.executable)
 
     def _read(self, done: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -11,7 +11,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _computing as c
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import host
 
 
-def computed(name: str, compute: t.Callable[..., dict[str, t.Any]], lines: list[str], *given: t.Any) -> dict[str, t.Any]:
+def computed(
+    name: str, compute: t.Callable[..., dict[str, t.Any]], lines: list[str], *given: t.Any
+) -> dict[str, t.Any]:
     """What compute makes of the machine and what else was given. name: the filter.
 
     Raises AnsibleFilterError for lines that look.sh has not written to their end, and with the sentences of a HwaccelError.

@@ -20,7 +20,9 @@ def parse_manifests(texts: t.Iterable[str]) -> list[dict[str, t.Any]]:
     for text in texts:
         try:
             # As a stream: the C parser refuses subclasses of str, and a templated text of core 2.16 is one.
-            documents = [document for document in yaml.load_all(io.StringIO(text), Loader=_LOADER) if document is not None]
+            documents = [
+                document for document in yaml.load_all(io.StringIO(text), Loader=_LOADER) if document is not None
+            ]
         except yaml.YAMLError as error:
             raise ValueError(f"a manifest is no YAML: {error}") from error
         if wrong := [document for document in documents if not isinstance(document, dict) or "kind" not in document]:
@@ -29,7 +31,9 @@ def parse_manifests(texts: t.Iterable[str]) -> list[dict[str, t.Any]]:
     return found
 
 
-def planned(name: str, plan: t.Callable[..., dict[str, t.Any]], manifests: t.Iterable[str], *given: t.Any) -> dict[str, t.Any]:
+def planned(
+    name: str, plan: t.Callable[..., dict[str, t.Any]], manifests: t.Iterable[str], *given: t.Any
+) -> dict[str, t.Any]:
     """What plan makes of the manifests and what else was given. name: the filter. Raises AnsibleFilterError for values of a wrong form."""
     try:
         return plan(parse_manifests(manifests), *given)

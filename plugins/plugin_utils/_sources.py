@@ -20,7 +20,10 @@ def texts(action: t.Any, task_vars: dict[str, t.Any], template: t.Any, src: t.An
     action: the ActionBase that the task runs in. Folders are taken whole, sorted by path, so that the order never depends on the disk.
     """
     found = []
-    for option, folder, values in (("template", "templates", _paths("template", template)), ("src", "files", _paths("src", src))):
+    for option, folder, values in (
+        ("template", "templates", _paths("template", template)),
+        ("src", "files", _paths("src", src)),
+    ):
         for value in values:
             for path in _files(_find(action, option, folder, value)):
                 text = _rendered(action, task_vars, path) if option == "template" else _read(action, path)
@@ -52,7 +55,11 @@ def _files(path: str) -> list[str]:
     found = []
     for folder, names, files in os.walk(path):
         names[:] = sorted(name for name in names if not name.startswith("."))
-        found += [os.path.join(folder, name) for name in files if name.removesuffix(".j2").endswith(_ENDINGS) and not name.startswith(".")]
+        found += [
+            os.path.join(folder, name)
+            for name in files
+            if name.removesuffix(".j2").endswith(_ENDINGS) and not name.startswith(".")
+        ]
     if not found:
         raise AnsibleActionFail(f"the folder {path} has no file that ends in {', '.join(_ENDINGS)} (or these with .j2)")
     return sorted(found)

@@ -40,7 +40,9 @@ def options() -> dict[str, dict[str, dict[str, t.Any]]]:
     found: dict[str, dict[str, dict[str, t.Any]]] = {}
     for path in _TOP.glob("roles/*/meta/argument_specs.yml"):
         entries = _read(path)["argument_specs"].values()
-        found[path.parents[1].name] = {name: option for entry in entries for name, option in (entry.get("options") or {}).items()}
+        found[path.parents[1].name] = {
+            name: option for entry in entries for name, option in (entry.get("options") or {}).items()
+        }
     return found
 
 
@@ -59,7 +61,12 @@ def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.
 
 def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
     """What is wrong with the sizes of batches of machines, which plays take before their first task. Something undefined must not be in them."""
-    return [str(fault) for name in inputs.BATCHES if name in variables for fault in inputs.batch(plain(template(variables[name])), name)]
+    return [
+        str(fault)
+        for name in inputs.BATCHES
+        if name in variables
+        for fault in inputs.batch(plain(template(variables[name])), name)
+    ]
 
 
 def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:

@@ -30,13 +30,22 @@ class Api:
         with tempfile.TemporaryDirectory() as folder:
             ca, certificate, key = (
                 self._file(folder, source, name)
-                for source, name in ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key"))
+                for source, name in (
+                    (cluster, "certificate-authority"),
+                    (user, "client-certificate"),
+                    (user, "client-key"),
+                )
             )
             context = urllib3.util.ssl_.create_urllib3_context()
             context.load_verify_locations(ca)
             context.load_cert_chain(certificate, key)
         self.pool = urllib3.HTTPSConnectionPool(
-            str(self.address.hostname), self.address.port, ssl_context=context, maxsize=8, headers={"User-Agent": OWN_AGENT}, timeout=60
+            str(self.address.hostname),
+            self.address.port,
+            ssl_context=context,
+            maxsize=8,
+            headers={"User-Agent": OWN_AGENT},
+            timeout=60,
         )
 
     @staticmethod

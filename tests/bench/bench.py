@@ -53,11 +53,23 @@ class Budget:
 
 
 def ours(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
-    return [{"name": "Apply", "hwaccel.gpu.manifest_set": {"name": namespace, "kubeconfig": kubeconfig, "definition": objects(namespace), "wait": False}}]
+    return [
+        {
+            "name": "Apply",
+            "hwaccel.gpu.manifest_set": {
+                "name": namespace,
+                "kubeconfig": kubeconfig,
+                "definition": objects(namespace),
+                "wait": False,
+            },
+        }
+    ]
 
 
 def peer_list(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
-    return [{"name": "Apply", "kubernetes.core.k8s": {"kubeconfig": kubeconfig, "definition": objects(namespace), **SSA}}]
+    return [
+        {"name": "Apply", "kubernetes.core.k8s": {"kubeconfig": kubeconfig, "definition": objects(namespace), **SSA}}
+    ]
 
 
 def peer_loop(kubeconfig: str, namespace: str) -> list[dict[str, Any]]:
@@ -96,7 +108,10 @@ def life_rows(stage: Stage, api: Api, kubeconfig: pathlib.Path, runs: int, way: 
     The no-ops run in turn, not contender by contender: a machine whose speed changes meanwhile does so for all of them.
     """
     namespaces = {name: f"bench{'-far' if way else ''}-{number}" for number, name in enumerate(CONTENDERS)}
-    playbooks = {name: stage.playbook(namespaces[name], tasks(str(kubeconfig), namespaces[name])) for name, tasks in CONTENDERS.items()}
+    playbooks = {
+        name: stage.playbook(namespaces[name], tasks(str(kubeconfig), namespaces[name]))
+        for name, tasks in CONTENDERS.items()
+    }
     rows: Rows = []
     for name, playbook in playbooks.items():
         progress(f"{name}{way}: create")
@@ -124,7 +139,11 @@ def fleet_rows(stage: Stage, api: Api, count: int) -> Rows:
     kubeconfig = str(stage.kubeconfig)
     tasks = {
         "node_info": {"name": "Read", "hwaccel.gpu.node_info": {"kubeconfig": kubeconfig}},
-        "kubernetes.core.k8s_info": {"name": "Read", "kubernetes.core.k8s_info": {"kubeconfig": kubeconfig, "kind": "Node"}, "no_log": True},
+        "kubernetes.core.k8s_info": {
+            "name": "Read",
+            "kubernetes.core.k8s_info": {"kubeconfig": kubeconfig, "kind": "Node"},
+            "no_log": True,
+        },
     }
     for name, task in tasks.items():
         progress(f"{name} over {count} nodes")
@@ -152,10 +171,20 @@ def budgets(rows: Rows) -> list[Budget]:
             Budget("no-op: requests", no_op.requests, 12, other.requests),
             Budget("no-op: writes", no_op.writes, 0, other.writes or None),
             Budget("no-op: changed tasks", no_op.changed, 0),
-            Budget(f"no-op: CPU seconds above {IDLE}", no_op.cpu - idle.cpu, round(other.cpu - idle.cpu, 2), round(other.cpu - idle.cpu, 2)),
+            Budget(
+                f"no-op: CPU seconds above {IDLE}",
+                no_op.cpu - idle.cpu,
+                round(other.cpu - idle.cpu, 2),
+                round(other.cpu - idle.cpu, 2),
+            ),
             Budget("create: requests", cost[own, "create 40"].requests, 2 * 40 + 15, cost[peer, "create 40"].requests),
             Budget("create: writes", cost[own, "create 40"].writes, 40 + 2, cost[peer, "create 40"].writes),
-            Budget("one drifted: writes (the object; the record before and after)", cost[own, "one drifted"].writes, 3, cost[peer, "one drifted"].writes),
+            Budget(
+                "one drifted: writes (the object; the record before and after)",
+                cost[own, "one drifted"].writes,
+                3,
+                cost[peer, "one drifted"].writes,
+            ),
         ]
     for name, what, value in rows:
         if name == "node_info":
@@ -174,10 +203,14 @@ def progress(text: str) -> None:
 
 
 def table(rows: Rows) -> str:
-    lines = [f"Peers: {peers.version()}; Python {sys.version.split()[0]}, {os.cpu_count()} cores; medians where repeated.", ""]
+    lines = [
+        f"Peers: {peers.version()}; Python {sys.version.split()[0]}, {os.cpu_count()} cores; medians where repeated.",
+        "",
+    ]
     lines += ["| what | run | requests | writes | CPU s | wall s | peak MiB |", "|---|---|---:|---:|---:|---:|---:|"]
     lines += [
-        f"| {name} | {what} | {cost.requests} | {cost.writes} | {cost.cpu:.2f} | {cost.wall:.2f} | {cost.peak_mib:.0f} |" for name, what, cost in rows
+        f"| {name} | {what} | {cost.requests} | {cost.writes} | {cost.cpu:.2f} | {cost.wall:.2f} | {cost.peak_mib:.0f} |"
+        for name, what, cost in rows
     ]
     return "\n".join(lines)
 
@@ -196,16 +229,28 @@ def sandbox(fleet: dict[str, Any]) -> Iterator[Stage]:
         stage.run(stage.playbook("up", [{"name": "Start", "ansible.builtin.include_role": role}], variables))
         yield stage
     finally:
-        stage.run(stage.playbook("down", [{"name": "Remove", "ansible.builtin.include_role": role}], variables | {"sandbox_state": "absent"}))
+        stage.run(
+            stage.playbook(
+                "down",
+                [{"name": "Remove", "ansible.builtin.include_role": role}],
+                variables | {"sandbox_state": "absent"},
+            )
+        )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="The benchmark")
-    parser.add_argument("--nodes", type=int, default=5000, help="fat nodes for node_info (5,000 take about 6 GiB of memory)")
+    parser.add_argument(
+        "--nodes", type=int, default=5000, help="fat nodes for node_info (5,000 take about 6 GiB of memory)"
+    )
     parser.add_argument("--runs", type=int, default=10, help="repetitions of each no-op")
-    parser.add_argument("--parts", default="apply,site,fleet", help="fleet leaves its nodes to the sandbox's end, so it comes last")
+    parser.add_argument(
+        "--parts", default="apply,site,fleet", help="fleet leaves its nodes to the sandbox's end, so it comes last"
+    )
     arguments = parser.parse_args()
-    os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join([str(peers.environments.BUILD), str(peers.collections_folder())])
+    os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join(
+        [str(peers.environments.BUILD), str(peers.collections_folder())]
+    )
     fleet_file = pathlib.Path(__file__).with_name("fleet.yml")
     rows: Rows = []
     with sandbox(yaml.safe_load(fleet_file.read_text(encoding="utf-8"))) as stage:
@@ -217,7 +262,11 @@ def main() -> int:
                 "fleet": lambda: fleet_rows(stage, api, arguments.nodes),
             }[part]()
     judged = budgets(rows)
-    print(table(rows) + "\n\n| budget | measured | allowed | | beside the peer |\n|---|---:|---:|---|---|\n" + "\n".join(map(str, judged)))
+    print(
+        table(rows)
+        + "\n\n| budget | measured | allowed | | beside the peer |\n|---|---:|---:|---|---|\n"
+        + "\n".join(map(str, judged))
+    )
     return 0 if all(budget.met for budget in judged) else 1
 
 

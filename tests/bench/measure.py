@@ -48,18 +48,38 @@ class Stage:
         work.mkdir(parents=True, exist_ok=True)
 
     def playbook(self, name: str, tasks: list[dict[str, Any]], variables: dict[str, Any] | None = None) -> pathlib.Path:
-        play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks, "vars": variables or {}}
+        play = {
+            "hosts": "localhost",
+            "connection": "local",
+            "gather_facts": False,
+            "tasks": tasks,
+            "vars": variables or {},
+        }
         path = self.work / f"{name}.yml"
         path.write_text(json.dumps([play]), encoding="utf-8")
         return path
 
     def run(self, playbook: pathlib.Path | str, *arguments: str, expect_success: bool = True) -> Cost:
-        command = ["ansible-playbook", "-i", "localhost,", "-e", "ansible_python_interpreter={{ ansible_playbook_python }}", str(playbook), *arguments]
+        command = [
+            "ansible-playbook",
+            "-i",
+            "localhost,",
+            "-e",
+            "ansible_python_interpreter={{ ansible_playbook_python }}",
+            str(playbook),
+            *arguments,
+        ]
         log = AuditLog(self.audit_log)
         output = self.work / "output.log"
         began = time.monotonic()
         with open(output, "w", encoding="utf-8") as file:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=os.environ | {"ANSIBLE_NOCOLOR": "1"})
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {"ANSIBLE_NOCOLOR": "1"},
+            )
             status, usage = os.wait4(process.pid, 0)[1:]
             process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.monotonic() - began
@@ -91,7 +111,9 @@ class Stage:
     @staticmethod
     def is_counted(request: Any) -> bool:
         """What an Ansible run asked: not the control plane's own components, not the simulated nodes, not this benchmark."""
-        return not request.user.startswith("system:") and not request.user_agent.startswith((OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet"))
+        return not request.user.startswith("system:") and not request.user_agent.startswith(
+            (OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet")
+        )
 
 
 def medians(rounds: int, contenders: Mapping[str, Callable[[], Cost]]) -> dict[str, Cost]:

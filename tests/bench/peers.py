@@ -28,7 +28,9 @@ def collections_folder() -> pathlib.Path:
     print(f"fetching {PACKAGE} (54 MB) for its copy of kubernetes.core", flush=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, PACKAGE], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch, PACKAGE], check=True
+        )
         (wheel,) = pathlib.Path(scratch).glob("*.whl")
         fresh = pathlib.Path(scratch) / "fresh"
         with zipfile.ZipFile(wheel) as archive:

@@ -8,7 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-COUNTS = {"ServiceAccount": 5, "ConfigMap": 12, "Role": 4, "RoleBinding": 4, "Service": 6, "DaemonSet": 4, "Deployment": 4}
+COUNTS = {
+    "ServiceAccount": 5,
+    "ConfigMap": 12,
+    "Role": 4,
+    "RoleBinding": 4,
+    "Service": 6,
+    "DaemonSet": 4,
+    "Deployment": 4,
+}
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -34,21 +42,35 @@ def body(kind: str, number: int) -> dict[str, Any]:
         return workload(kind, name)
     return {
         "ServiceAccount": {"apiVersion": "v1", "kind": kind, "automountServiceAccountToken": False},
-        "ConfigMap": {"apiVersion": "v1", "kind": kind, "data": {f"key-{key}": f"value {key} of {name}" for key in range(8)}},
-        "Role": {"apiVersion": f"{RBAC}/v1", "kind": kind, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]},
+        "ConfigMap": {
+            "apiVersion": "v1",
+            "kind": kind,
+            "data": {f"key-{key}": f"value {key} of {name}" for key in range(8)},
+        },
+        "Role": {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": kind,
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}],
+        },
         "RoleBinding": {
             "apiVersion": f"{RBAC}/v1",
             "kind": kind,
             "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": name}],
         },
-        "Service": {"apiVersion": "v1", "kind": kind, "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]}},
+        "Service": {
+            "apiVersion": "v1",
+            "kind": kind,
+            "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]},
+        },
     }[kind]
 
 
 def objects(namespace: str) -> list[dict[str, Any]]:
     """The Namespace and 39 objects in it."""
-    found: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"bench": "true"}}}]
+    found: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"bench": "true"}}}
+    ]
     for kind, count in COUNTS.items():
         for number in range(count):
             manifest = body(kind, number)
@@ -65,9 +87,15 @@ def fat_node(number: int) -> dict[str, Any]:
     labels = {f"feature.node.kubernetes.io/cpu-cpuid.FEATURE{index}": "true" for index in range(120)}
     labels |= {"kubernetes.io/hostname": f"fat-{number}", "pool": "training" if gpu else "cpu"}
     if gpu:
-        labels |= {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+        labels |= {
+            "feature.node.kubernetes.io/pci-10de.present": "true",
+            "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        }
     image = "registry.invalid/image-"
-    images = [{"names": [f"{image}{index}@sha256:{index:064x}", f"{image}{index}:v1.{index}.0-{'x' * 180}"]} for index in range(50)]
+    images = [
+        {"names": [f"{image}{index}@sha256:{index:064x}", f"{image}{index}:v1.{index}.0-{'x' * 180}"]}
+        for index in range(50)
+    ]
     resources = {"cpu": "128", "memory": "1056563204Ki", "pods": "110"} | ({"nvidia.com/gpu": "8"} if gpu else {})
     info = {
         "kernelVersion": f"6.8.0-{45 + number % 3}-generic",
@@ -91,7 +119,14 @@ def fat_node(number: int) -> dict[str, Any]:
             "allocatable": resources,
             "images": images,
             "nodeInfo": info,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "KubeletReady",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
             "addresses": [{"type": "Hostname", "address": f"fat-{number}"}],
         },
     }

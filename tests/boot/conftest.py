@@ -49,7 +49,14 @@ def rig() -> c.Iterator[BootRig]:
 def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Balanced]:
     hosts = {name: rig.host(name) for name in MEMBERS}
     with Bootstrapping() as api:
-        made = Balanced(rig, rig.machine("lb"), hosts, api, certificate(tmp_path_factory.mktemp("members") / "member.pem"), {"load_balancer_services": [LOAD]})
+        made = Balanced(
+            rig,
+            rig.machine("lb"),
+            hosts,
+            api,
+            certificate(tmp_path_factory.mktemp("members") / "member.pem"),
+            {"load_balancer_services": [LOAD]},
+        )
         for name in MEMBERS:
             made.serve(name)
         yield made

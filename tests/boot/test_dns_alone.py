@@ -25,12 +25,16 @@ OUTSIDE, GUESTS = "10.98.0.5", "10.96.0.1"
 @pytest.fixture(scope="module")
 def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
-    made.server.sh("apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils >/dev/null", seconds=300)
+    made.server.sh(
+        "apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils >/dev/null", seconds=300
+    )
     yield made
     rig.remove(made.server)
 
 
-def test_each_part_is_served_alone_and_what_is_switched_off_goes(site: Site, rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_each_part_is_served_alone_and_what_is_switched_off_goes(
+    site: Site, rig: BootRig, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     server, card = site.server, Client.of(rig.host("card"), tmp_path_factory.mktemp("card"))
     site.done()
     assert server.sh(PORTS).split() == ["53", "67", "69", "8080"]

@@ -44,7 +44,9 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.mirror import C
 OUTSIDE = "10.98.0.5"
 #: Another cluster, whose machines reach the server by a relay.
 EDGE, EDGE_BALANCER, FAR, FAR_ROUTER = "edge.example.net", "10.97.0.5", "10.97.0.0/24", "10.97.0.1"
-SELF_TEST = (pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files" / "self_test.py").read_text(encoding="utf-8")
+SELF_TEST = (pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files" / "self_test.py").read_text(
+    encoding="utf-8"
+)
 NAME = "late.example.com"
 #: Codes of architectures in DHCP's option 93. None: a client that does not boot by network.
 BIOS, EFI32, EFI64, EFI64_OF_OLD, ARM64, HTTP64, HTTP_ARM64 = 0, 6, 9, 7, 11, 16, 19
@@ -55,8 +57,16 @@ def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[S
     made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
     for name, (group, _firmware, _number) in MACHINES.items():
         made.groups[group][name]["hwaccel_cluster"] = "ocp"
-    made.clusters["edge"] = {"hwaccel_domain": EDGE, "hwaccel_load_balancer_address": EDGE_BALANCER, "hwaccel_machine_network": FAR}
-    made.groups["control_plane"]["edge-0"] = {"hwaccel_cluster": "edge", "hwaccel_mac": mac(160), "hwaccel_address": "10.97.0.10"}
+    made.clusters["edge"] = {
+        "hwaccel_domain": EDGE,
+        "hwaccel_load_balancer_address": EDGE_BALANCER,
+        "hwaccel_machine_network": FAR,
+    }
+    made.groups["control_plane"]["edge-0"] = {
+        "hwaccel_cluster": "edge",
+        "hwaccel_mac": mac(160),
+        "hwaccel_address": "10.97.0.10",
+    }
     made.variables["dns_pxe_networks"].append({"network": FAR, "router": FAR_ROUTER})
     # Four seconds of listening a run: one test is about that.
     made.variables["dns_pxe_skipped_checks"] = ["other_dhcp"]
@@ -80,7 +90,9 @@ def served(site: Site, foreseen: tuple[Run, str, str]) -> Run:
 def client(rig: BootRig, served: Run) -> Machine:
     """A machine on the segment with dig and curl, and an address of each machine of the inventory to ask from."""
     made = rig.machine("client")
-    made.sh("apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils curl >/dev/null", seconds=300)
+    made.sh(
+        "apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils curl >/dev/null", seconds=300
+    )
     made.sh(f"ip address add {OUTSIDE}/24 dev eth0; ip address add {address(151)}/24 dev eth0")
     return made
 
@@ -99,14 +111,20 @@ def far(site: Site, rig: BootRig, served: Run, tmp_path_factory: pytest.TempPath
     ip("address", "flush", "dev", "eth0", pid=made.pid)
     host.port.plug_into(relay.port)
     cable = host.port.cable
-    relay.sh(f"ip address add {FAR_ROUTER}/24 dev {cable}; ip link set {cable} up; echo 1 >/proc/sys/net/ipv4/ip_forward")
-    relay.sh(f"systemd-run --quiet dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --dhcp-relay={FAR_ROUTER},{site.server.address}")
+    relay.sh(
+        f"ip address add {FAR_ROUTER}/24 dev {cable}; ip link set {cable} up; echo 1 >/proc/sys/net/ipv4/ip_forward"
+    )
+    relay.sh(
+        f"systemd-run --quiet dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --dhcp-relay={FAR_ROUTER},{site.server.address}"
+    )
     relay.wait("the relay listens", lambda: ":67 " in relay.sh("ss -lnu"))
     site.server.sh(f"ip route add {FAR} via {relay.address}")
     return made
 
 
-def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(foreseen: tuple[Run, str, str], served: Run, site: Site) -> None:
+def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(
+    foreseen: tuple[Run, str, str], served: Run, site: Site
+) -> None:
     run, before, after = foreseen
     assert before == after
     told = run.stdout
@@ -127,7 +145,9 @@ def test_the_second_run_changes_nothing(site: Site, served: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["api", "api-int", "apps", "console.apps", "a.b.apps", "a.b.c.apps"])
-def test_names_of_a_cluster_have_one_address_and_no_error_for_the_other_kind(name: str, site: Site, client: Machine) -> None:
+def test_names_of_a_cluster_have_one_address_and_no_error_for_the_other_kind(
+    name: str, site: Site, client: Machine
+) -> None:
     server = site.server.address
     assert asked(client, server, f"{name}.{DOMAIN}") == ("NOERROR", [BALANCER])
     assert asked(client, server, f"{name}.{DOMAIN}", "AAAA") == ("NOERROR", [])
@@ -154,23 +174,35 @@ def test_a_client_outside_gets_no_answer(site: Site, client: Machine) -> None:
     assert fetched(client, f"http://{server.address}:{PORT}/images/os/kernel", "--interface", OUTSIDE)[0] == "403"
     server.sh("nft delete table inet hwaccel_dns_pxe")
     try:
-        assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside)[0] == "NOERROR", "without the rules it would be answered"
+        assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside)[0] == "NOERROR", (
+            "without the rules it would be answered"
+        )
     finally:
         server.sh("systemctl reload dnsmasq")
     assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside) == ("", [])
-    assert asked(client, server.address, f"api.{DOMAIN}")[0] == "NOERROR", "it was given no answer, not by a dnsmasq that is gone"
+    assert asked(client, server.address, f"api.{DOMAIN}")[0] == "NOERROR", (
+        "it was given no answer, not by a dnsmasq that is gone"
+    )
 
 
 #: What a machine boots by what it says of itself: of BIOS, of UEFI, and of either.
 BOOTS = {
-    None: ("", "", ""), BIOS: ("pxelinux.0", "", "pxelinux.0"), EFI32: ("", "", ""), EFI64: ("", "shimx64.efi", "shimx64.efi"),
-    EFI64_OF_OLD: ("", "shimx64.efi", "shimx64.efi"), ARM64: ("", "", ""), HTTP64: ("", "http", "http"), HTTP_ARM64: ("", "", ""),
-}  # fmt: skip
+    None: ("", "", ""),
+    BIOS: ("pxelinux.0", "", "pxelinux.0"),
+    EFI32: ("", "", ""),
+    EFI64: ("", "shimx64.efi", "shimx64.efi"),
+    EFI64_OF_OLD: ("", "shimx64.efi", "shimx64.efi"),
+    ARM64: ("", "", ""),
+    HTTP64: ("", "http", "http"),
+    HTTP_ARM64: ("", "", ""),
+}
 
 
 @pytest.mark.parametrize("code", BOOTS)
 def test_what_a_machine_boots_follows_from_its_mac_and_what_it_is(code: int | None, site: Site, card: Client) -> None:
-    for (name, number), boots in zip((("master-0", 151), ("worker-0", 152), ("worker-1", 153)), BOOTS[code], strict=True):
+    for (name, number), boots in zip(
+        (("master-0", 151), ("worker-0", 152), ("worker-1", 153)), BOOTS[code], strict=True
+    ):
         given = card.asks(mac(number), code)
         wanted = f"http://{site.server.address}:{PORT}/httpx64.efi" if boots == "http" else boots
         assert (given.get("ip"), given.get("hostname"), given.get("boots")) == (address(number), name, wanted)
@@ -181,14 +213,26 @@ def test_machines_of_another_cluster_behind_a_relay_are_served_alike(site: Site,
     server = site.server.address
     given = far.asks(mac(160), EFI64)
     told = {key: given.get(key) for key in ("ip", "hostname", "domain", "router", "dns", "boots")}
-    assert told == {"ip": "10.97.0.10", "hostname": "edge-0", "domain": EDGE, "router": FAR_ROUTER, "dns": server, "boots": "shimx64.efi"}
+    assert told == {
+        "ip": "10.97.0.10",
+        "hostname": "edge-0",
+        "domain": EDGE,
+        "router": FAR_ROUTER,
+        "dns": server,
+        "boots": "shimx64.efi",
+    }
     assert far.asks(UNKNOWN, EFI64) == {}
     assert far.asks(mac(152), EFI64).get("ip") is None, "a machine of the other segment has no address here"
-    for arguments in (("address", "add", "10.97.0.10/24", "dev", "eth0"), ("route", "add", "default", "via", FAR_ROUTER)):
+    for arguments in (
+        ("address", "add", "10.97.0.10/24", "dev", "eth0"),
+        ("route", "add", "default", "via", FAR_ROUTER),
+    ):
         ip(*arguments, pid=far.pid)
     answer = far.host.run("busybox", "nslookup", f"console.apps.{EDGE}", server).stdout
     assert f"Address: {EDGE_BALANCER}" in answer
-    kernel = far.host.run("curl", "--silent", "--max-time", "60", "--head", f"http://{server}:{PORT}/images/os/kernel").stdout
+    kernel = far.host.run(
+        "curl", "--silent", "--max-time", "60", "--head", f"http://{server}:{PORT}/images/os/kernel"
+    ).stdout
     assert kernel.startswith("HTTP/1.1 200")
 
 
@@ -196,7 +240,14 @@ def test_ipxe_gets_its_script_and_options_are_those_of_the_network(site: Site, c
     given = card.asks(mac(151), BIOS, ipxe=True)
     assert given["boots"] == f"http://{site.server.address}:{PORT}/ipxe/boot.ipxe"
     options = {key: given[key] for key in ("router", "dns", "ntpsrv", "mtu", "domain", "lease")}
-    assert options == {"router": "10.99.0.1", "dns": site.server.address, "ntpsrv": "10.99.0.1", "mtu": "9000", "domain": DOMAIN, "lease": "43200"}
+    assert options == {
+        "router": "10.99.0.1",
+        "dns": site.server.address,
+        "ntpsrv": "10.99.0.1",
+        "mtu": "9000",
+        "domain": DOMAIN,
+        "lease": "43200",
+    }
     assert card.asks(UNKNOWN, BIOS, ipxe=True) == {}
 
 
@@ -232,18 +283,34 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
     server = site.server.address
     base = f"http://{server}:{PORT}/images/os"
     expected = {
-        "server": server, "names": [(f"api.{DOMAIN}", "A", [BALANCER]), (f"api.{DOMAIN}", "A", ["10.99.0.6"]), (f"nobody.{DOMAIN}", "A", ["10.99.0.6"])],
-        "tftp": [("pxelinux.0", "0"), ("gone", "0")], "http": [(f"{base}/kernel", "0"), (f"{base}/gone", "0")], "refused": [f"{base}/kernel"],
-        "apis": [{"name": "api", "address": BALANCER, "port": port, "there": there} for port, there in ((6443, True), (6444, True), (6444, False))],
-    }  # fmt: skip
+        "server": server,
+        "names": [
+            (f"api.{DOMAIN}", "A", [BALANCER]),
+            (f"api.{DOMAIN}", "A", ["10.99.0.6"]),
+            (f"nobody.{DOMAIN}", "A", ["10.99.0.6"]),
+        ],
+        "tftp": [("pxelinux.0", "0"), ("gone", "0")],
+        "http": [(f"{base}/kernel", "0"), (f"{base}/gone", "0")],
+        "refused": [f"{base}/kernel"],
+        "apis": [
+            {"name": "api", "address": BALANCER, "port": port, "there": there}
+            for port, there in ((6443, True), (6444, True), (6444, False))
+        ],
+    }
     told = json.loads(site.server.execute("python3", "-c", SELF_TEST, stdin=json.dumps(expected)).stdout)
     unreached = f"api cannot be reached at {BALANCER}:6444, its load balancer: "
     assert [note.startswith(unreached) for note in told["notes"]] == [True]
     wrong = told["wrong"]
     begins = (
-        f"A api.{DOMAIN}: {BALANCER} instead of 10.99.0.6", f"A nobody.{DOMAIN}: there is no such name", "tftp pxelinux.0: ", "tftp gone: file ",
-        f"{base}/kernel: ", f"{base}/gone: HTTP Error 404", f"{base}/kernel is given to a host that it is not for", unreached,
-    )  # fmt: skip
+        f"A api.{DOMAIN}: {BALANCER} instead of 10.99.0.6",
+        f"A nobody.{DOMAIN}: there is no such name",
+        "tftp pxelinux.0: ",
+        "tftp gone: file ",
+        f"{base}/kernel: ",
+        f"{base}/gone: HTTP Error 404",
+        f"{base}/kernel is given to a host that it is not for",
+        unreached,
+    )
     assert len(wrong) == len(begins)
     assert [one for one, begin in zip(wrong, begins, strict=True) if not one.startswith(begin)] == []
     assert "all as they should be" in served.stdout
@@ -252,7 +319,9 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
 def test_a_machine_that_has_joined_boots_its_disk_and_keys_go(site: Site, client: Machine) -> None:
     """A broken file of somebody's hand is put right by the same run."""
     entry, server = f"pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
-    assert "APPEND" in server.read(f"{STATE}/files/{entry}") and "LOCALBOOT" in server.read(f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}")
+    assert "APPEND" in server.read(f"{STATE}/files/{entry}") and "LOCALBOOT" in server.read(
+        f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}"
+    )
     server.sh(f"echo 'this is no nginx }}' >>{CONFIG}/nginx.conf")
     site.done("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-0", "master-0"]}}))
     assert "LOCALBOOT" in server.read(f"{STATE}/files/{entry}")
@@ -261,7 +330,9 @@ def test_a_machine_that_has_joined_boots_its_disk_and_keys_go(site: Site, client
     server.sh("nginx -t -q -c " + f"{CONFIG}/nginx.conf")
 
 
-def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_silent_and_told_to_be_new(site: Site) -> None:
+def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_silent_and_told_to_be_new(
+    site: Site,
+) -> None:
     """But where somebody names it, and then once."""
     entry, server = f"{STATE}/files/pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
     told = "not installed, though hwaccel_install is set, as this server has seen them as nodes before: bootstrap-0, master-0, worker-0"
@@ -322,7 +393,11 @@ def test_a_configuration_that_its_checker_refuses_changes_nothing(site: Site) ->
     before = site.state()
     why = site.refused(dns_pxe_dnsmasq_extra=["no-such-option=1"], dns_pxe_nginx_extra=["no_such_directive on;"])
     assert site.state() == before
-    assert "dnsmasq does not take its new configuration" in why and "bad option at line" in why and "The line is: no-such-option=1" in why
+    assert (
+        "dnsmasq does not take its new configuration" in why
+        and "bad option at line" in why
+        and "The line is: no-such-option=1" in why
+    )
     assert "nginx does not take its new configuration" in why and 'unknown directive "no_such_directive"' in why
 
 
@@ -347,18 +422,30 @@ def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
         mirror.server_close()
 
 
-def test_a_file_is_served_only_with_a_signature_of_a_trusted_key(site: Site, rig: BootRig, tmp_path: pathlib.Path) -> None:
+def test_a_file_is_served_only_with_a_signature_of_a_trusted_key(
+    site: Site, rig: BootRig, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "signed").write_bytes(CONTENT)
     (tmp_path / "other").write_bytes(CONTENT[1:])
     with Signer.made(rig.folder / "signer") as signer:
         keyring = str(signer.keyring(tmp_path / "keyring"))
         signatures = {name: str(signer.detached(tmp_path / name)) for name in ("signed", "other")}
-    checked = {"source": str(tmp_path / "signed"), "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}", "keyring": keyring}
+    checked = {
+        "source": str(tmp_path / "signed"),
+        "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
+        "keyring": keyring,
+    }
     good, bad = ({**checked, "path": f"os/{name}", "signature": signatures[name]} for name in ("signed", "other"))
     artifacts = [*site.variables["dns_pxe_artifacts"], good]
-    assert "the keyring of os/signed is missing" in site.refused(dns_pxe_artifacts=[*artifacts[:-1], {**good, "keyring": "/missing"}])
+    assert "the keyring of os/signed is missing" in site.refused(
+        dns_pxe_artifacts=[*artifacts[:-1], {**good, "keyring": "/missing"}]
+    )
     why = site.refused(dns_pxe_artifacts=[*artifacts, bad])
-    assert "os/other could not be fetched" in why and "its signature is not of a key that is trusted" in why and "os/signed could" not in why
+    assert (
+        "os/other could not be fetched" in why
+        and "its signature is not of a key that is trusted" in why
+        and "os/signed could" not in why
+    )
     site.done(dns_pxe_artifacts=artifacts)
     served = site.server.sh(f"cd {STATE}/files/images/os && sha256sum signed; ls other* 2>/dev/null || :").split()
     assert served == [hashlib.sha256(CONTENT).hexdigest(), "signed"]
@@ -368,7 +455,9 @@ def test_a_file_is_served_only_with_a_signature_of_a_trusted_key(site: Site, rig
 def test_a_full_disk_changes_nothing(site: Site) -> None:
     server = site.server
     before = site.state()
-    server.sh(f"cp -a {CONFIG} /var/tmp/kept && mount -t tmpfs -o size=64k tmpfs {CONFIG} && cp -a /var/tmp/kept/. {CONFIG}/")
+    server.sh(
+        f"cp -a {CONFIG} /var/tmp/kept && mount -t tmpfs -o size=64k tmpfs {CONFIG} && cp -a /var/tmp/kept/. {CONFIG}/"
+    )
     try:
         server.sh(f"cat /dev/zero >{CONFIG}/filler || :", check=False)
         why = site.refused(dns_pxe_extra_hosts=[{"address": "10.99.0.9", "names": [NAME]}])
@@ -379,7 +468,9 @@ def test_a_full_disk_changes_nothing(site: Site) -> None:
     assert site.state() == before
 
 
-def test_faults_of_the_server_and_of_the_segment_are_told_at_once(site: Site, rig: BootRig, tmp_path: pathlib.Path) -> None:
+def test_faults_of_the_server_and_of_the_segment_are_told_at_once(
+    site: Site, rig: BootRig, tmp_path: pathlib.Path
+) -> None:
     before = site.state()
     other = rig.host("other")
     offering(other, tmp_path)
@@ -401,10 +492,18 @@ def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> N
     site.done()
     few = time.monotonic() - few
     for number in range(200):
-        host = {"hwaccel_mac": f"52:54:01:99:00:{number:02x}", "hwaccel_address": f"10.95.0.{number + 10}", "hwaccel_install": True, "hwaccel_cluster": "ocp"}
+        host = {
+            "hwaccel_mac": f"52:54:01:99:00:{number:02x}",
+            "hwaccel_address": f"10.95.0.{number + 10}",
+            "hwaccel_install": True,
+            "hwaccel_cluster": "ocp",
+        }
         site.groups["workers"][f"dgx-{number}"] = host
     site.clusters["ocp"]["hwaccel_machine_network"] = ["10.99.0.0/24", "10.95.0.0/24"]
-    site.variables["dns_pxe_networks"] = [*site.variables["dns_pxe_networks"], {"network": "10.95.0.0/24", "router": "10.95.0.1"}]
+    site.variables["dns_pxe_networks"] = [
+        *site.variables["dns_pxe_networks"],
+        {"network": "10.95.0.0/24", "router": "10.95.0.1"},
+    ]
     first = time.monotonic()
     site.done()
     first = time.monotonic() - first
@@ -417,7 +516,16 @@ def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> N
 
 def test_teardown_puts_the_server_back(site: Site, foreseen: tuple[Run, str, str]) -> None:
     site.done("-e", "dns_pxe_entry=teardown")
-    left = site.server.sh(f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False)
+    left = site.server.sh(
+        f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False
+    )
     assert left.split() == []
-    assert site.server.sh("dpkg-query -W -f='${db:Status-Abbrev} ${Package}\\n' dnsmasq nginx pxelinux | grep '^ii' || :", check=False) == ""
-    assert site.server.sh("systemctl is-enabled nginx || :", check=False).strip() != "enabled", "its unit stays with a package that its own has brought"
+    assert (
+        site.server.sh(
+            "dpkg-query -W -f='${db:Status-Abbrev} ${Package}\\n' dnsmasq nginx pxelinux | grep '^ii' || :", check=False
+        )
+        == ""
+    )
+    assert site.server.sh("systemctl is-enabled nginx || :", check=False).strip() != "enabled", (
+        "its unit stays with a package that its own has brought"
+    )

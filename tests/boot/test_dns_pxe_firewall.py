@@ -11,7 +11,16 @@ import pathlib
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
-from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import BALANCER, DOMAIN, PORT, Client, Site, address, mac, offering
+from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
+    BALANCER,
+    DOMAIN,
+    PORT,
+    Client,
+    Site,
+    address,
+    mac,
+    offering,
+)
 from ansible_collections.hwaccel.gpu.tests.boot.test_load_balancer_firewall import FIREWALLS
 
 #: Prints the names that it was answered.
@@ -29,10 +38,14 @@ FILES = pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(FIREWALLS))
-def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(name: str, rig: BootRig, tmp_path: pathlib.Path) -> None:
+def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(
+    name: str, rig: BootRig, tmp_path: pathlib.Path
+) -> None:
     start, tell = FIREWALLS[name]
     machine = rig.machine(f"boot-{name}")
-    machine.sh(f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300)
+    machine.sh(
+        f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300
+    )
     before = machine.sh(tell)
     site = Site.of(rig, machine, tmp_path)
     other = rig.host(f"other-{name}")

@@ -23,7 +23,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import en
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, PORT, Site, mac
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import Computers
-from ansible_collections.hwaccel.gpu.tests.boot.rig.ignition import ARGUMENTS, CONFIG_PORT, PASSED, Disk, MachineConfigs, igniting, pointer
+from ansible_collections.hwaccel.gpu.tests.boot.rig.ignition import (
+    ARGUMENTS,
+    CONFIG_PORT,
+    PASSED,
+    Disk,
+    MachineConfigs,
+    igniting,
+    pointer,
+)
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -35,7 +43,11 @@ UNITS = "/etc/systemd/system"
 
 def config(role: str) -> dict[str, t.Any]:
     file = {"path": FILE, "mode": 0o640, "contents": {"source": f"data:,{role}"}}
-    unit = {"name": UNIT, "enabled": True, "contents": f"[Service]\nExecStart=/bin/echo {role}\n[Install]\nWantedBy=multi-user.target\n"}
+    unit = {
+        "name": UNIT,
+        "enabled": True,
+        "contents": f"[Service]\nExecStart=/bin/echo {role}\n[Install]\nWantedBy=multi-user.target\n",
+    }
     return {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}, "systemd": {"units": [unit]}}
 
 
@@ -48,7 +60,9 @@ class Cluster:
     configs: MachineConfigs
 
     def balance(self) -> Run:
-        return self.site.rig.play("load_balancer", copy.deepcopy(self.site.groups), clusters=copy.deepcopy(self.site.clusters))
+        return self.site.rig.play(
+            "load_balancer", copy.deepcopy(self.site.groups), clusters=copy.deepcopy(self.site.clusters)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +93,9 @@ def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPat
     site.groups["bootstrap"]["bootstrap-0"]["hwaccel_address"] = bootstrap.address
     site.clusters["ocp"] |= {"hwaccel_distribution": "openshift", "hwaccel_load_balancer_address": balancer.address}
     identity = authorities["own"].issue("machine-config-server", names=(NAME,))
-    made = MachineConfigs.of(bootstrap, folder / "configs", identity, {role: config(role) for role in ("worker", "master")})
+    made = MachineConfigs.of(
+        bootstrap, folder / "configs", identity, {role: config(role) for role in ("worker", "master")}
+    )
     yield Cluster(site, balancer, made)
     bootstrap.stop_programs()
     for machine in (balancer, site.server):
@@ -98,24 +114,32 @@ def started(cluster: Cluster, computers: Computers) -> dict[str, Started]:
         ends = {
             "worker": at_once.submit(computers.boots, mac(152), second_disk=disks["worker"].path),
             "master": at_once.submit(computers.boots, mac(151), second_disk=disks["master"].path, until=untrusted),
-        }  # fmt: skip
+        }
         return {role: Started(end.result(), disks[role]) for role, end in ends.items()}
 
 
-def test_what_the_cluster_has_for_a_role_is_on_the_disk_of_a_machine_of_that_role(cluster: Cluster, started: dict[str, Started]) -> None:
+def test_what_the_cluster_has_for_a_role_is_on_the_disk_of_a_machine_of_that_role(
+    cluster: Cluster, started: dict[str, Started]
+) -> None:
     said, disk = started["worker"].said, started["worker"].disk
     assert PASSED in said, said[-5000:]
-    assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in said, "its config was in the ignition file that is served"
+    assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in said, (
+        "its config was in the ignition file that is served"
+    )
     assert (disk.read(FILE), disk.mode(FILE)) == ("worker", "0640")
     assert "ExecStart=/bin/echo worker\n" in disk.read(f"{UNITS}/{UNIT}")
     assert disk.read("/etc/systemd/system-preset/20-ignition.preset") == f"enable {UNIT}\n"
     asked = cluster.configs.asked()
     assert {one["peer"] for one in asked} == {cluster.balancer.address}, "it has come through the load balancer"
     assert [one for one in asked if not one["agent"].startswith("Ignition/")] == []
-    assert [one for one in asked if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")] == []
+    assert [
+        one for one in asked if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")
+    ] == []
 
 
-def test_a_machine_that_is_told_of_another_authority_gets_no_config(cluster: Cluster, started: dict[str, Started]) -> None:
+def test_a_machine_that_is_told_of_another_authority_gets_no_config(
+    cluster: Cluster, started: dict[str, Started]
+) -> None:
     said, disk = started["master"].said, started["master"].disk
     assert "certificate signed by unknown authority" in said, said[-5000:]
     assert PASSED not in said

@@ -33,7 +33,9 @@ class Configured:
 
 def state(balanced: Balanced) -> str:
     folders = "/etc/haproxy /etc/hwaccel-gpu /etc/systemd/system /var/lib/hwaccel-gpu"
-    return balanced.machine.sh(f"for f in {folders}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort")
+    return balanced.machine.sh(
+        f"for f in {folders}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +76,13 @@ def test_a_service_for_the_machine_network_answers_nobody_else(balanced: Balance
 
 def test_statistics_and_metrics_are_for_the_machine_itself(balanced: Balanced, configured: Configured) -> None:
     script = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8404/metrics').read().decode())"
-    assert 'haproxy_server_status{proxy="ocp-api",server="master-0",state="UP"} 1' in balanced.machine.execute("python3", "-c", script).stdout
-    refused = balanced.hosts["master-0"].run("curl", "--silent", "--show-error", f"http://{balanced.machine.address}:8404/metrics", check=False)
+    assert (
+        'haproxy_server_status{proxy="ocp-api",server="master-0",state="UP"} 1'
+        in balanced.machine.execute("python3", "-c", script).stdout
+    )
+    refused = balanced.hosts["master-0"].run(
+        "curl", "--silent", "--show-error", f"http://{balanced.machine.address}:8404/metrics", check=False
+    )
     assert "curl: (7)" in refused.stderr
 
 
@@ -89,7 +96,9 @@ def unchanged(balanced: Balanced) -> tuple[str, str]:
     return state(balanced), balanced.worker()
 
 
-def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(balanced: Balanced, configured: Configured) -> None:
+def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(
+    balanced: Balanced, configured: Configured
+) -> None:
     before = unchanged(balanced)
     assert UNDERSTOOD_BY_NOBODY in balanced.refused(load_balancer_extra=BROKEN)
     assert unchanged(balanced) == before
@@ -98,12 +107,38 @@ def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(b
 def test_haproxy_takes_every_option_and_passwords_are_shown_nowhere(balanced: Balanced, configured: Configured) -> None:
     members = [{"name": "four", "address": "10.99.0.12"}, {"name": "six", "address": "fd00::12", "port": 81}]
     services = [
-        {"name": "behind", "port": 7001, "address": "::", "accept_proxy": True, "send_proxy": True, "members": members, "sources": ["10.0.0.0/8", "fd00::/8"]},
-        {"name": "web", "port": 7002, "mode": "http", "balance": "leastconn", "members": members, "check": {"type": "http", "status": "200|401", "port": 82}},
-        {"name": "sticky", "port": 7003, "address": "10.99.0.17", "balance": "source", "members": members, "sources": ["10.0.0.0/8"]},
+        {
+            "name": "behind",
+            "port": 7001,
+            "address": "::",
+            "accept_proxy": True,
+            "send_proxy": True,
+            "members": members,
+            "sources": ["10.0.0.0/8", "fd00::/8"],
+        },
+        {
+            "name": "web",
+            "port": 7002,
+            "mode": "http",
+            "balance": "leastconn",
+            "members": members,
+            "check": {"type": "http", "status": "200|401", "port": 82},
+        },
+        {
+            "name": "sticky",
+            "port": 7003,
+            "address": "10.99.0.17",
+            "balance": "source",
+            "members": members,
+            "sources": ["10.0.0.0/8"],
+        },
     ]
     before = unchanged(balanced)
-    statistics = {"load_balancer_stats_address": "10.99.0.17", "load_balancer_stats_user": "ops", "load_balancer_stats_password": "s3 c\\r$e\"t#"}
+    statistics = {
+        "load_balancer_stats_address": "10.99.0.17",
+        "load_balancer_stats_user": "ops",
+        "load_balancer_stats_password": 's3 c\\r$e"t#',
+    }
     run = balanced.done("--check", "--diff", load_balancer_services=services, **statistics)
     assert run.changed() > 0
     assert "bind [::]:7001 v4v6 accept-proxy" in run.stdout
@@ -111,7 +146,9 @@ def test_haproxy_takes_every_option_and_passwords_are_shown_nowhere(balanced: Ba
     assert unchanged(balanced) == before
 
 
-def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(balanced: Balanced, configured: Configured) -> None:
+def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
+    balanced: Balanced, configured: Configured
+) -> None:
     services = [
         {"name": "login", "port": 22, "members": [{"name": "m", "address": "10.99.0.12"}]},
         {"name": "twice", "port": 6443, "members": [{"name": "m", "address": "10.99.0.12"}]},
@@ -122,18 +159,26 @@ def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(balanced: 
     assert "'master-0' is no IP address" in balanced.refused(load_balancer_services=unreached)
     balanced.machine.write(f"{FOLDER}/haproxy/99-mine.cfg", "bogus\n")
     try:
-        told = balanced.refused(load_balancer_services=services, load_balancer_maxconn=2000000, load_balancer_stats_address="0.0.0.0")
+        told = balanced.refused(
+            load_balancer_services=services, load_balancer_maxconn=2000000, load_balancer_stats_address="0.0.0.0"
+        )
     finally:
         balanced.machine.sh(f"rm {FOLDER}/haproxy/99-mine.cfg")
     for fault in (
-        "its port 22 is taken by sshd", "its port 6443 is that of service twice as well", "no machine has the role storage",
-        "2000000 connections need", "statistics at 0.0.0.0 would be readable by everybody", "99-mine.cfg): HAProxy would read it",
-    ):  # fmt: skip
+        "its port 22 is taken by sshd",
+        "its port 6443 is that of service twice as well",
+        "no machine has the role storage",
+        "2000000 connections need",
+        "statistics at 0.0.0.0 would be readable by everybody",
+        "99-mine.cfg): HAProxy would read it",
+    ):
         assert fault in told
     assert unchanged(balanced) == before
 
 
-def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_meanwhile(balanced: Balanced, configured: Configured) -> None:
+def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_meanwhile(
+    balanced: Balanced, configured: Configured
+) -> None:
     worker, right = balanced.worker(), balanced.machine.read(CONFIG)
     balanced.machine.write(CONFIG, right + "bogus\n", "0644")
     assert "failed" in balanced.machine.sh("systemctl reload haproxy 2>&1 || :")
@@ -146,7 +191,9 @@ def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_me
 def test_a_full_disk_is_told_before_anything_is_written(balanced: Balanced, configured: Configured) -> None:
     machine = balanced.machine
     before = unchanged(balanced)
-    machine.sh(f"cp -a {FOLDER} /tmp/kept; mount -t tmpfs -o size=256k tmpfs {FOLDER}; cp -a /tmp/kept/. {FOLDER}; cat /dev/zero >{FOLDER}/filled || :")
+    machine.sh(
+        f"cp -a {FOLDER} /tmp/kept; mount -t tmpfs -o size=256k tmpfs {FOLDER}; cp -a /tmp/kept/. {FOLDER}; cat /dev/zero >{FOLDER}/filled || :"
+    )
     try:
         assert f"({FOLDER}): 0 bytes are free there" in balanced.refused(load_balancer_maxconn=300)
         machine.sh(f"rm {FOLDER}/filled")
@@ -155,7 +202,9 @@ def test_a_full_disk_is_told_before_anything_is_written(balanced: Balanced, conf
         machine.sh(f"umount {FOLDER}; rm -r /tmp/kept")
 
 
-def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_reloads(balanced: Balanced, configured: Configured) -> None:
+def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_reloads(
+    balanced: Balanced, configured: Configured
+) -> None:
     worker = balanced.worker()
     assert balanced.killed(lambda: "maxconn 400\n" in balanced.machine.read(CONFIG), load_balancer_maxconn=400)
     assert balanced.worker() == worker
@@ -164,7 +213,9 @@ def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_rel
     assert "Maxconn: 400\n" in balanced.told("show info")
 
 
-def test_after_a_run_that_was_killed_before_systemd_read_its_units_the_next_one_has_them_read(balanced: Balanced, configured: Configured) -> None:
+def test_after_a_run_that_was_killed_before_systemd_read_its_units_the_next_one_has_them_read(
+    balanced: Balanced, configured: Configured
+) -> None:
     kept = "/tmp/kept.conf"
     balanced.machine.sh(f"mv {DROP_IN} {kept}; systemctl daemon-reload; systemctl restart haproxy; mv {kept} {DROP_IN}")
     assert MARK not in balanced.told("show info")
@@ -177,7 +228,9 @@ def test_eight_times_the_machines_take_not_eight_times_as_long(balanced: Balance
     seconds = {}
     for count in (50, 400):
         groups = balanced.groups()
-        groups["workers"] = {f"node-{number}": {"ansible_host": f"10.98.{number // 200}.{number % 200 + 1}"} for number in range(count)}
+        groups["workers"] = {
+            f"node-{number}": {"ansible_host": f"10.98.{number // 200}.{number % 200 + 1}"} for number in range(count)
+        }
         began = time.monotonic()
         run = balanced.rig.play("load_balancer", groups, "--check", clusters=balanced.clusters)
         seconds[count] = time.monotonic() - began

@@ -24,11 +24,19 @@ FIREWALLS = {
 def test_clients_get_in_where_a_service_is_for_them(rig: BootRig, balanced: Balanced, name: str) -> None:
     start, tell = FIREWALLS[name]
     machine, hosts = rig.machine(f"lb-{name}"), balanced.hosts
-    machine.sh(f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300)
+    machine.sh(
+        f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300
+    )
     members: list[dict[str, t.Any]] = [{"name": "master-0", "address": hosts["master-0"].address}]
     services = [
         {"name": "open", "port": 8081, "member_port": 8080, "members": members},
-        {"name": "inside", "port": 8082, "member_port": 8080, "members": members, "sources": [f"{hosts['master-1'].address}/32"]},
+        {
+            "name": "inside",
+            "port": 8082,
+            "member_port": 8080,
+            "members": members,
+            "sources": [f"{hosts['master-1'].address}/32"],
+        },
     ]
     group = {"load_balancers": {machine.name: {"load_balancer_services": services}}}
     before = machine.sh(tell)
@@ -37,7 +45,11 @@ def test_clients_get_in_where_a_service_is_for_them(rig: BootRig, balanced: Bala
     assert rig.play("load_balancer", group).changed() == 0
 
     def asked(client: str, port: int) -> int:
-        return hosts[client].run("curl", "--silent", "--max-time", "3", f"http://{machine.address}:{port}/", check=False).returncode
+        return (
+            hosts[client]
+            .run("curl", "--silent", "--max-time", "3", f"http://{machine.address}:{port}/", check=False)
+            .returncode
+        )
 
     assert [asked("master-1", 8081), asked("worker-1", 8081), asked("master-1", 8082)] == [0, 0, 0]
     assert asked("worker-1", 8082) != 0

@@ -51,10 +51,14 @@ def bootstrap_goes_and_comes(balanced: Balanced) -> None:
     assert balanced.servers("ocp-load") == MASTERS
     balanced.api.status = "progressing"
     balanced.done()
-    balanced.machine.wait("bootstrap is a member again", lambda: balanced.servers("ocp-load") == {"bootstrap-0": "UP", **MASTERS})
+    balanced.machine.wait(
+        "bootstrap is a member again", lambda: balanced.servers("ocp-load") == {"bootstrap-0": "UP", **MASTERS}
+    )
 
 
-def test_nothing_is_lost_while_bootstrap_goes_and_comes_and_haproxy_is_reloaded(serving: Balanced, client: Host) -> None:
+def test_nothing_is_lost_while_bootstrap_goes_and_comes_and_haproxy_is_reloaded(
+    serving: Balanced, client: Host
+) -> None:
     with load(client, serving.machine.address, RATE) as end:
         bootstrap_goes_and_comes(serving)
         for _reload in range(5):
@@ -114,7 +118,9 @@ def test_nothing_is_lost_of_a_hundred_thousand_requests_over_forty_reloads(servi
                 reload(serving)
             reloads += 12
         done = end()
-    print(f"{done.asked} requests in {done.seconds:.0f} s, {done.asked / done.seconds:.0f}/s, {reloads} reloads, lost: {done.lost}")
+    print(
+        f"{done.asked} requests in {done.seconds:.0f} s, {done.asked / done.seconds:.0f}/s, {reloads} reloads, lost: {done.lost}"
+    )
     assert done.lost == []
     assert done.asked >= 100_000
     assert done.asked >= 500 * done.seconds

@@ -33,9 +33,17 @@ class Pair:
     members: dict[str, Host]
 
     def done(self, **changed: t.Any) -> Run:
-        members = [{"name": name, "address": host.address} for name, host in self.members.items() if name.startswith("master")]
+        members = [
+            {"name": name, "address": host.address} for name, host in self.members.items() if name.startswith("master")
+        ]
         # As a cluster's services listen that has an address of its own: both are bound to it, whoever has it.
-        service = {"name": "load", "port": LOAD_PORT, "address": ADDRESS, "members": members, "check": {"type": "http", "interval": "500ms"}}
+        service = {
+            "name": "load",
+            "port": LOAD_PORT,
+            "address": ADDRESS,
+            "members": members,
+            "check": {"type": "http", "interval": "500ms"},
+        }
         variables = {"load_balancer_services": [service], "load_balancer_virtual_addresses": f"{ADDRESS}/24", **changed}
         run = self.rig.play("load_balancer", {"load_balancers": {machine.name: variables for machine in self.machines}})
         assert run.rc == 0, run.stdout
@@ -116,19 +124,26 @@ def taken_over(pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[
         finally:
             repair()
     # One that comes back does not take the address from one that works.
-    holder.wait("it looks at itself again", lambda: "Entering BACKUP STATE" in holder.sh("journalctl -u keepalived --no-pager | tail -3"))
+    holder.wait(
+        "it looks at itself again",
+        lambda: "Entering BACKUP STATE" in holder.sh("journalctl -u keepalived --no-pager | tail -3"),
+    )
     assert pair.holders() == [taker]
     return max(later - earlier for earlier, later in itertools.pairwise(time for time in times if time > failed - 5))
 
 
 @pytest.mark.parametrize("fail", [stop_haproxy, lose_power, hang_haproxy], ids=["stopped", "lost", "hangs"])
-def test_the_other_takes_over_and_keeps_the_address(pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[[], None]]) -> None:
+def test_the_other_takes_over_and_keeps_the_address(
+    pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[[], None]]
+) -> None:
     print(f"no answer for {taken_over(pair, client, fail):.2f} s")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fail", [stop_haproxy, lose_power], ids=["stopped", "lost"])
-def test_clients_wait_less_than_two_seconds(pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[[], None]]) -> None:
+def test_clients_wait_less_than_two_seconds(
+    pair: Pair, client: Host, fail: c.Callable[[Machine], c.Callable[[], None]]
+) -> None:
     """On a machine that has nothing else to do, five times in a row."""
     silences = [taken_over(pair, client, fail) for _turn in range(5)]
     print("no answer for " + ", ".join(f"{silence:.2f} s" for silence in silences))
@@ -138,7 +153,17 @@ def test_clients_wait_less_than_two_seconds(pair: Pair, client: Host, fail: c.Ca
 def deafen(pair: Pair, verb: str) -> None:
     """Whether they hear what is sent to all routers of VRRP (RFC 5798, 5.1.1.2)."""
     for machine in pair.machines:
-        inside = ("nsenter", f"--net={machine.port.namespace}", "iptables", verb, "INPUT", "--destination", "224.0.0.18", "--jump", "DROP")
+        inside = (
+            "nsenter",
+            f"--net={machine.port.namespace}",
+            "iptables",
+            verb,
+            "INPUT",
+            "--destination",
+            "224.0.0.18",
+            "--jump",
+            "DROP",
+        )
         subprocess.run(inside, check=True, capture_output=True, text=True, timeout=240)
 
 
@@ -150,7 +175,9 @@ def test_by_multicast_they_know_of_each_other_as_well(pair: Pair, client: Host) 
     taken_over(pair, client, stop_haproxy)
     deafen(pair, "--insert")
     try:
-        pair.machines[0].wait("both have the address: it was by multicast that they knew", lambda: len(pair.holders()) == 2)
+        pair.machines[0].wait(
+            "both have the address: it was by multicast that they knew", lambda: len(pair.holders()) == 2
+        )
     finally:
         deafen(pair, "--delete")
     pair.done()

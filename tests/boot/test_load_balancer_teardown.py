@@ -15,7 +15,12 @@ def test_the_service_is_pointed_back_to_its_own_file_and_what_was_installed_goes
     balanced.done()
     before = machine.read("/etc/haproxy/haproxy.cfg")
     assert balanced.done(load_balancer_entry="teardown").changed() > 0
-    assert machine.sh("ls /etc/hwaccel-gpu/load_balancer /var/lib/hwaccel-gpu/load_balancer /etc/systemd/system/haproxy.service.d/* 2>/dev/null || :") == ""
+    assert (
+        machine.sh(
+            "ls /etc/hwaccel-gpu/load_balancer /var/lib/hwaccel-gpu/load_balancer /etc/systemd/system/haproxy.service.d/* 2>/dev/null || :"
+        )
+        == ""
+    )
     assert machine.sh("systemctl is-active haproxy || :").strip() == "inactive"
     assert machine.sh("dpkg -l haproxy | tail -1").split()[0] == "rc"
     assert machine.read("/etc/haproxy/haproxy.cfg") == before

@@ -45,26 +45,44 @@ class Cluster(Api):
     def _answer(self, path: str) -> tuple[int, dict[str, t.Any]]:
         answers: dict[str, dict[str, t.Any]] = {
             "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
-            "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
+            "/api/v1/namespaces/kube-system": {
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": {"name": "kube-system", "uid": "1"},
+            },
         }
         items = self._nodes() if path == "/api/v1/nodes" else []
-        return 200, answers.get(path, {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items, "groups": []})
+        return 200, answers.get(
+            path, {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items, "groups": []}
+        )
 
     def _nodes(self) -> list[dict[str, t.Any]]:
         if self._bmc.state()[0] != "On":
             return []
         self.asked += 1
         # Not at once: the machine is watched by then.
-        return [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": self._name, "uid": "2"}, "status": {}}] if self.asked > 2 else []
+        return (
+            [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": self._name, "uid": "2"}, "status": {}}]
+            if self.asked > 2
+            else []
+        )
 
 
 def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: list[Bmc], logs: Logs) -> None:
-    with contextlib.closing(Proxy(eight[5], hangs=True)) as hung, contextlib.closing(Proxy(eight[6], delay=0.2)) as slow:
+    with (
+        contextlib.closing(Proxy(eight[5], hangs=True)) as hung,
+        contextlib.closing(Proxy(eight[6], delay=0.2)) as slow,
+    ):
         changed: dict[int, dict[str, t.Any]] = {
-            3: {"hwaccel_bmc_password": "wrong"}, 4: {"hwaccel_bmc_address": f"127.0.0.1:{free_port()}"}, 5: {"hwaccel_bmc_address": hung.address},
-            6: {"hwaccel_bmc_address": slow.address}, 7: {"hwaccel_bmc_ca": ""},
-        }  # fmt: skip
-        machines = {f"machine{number}": machine(number, bmc, **changed.get(number, {})) for number, bmc in enumerate(eight)}
+            3: {"hwaccel_bmc_password": "wrong"},
+            4: {"hwaccel_bmc_address": f"127.0.0.1:{free_port()}"},
+            5: {"hwaccel_bmc_address": hung.address},
+            6: {"hwaccel_bmc_address": slow.address},
+            7: {"hwaccel_bmc_ca": ""},
+        }
+        machines = {
+            f"machine{number}": machine(number, bmc, **changed.get(number, {})) for number, bmc in enumerate(eight)
+        }
         for number, stages in ((0, 4), (1, 3), (2, 0), (6, 4)):
             logs.play(number, eight[number], stages)
         with watched() as seen:
@@ -75,9 +93,11 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
         expected = {
             1: "the kernel is fetched (/images/rhcos-live-kernel.x86_64), and nothing after it. Next: look at its console",
             2: "no DHCP request of 52:54:00:77:00:12 was seen. Next: see that this is the MAC",
-            3: "its BMC refuses the credentials", 4: "its BMC cannot be reached", 5: "its BMC does not answer in time",
+            3: "its BMC refuses the credentials",
+            4: "its BMC cannot be reached",
+            5: "its BMC does not answer in time",
             7: "its BMC has a certificate that is not trusted",
-        }  # fmt: skip
+        }
         told = {number: done.failures_of(f"machine{number}") for number in range(8)}
         assert {number for number, failures in told.items() if failures} == set(expected)
         for number, text in expected.items():
@@ -86,21 +106,34 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
         assert "its kernel is loaded; ignition is fetched (/ignition/worker.ign)" in done.stdout
         # The emulator knows no "once": who has its kernel starts from its disk from now on, who has not still tries the network.
         assert [bmc.state() for bmc in eight] == [
-            ("On", "Hdd"), ("On", "Hdd"), ("On", "Pxe"), ("Off", "Hdd"), ("Off", "Hdd"), ("Off", "Hdd"), ("On", "Hdd"), ("Off", "Hdd"),
-        ]  # fmt: skip
+            ("On", "Hdd"),
+            ("On", "Hdd"),
+            ("On", "Pxe"),
+            ("Off", "Hdd"),
+            ("Off", "Hdd"),
+            ("Off", "Hdd"),
+            ("On", "Hdd"),
+            ("Off", "Hdd"),
+        ]
 
         again = run(machines, logs=logs)
         assert again.changed() == 0
-        assert {name for name, counts in again.recap.items() if counts["failures"]} == {f"machine{number}" for number in (3, 4, 5, 7)}
+        assert {name for name, counts in again.recap.items() if counts["failures"]} == {
+            f"machine{number}" for number in (3, 4, 5, 7)
+        }
 
 
-def test_a_machine_that_joins_while_it_is_watched_has_reported_in_without_a_line_in_any_log(one: Bmc, logs: Logs) -> None:
+def test_a_machine_that_joins_while_it_is_watched_has_reported_in_without_a_line_in_any_log(
+    one: Bmc, logs: Logs
+) -> None:
     with Cluster("worker-0", one) as cluster:
         asked = {"worker-0": machine(0, one, machine_boot_wait_for="reported", machine_boot_timeout=120)}
         done = run(asked, logs=logs, clusters={"ocp": {"hwaccel_connection": cluster.connection}})
     assert done.rc == 0, done.stdout
     assert "its node has joined" in done.stdout
-    assert len([task for task in done.tasks if "stage | Keep what was shown" in task["name"]]) == 5, "it is not looked at once it has joined"
+    assert len([task for task in done.tasks if "stage | Keep what was shown" in task["name"]]) == 5, (
+        "it is not looked at once it has joined"
+    )
     assert one.state() == ("On", "Hdd"), "its BMC knows no once, and was told to take the disk"
 
 
@@ -112,8 +145,16 @@ def test_logs_of_all_boot_servers_are_read_together(one: Bmc, tmp_path: pathlib.
     with contextlib.closing(Logs(folders[0])) as first, contextlib.closing(Logs(folders[1])) as second:
         first.play(0, one, 1)
         second.play(0, one, 4)
-        servers = {name: {**variables, **logs.variables()} for name, logs in (("boot-a", first), ("boot-b", second)) for variables in logs.host(name).values()}
-        done = playbook("machine_boot", {}, machines={"workers": {"worker-0": machine(0, one, machine_boot_timeout=60)}, "boot_servers": servers})
+        servers = {
+            name: {**variables, **logs.variables()}
+            for name, logs in (("boot-a", first), ("boot-b", second))
+            for variables in logs.host(name).values()
+        }
+        done = playbook(
+            "machine_boot",
+            {},
+            machines={"workers": {"worker-0": machine(0, one, machine_boot_timeout=60)}, "boot_servers": servers},
+        )
     assert done.rc == 0, done.stdout
     assert "ignition is fetched (/ignition/worker.ign)" in done.stdout
     assert one.state() == ("On", "Hdd")
@@ -122,7 +163,10 @@ def test_logs_of_all_boot_servers_are_read_together(one: Bmc, tmp_path: pathlib.
 def test_faults_of_all_machines_are_told_at_once_and_no_bmc_is_spoken_to(one: Bmc) -> None:
     with contextlib.closing(Proxy(one)) as way:
         good = machine(0, one, hwaccel_bmc_address=way.address)
-        broken = {"worker-1": {**machine(1, one), "hwaccel_bmc_address": ""}, "worker-2": {**machine(2, one), "machine_boot_boot": "floppy"}}
+        broken = {
+            "worker-1": {**machine(1, one), "hwaccel_bmc_address": ""},
+            "worker-2": {**machine(2, one), "machine_boot_boot": "floppy"},
+        }
         done = run({"worker-0": good, **broken})
         assert done.rc == 2
         told = "\n".join(done.failures)

@@ -26,15 +26,30 @@ def virtual(rig: BootRig) -> c.Iterator[VirtualBmc]:
 
 
 def test_virtualbmc_switches_the_virtual_machine_that_it_is_before(rig: BootRig, virtual: VirtualBmc) -> None:
-    common = {"machine_boot_from": "hyper", "machine_boot_bmc_retries": 0, "machine_boot_shutdown_timeout": 5, **virtual.variables()}
+    common = {
+        "machine_boot_from": "hyper",
+        "machine_boot_bmc_retries": 0,
+        "machine_boot_shutdown_timeout": 5,
+        **virtual.variables(),
+    }
     wrong = {"hwaccel_bmc_password": "wrong", "hwaccel_bmc_system": "1"}
     workers = {
-        f"worker-{number}": {**common, "hwaccel_mac": f"52:54:00:77:00:2{number}", "hwaccel_address": f"10.77.0.2{number}", "hwaccel_firmware": "bios", **own}
+        f"worker-{number}": {
+            **common,
+            "hwaccel_mac": f"52:54:00:77:00:2{number}",
+            "hwaccel_address": f"10.77.0.2{number}",
+            "hwaccel_firmware": "bios",
+            **own,
+        }
         for number, own in enumerate(({}, wrong))
     }
 
     def play(*arguments: str, among: t.Sequence[str] = ("worker-0",)) -> Run:
-        return rig.play("machine_boot", {"workers": {name: workers[name] for name in among}, "hypervisors": {"hyper": {}}}, *arguments)
+        return rig.play(
+            "machine_boot",
+            {"workers": {name: workers[name] for name in among}, "hypervisors": {"hyper": {}}},
+            *arguments,
+        )
 
     assert virtual.state() == ("shut off", ["hd"])
     done = play("-vvv", among=list(workers))
@@ -48,4 +63,6 @@ def test_virtualbmc_switches_the_virtual_machine_that_it_is_before(rig: BootRig,
     off = play("-e", "machine_boot_named=worker-0", "-e", "machine_boot_power=off")
     assert off.rc == 0, off.stdout[-6000:]
     assert virtual.state() == ("shut off", ["network"])
-    assert off.stdout.index("shut down: it is to be off, and has 5 s for it") < off.stdout.index("power off: only where it still runs after 5 s")
+    assert off.stdout.index("shut down: it is to be off, and has 5 s for it") < off.stdout.index(
+        "power off: only where it still runs after 5 s"
+    )

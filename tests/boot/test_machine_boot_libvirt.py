@@ -36,7 +36,11 @@ OFF = {"machine_boot_power": "off"}
 
 
 def machine(number: int, **changed: t.Any) -> dict[str, t.Any]:
-    own = {"hwaccel_mac": f"52:54:00:99:01:{number:02x}", "hwaccel_address": f"10.99.0.{160 + number}", "hwaccel_firmware": "bios"}
+    own = {
+        "hwaccel_mac": f"52:54:00:99:01:{number:02x}",
+        "hwaccel_address": f"10.99.0.{160 + number}",
+        "hwaccel_firmware": "bios",
+    }
     virtual = {"hwaccel_power_provider": "libvirt", "hwaccel_hypervisor": "hyper", "hwaccel_vm_bridge": BRIDGE}
     small = {"hwaccel_vm_memory": 256, "hwaccel_vm_vcpus": 1, "hwaccel_vm_disk": 1, "machine_boot_vm_small": SMALL}
     return {**own, **virtual, **small, **changed}
@@ -56,8 +60,14 @@ def chassis(hyper: Hypervisor) -> Chassis:
 
 @pytest.fixture(scope="module")
 def run(rig: BootRig) -> c.Callable[..., Run]:
-    def play(machines: Machines, *arguments: str, workers: Machines | None = None, hypervisors: Machines | None = None) -> Run:
-        groups = {"control_plane": machines, "workers": workers or {}, "hypervisors": {"hyper": {}, **(hypervisors or {})}}
+    def play(
+        machines: Machines, *arguments: str, workers: Machines | None = None, hypervisors: Machines | None = None
+    ) -> Run:
+        groups = {
+            "control_plane": machines,
+            "workers": workers or {},
+            "hypervisors": {"hyper": {}, **(hypervisors or {})},
+        }
         return rig.play("machine_boot", groups, *arguments)
 
     return play
@@ -66,10 +76,24 @@ def run(rig: BootRig) -> c.Callable[..., Run]:
 @pytest.fixture(scope="module")
 def workers(chassis: Chassis) -> Machines:
     """By IPMI: the first one is as it is to be."""
-    common = {"machine_boot_from": "hyper", "machine_boot_bmc_retries": 0, "machine_boot_bmc_timeout": 6, **chassis.variables()}
-    changed = ({}, {"hwaccel_bmc_password": "wrong", "hwaccel_bmc_system": "1"}, {"hwaccel_bmc_address": f"127.0.0.1:{DEAF}"})
+    common = {
+        "machine_boot_from": "hyper",
+        "machine_boot_bmc_retries": 0,
+        "machine_boot_bmc_timeout": 6,
+        **chassis.variables(),
+    }
+    changed = (
+        {},
+        {"hwaccel_bmc_password": "wrong", "hwaccel_bmc_system": "1"},
+        {"hwaccel_bmc_address": f"127.0.0.1:{DEAF}"},
+    )
     return {
-        f"worker-{number}": {**common, "hwaccel_mac": f"52:54:00:77:00:1{number}", "hwaccel_address": f"10.77.0.1{number}", **own}
+        f"worker-{number}": {
+            **common,
+            "hwaccel_mac": f"52:54:00:77:00:1{number}",
+            "hwaccel_address": f"10.77.0.1{number}",
+            **own,
+        }
         for number, own in enumerate(changed)
     }
 
@@ -101,7 +125,12 @@ def halting(again: Run, hyper: Hypervisor, run: c.Callable[..., Run]) -> Run:
     hyper.remove(*NEW)
     for name in ("master-2", "master-4", "master-5"):
         hyper.halting_disk(name)
-    machines = {"master-2": machine(2), "master-4": machine(4), **REMOVED, "master-7": machine(7, hwaccel_hypervisor="gone")}
+    machines = {
+        "master-2": machine(2),
+        "master-4": machine(4),
+        **REMOVED,
+        "master-7": machine(7, hwaccel_hypervisor="gone"),
+    }
     return run(machines, hypervisors={"gone": {"ansible_host": "10.99.0.251"}})
 
 
@@ -114,7 +143,10 @@ def started(halting: Run, hyper: Hypervisor) -> str:
 
 @pytest.fixture(scope="module")
 def switched(started: str, run: c.Callable[..., Run]) -> Run:
-    machines = {"master-2": machine(2, machine_boot_power="cycle"), "master-4": machine(4, machine_boot_shutdown_timeout=5, **OFF)}
+    machines = {
+        "master-2": machine(2, machine_boot_power="cycle"),
+        "master-4": machine(4, machine_boot_shutdown_timeout=5, **OFF),
+    }
     return run(machines, "-e", "machine_boot_named=master-4")
 
 
@@ -131,9 +163,14 @@ def failed(run: Run, *names: str) -> list[str]:
     return [failure for name in names for failure in run.failures_of(name)]
 
 
-def test_check_mode_tells_what_would_be_made_and_makes_nothing(hyper: Hypervisor, chassis: Chassis, foreseen: Run) -> None:
+def test_check_mode_tells_what_would_be_made_and_makes_nothing(
+    hyper: Hypervisor, chassis: Chassis, foreseen: Run
+) -> None:
     assert foreseen.rc == 0, foreseen.stdout[-6000:]
-    assert "would define the virtual machine: hypervisor hyper does not have it (256 MiB, 1 CPUs, 1 GiB, bridge br0)" in foreseen.shown("master-0")
+    assert (
+        "would define the virtual machine: hypervisor hyper does not have it (256 MiB, 1 CPUs, 1 GiB, bridge br0)"
+        in foreseen.shown("master-0")
+    )
     assert "would power on: it is off" in foreseen.shown("master-0")
     assert foreseen.changed("master-0") == 1
     assert hyper.virsh("list", "--all", "--name") == ""
@@ -144,7 +181,13 @@ def test_machines_are_made_and_started(hyper: Hypervisor, made: Run) -> None:
     assert failed(made, *NEW) == [], made.stdout[-6000:]
     assert [hyper.state(name) for name in NEW] == ["running", "running"]
     definition = hyper.virsh("dumpxml", "--inactive", "master-0")
-    for part in ("<domain type='qemu'>", "memory unit='KiB'>262144<", "52:54:00:99:01:00", "source bridge='br0'", "urn:hwaccel:gpu:machine_boot"):
+    for part in (
+        "<domain type='qemu'>",
+        "memory unit='KiB'>262144<",
+        "52:54:00:99:01:00",
+        "source bridge='br0'",
+        "urn:hwaccel:gpu:machine_boot",
+    ):
         assert part in definition
     assert "Autostart:      enable" in hyper.virsh("dominfo", "master-0")
     assert "1.00 GiB" in hyper.virsh("domblkinfo", "master-0", "vda", "--human").replace("1.000 GiB", "1.00 GiB")
@@ -166,7 +209,9 @@ def test_the_second_run_changes_nothing(chassis: Chassis, again: Run) -> None:
     assert chassis.asked() == ["boot pxe", "power 1"]
 
 
-def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothing(hyper: Hypervisor, halting: Run) -> None:
+def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothing(
+    hyper: Hypervisor, halting: Run
+) -> None:
     # Ansible itself tells as well that it could not be reached.
     assert halting.rc == 4, halting.stdout[-6000:]
     assert "machine master-7: its hypervisor cannot be reached (gone)" in halting.failures_of("master-7")[-1]
@@ -176,7 +221,9 @@ def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothi
 
 def test_a_disk_that_is_there_is_taken_as_it_is(halting: Run) -> None:
     assert halting.failures_of("master-2") == [], halting.stdout[-6000:]
-    assert "its disk /var/lib/libvirt/images/master-2.qcow2 is there already, and is taken as it is" in halting.shown("master-2")
+    assert "its disk /var/lib/libvirt/images/master-2.qcow2 is there already, and is taken as it is" in halting.shown(
+        "master-2"
+    )
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power(hyper: Hypervisor, started: str, switched: Run) -> None:
@@ -184,12 +231,20 @@ def test_a_machine_that_may_run_a_node_keeps_its_power(hyper: Hypervisor, starte
     assert hyper.virsh("domid", "master-2") == started
 
 
-def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_power_is_cut(hyper: Hypervisor, switched: Run) -> None:
+def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_power_is_cut(
+    hyper: Hypervisor, switched: Run
+) -> None:
     assert switched.failures_of("master-4") == [], switched.stdout[-6000:]
     assert hyper.state("master-4") == "shut off"
     told = switched.shown("master-4")
-    assert told.index("shut down: it is to be off, and has 5 s for it") < told.index("power off: only where it still runs after 5 s")
-    asked = [task["seconds"] for task in switched.tasks if task["host"] == "master-4" and task["name"].endswith("Ask it of itself and of the machine")]
+    assert told.index("shut down: it is to be off, and has 5 s for it") < told.index(
+        "power off: only where it still runs after 5 s"
+    )
+    asked = [
+        task["seconds"]
+        for task in switched.tasks
+        if task["host"] == "master-4" and task["name"].endswith("Ask it of itself and of the machine")
+    ]
     assert max(asked) > 4
 
 
@@ -198,7 +253,9 @@ def test_a_machine_is_shut_down_by_ipmi(chassis: Chassis, changed: Run) -> None:
     assert chassis.asked() == ["boot pxe", "power 1", "shutdown 1"], "its power was not cut"
 
 
-def test_a_change_waits_for_the_next_start(hyper: Hypervisor, started: str, changed: Run, run: c.Callable[..., Run]) -> None:
+def test_a_change_waits_for_the_next_start(
+    hyper: Hypervisor, started: str, changed: Run, run: c.Callable[..., Run]
+) -> None:
     assert changed.rc == 0, changed.stdout[-6000:]
     assert "change its definition: memory 256 to 320 MiB, from its next start" in changed.shown("master-2")
     assert "its disk has 1 GiB, and not 2: disks are left as they are" in changed.shown("master-2")
@@ -212,7 +269,9 @@ def test_a_change_waits_for_the_next_start(hyper: Hypervisor, started: str, chan
     assert "Max memory:     327680 KiB" in hyper.virsh("dominfo", "master-2")
 
 
-def test_teardown_removes_what_is_ours_and_nothing_else(hyper: Hypervisor, changed: Run, halting: Run, run: c.Callable[..., Run]) -> None:
+def test_teardown_removes_what_is_ours_and_nothing_else(
+    hyper: Hypervisor, changed: Run, halting: Run, run: c.Callable[..., Run]
+) -> None:
     hyper.remove("master-2", "master-4")
     assert failed(halting, *REMOVED) == []
     assert [hyper.state(name) for name in REMOVED] == ["running", "shut off"]
@@ -221,11 +280,19 @@ def test_teardown_removes_what_is_ours_and_nothing_else(hyper: Hypervisor, chang
     before = hyper.everything()
 
     refused = run({**REMOVED, "master-1": machine(1)}, *TEARDOWN)
-    assert "machine master-5: it is not removed: whether it runs a node is not known" in refused.failures_of("master-5")[-1]
-    assert "machine master-1: there is a virtual machine of this name that is not ours" in refused.failures_of("master-1")[-1]
+    assert (
+        "machine master-5: it is not removed: whether it runs a node is not known"
+        in refused.failures_of("master-5")[-1]
+    )
+    assert (
+        "machine master-1: there is a virtual machine of this name that is not ours"
+        in refused.failures_of("master-1")[-1]
+    )
     predicted = run(REMOVED, *TEARDOWN, *NOT_JOINED, "--check")
     assert predicted.rc == 0, predicted.stdout[-6000:]
-    assert "would remove the virtual machine: its disk /var/lib/libvirt/images/master-5.qcow2 is left" in predicted.stdout
+    assert (
+        "would remove the virtual machine: its disk /var/lib/libvirt/images/master-5.qcow2 is left" in predicted.stdout
+    )
     assert (hyper.everything(), hyper.state("master-5")) == (before, "running")
 
     done = run(REMOVED, *TEARDOWN, "-e", "machine_boot_named=master-5,master-6")
@@ -244,7 +311,9 @@ def empty(hyper: Hypervisor) -> c.Iterator[Hypervisor]:
     hyper.clean()
 
 
-def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_made(empty: Hypervisor, run: c.Callable[..., Run]) -> None:
+def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_made(
+    empty: Hypervisor, run: c.Callable[..., Run]
+) -> None:
     empty.machine.write("/srv/nat.xml", NAT)
     empty.virsh("net-define", "/srv/nat.xml")
     empty.virsh("net-start", "inner")
@@ -252,11 +321,14 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
     empty.virsh("define", "/srv/foreign.xml")
     before = empty.everything()
     machines = {
-        "master-0": machine(0, hwaccel_vm_bridge="br9"), "master-1": machine(1), "master-2": machine(2, hwaccel_vm_bridge="virbr7", hwaccel_vm_pool="none"),
-        "master-3": machine(3, hwaccel_vm_disk_path=THEIRS), "master-4": machine(4, hwaccel_mac="", hwaccel_hypervisor="lost"),
+        "master-0": machine(0, hwaccel_vm_bridge="br9"),
+        "master-1": machine(1),
+        "master-2": machine(2, hwaccel_vm_bridge="virbr7", hwaccel_vm_pool="none"),
+        "master-3": machine(3, hwaccel_vm_disk_path=THEIRS),
+        "master-4": machine(4, hwaccel_mac="", hwaccel_hypervisor="lost"),
         "master-5": machine(5, hwaccel_vm_memory=4_000_000, hwaccel_vm_vcpus=4, hwaccel_vm_disk=1_000_000),
         "master-6": machine(6, hwaccel_vm_disk="big"),
-    }  # fmt: skip
+    }
     done = run(machines)
     empty.virsh("net-destroy", "inner")
     empty.virsh("net-undefine", "inner")
@@ -280,7 +352,9 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
 
 
 @pytest.mark.slow
-def test_disks_are_made_once_and_go_with_their_machines_where_that_is_asked_for(empty: Hypervisor, run: c.Callable[..., Run]) -> None:
+def test_disks_are_made_once_and_go_with_their_machines_where_that_is_asked_for(
+    empty: Hypervisor, run: c.Callable[..., Run]
+) -> None:
     empty.virsh("pool-create-as", "fast", "dir", "--target", "/var/lib/libvirt/images")
     machines = {"master-0": machine(0, hwaccel_vm_pool="fast"), "master-1": machine(1)}
     made = run(machines, "-e", "machine_boot_power=off")

@@ -43,8 +43,12 @@ class Boot:
     def of(cls, server: Machine, client: Host) -> Boot:
         server.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends dnsmasq nginx", seconds=300)
         server.write("/etc/dnsmasq.d/boot.conf", DNSMASQ.format(mac=MAC, address=client.address))
-        server.sh("mkdir -p /srv/tftp /var/www/html/images /var/www/html/ignition /var/www/html/report; echo loader >/srv/tftp/loader.efi")
-        server.sh("cd /var/www/html; echo k >images/live-kernel.x86_64; echo '{}' >report/up; systemctl restart dnsmasq nginx")
+        server.sh(
+            "mkdir -p /srv/tftp /var/www/html/images /var/www/html/ignition /var/www/html/report; echo loader >/srv/tftp/loader.efi"
+        )
+        server.sh(
+            "cd /var/www/html; echo k >images/live-kernel.x86_64; echo '{}' >report/up; systemctl restart dnsmasq nginx"
+        )
         server.write(LOOK, SCRIPT.read_text(encoding="utf-8"))
         made = cls(server, client)
         for mac in (MAC, STRANGER):
@@ -52,23 +56,44 @@ class Boot:
         return made
 
     def script(self, what: str, mac: str) -> list[str]:
-        return self.server.sh(shlex.join(["sh", LOOK, what, "/run/marks", mac, self.client.address, *LOGS])).splitlines()
+        return self.server.sh(
+            shlex.join(["sh", LOOK, what, "/run/marks", mac, self.client.address, *LOGS])
+        ).splitlines()
 
     def verdict(self, mac: str = MAC) -> tuple[str, str]:
         lines = self.script("0", mac)
         bmc = {"address": "bmc", "username": "u", "has_password": True, "system": "", "verify": True}
-        common = {"provider": "redfish", "boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": "", "bmc": bmc}
-        asked: dict[str, t.Any] = {"name": "worker-1", "role": "worker", "address": self.client.address, "mac": mac, **common}
+        common = {
+            "provider": "redfish",
+            "boot": "network",
+            "power": "on",
+            "named": False,
+            "logs": True,
+            "http": False,
+            "media": "",
+            "bmc": bmc,
+        }
+        asked: dict[str, t.Any] = {
+            "name": "worker-1",
+            "role": "worker",
+            "address": self.client.address,
+            "mac": mac,
+            **common,
+        }
         found = run.judged([{"stdout_lines": lines}], asked, "reported")
         return found["stage"], found["text"]
 
     def lease(self, mac: str) -> int:
         for argument in ("down", "up"):
             self.client.run("ip", "link", "set", "eth0", "address", mac, argument)
-        return self.client.run("busybox", "udhcpc", "-f", "-i", "eth0", "-n", "-q", "-t", "3", "-T", "1", "-s", "/bin/true", check=False).returncode
+        return self.client.run(
+            "busybox", "udhcpc", "-f", "-i", "eth0", "-n", "-q", "-t", "3", "-T", "1", "-s", "/bin/true", check=False
+        ).returncode
 
     def fetch(self, path: str, scheme: str = "http") -> None:
-        self.client.run("curl", "--silent", "--output", "/dev/null", f"{scheme}://{self.server.address}/{path}", check=False)
+        self.client.run(
+            "curl", "--silent", "--output", "/dev/null", f"{scheme}://{self.server.address}/{path}", check=False
+        )
 
 
 def test_each_step_of_a_boot_is_seen_in_the_logs_of_real_services(rig: BootRig) -> None:
@@ -93,7 +118,10 @@ def test_each_step_of_a_boot_is_seen_in_the_logs_of_real_services(rig: BootRig) 
     assert boot.verdict()[0] == "ignition"
     # A log that was moved away begins anew, and what is added to the new one counts.
     boot.server.sh("mv /var/log/nginx/access.log /var/log/nginx/access.log.1; nginx -s reopen")
-    boot.server.wait("nginx writes a new log", lambda: boot.server.sh("test -e /var/log/nginx/access.log && echo yes", check=False).strip() == "yes")
+    boot.server.wait(
+        "nginx writes a new log",
+        lambda: boot.server.sh("test -e /var/log/nginx/access.log && echo yes", check=False).strip() == "yes",
+    )
     boot.fetch("report/up")
     assert boot.verdict() == ("reported", "reported in")
     rig.remove(boot.server)

@@ -73,11 +73,17 @@ def met(unused_bmcs: c.Iterator[Bmc], tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("turns")
     bmcs = dict(zip(NAMES, unused_bmcs, strict=False))
     with (
-        contextlib.closing(Logs(folder)) as logs, contextlib.closing(Sessions(bmcs["sessions"])) as sessions, image(folder) as url,
+        contextlib.closing(Logs(folder)) as logs,
+        contextlib.closing(Sessions(bmcs["sessions"])) as sessions,
+        image(folder) as url,
         contextlib.closing(Proxy(bmcs["shaky"], failures=1)) as shaky,
-    ):  # fmt: skip
+    ):
         own = {name: machine(number, bmcs[name], machine_boot_wait_for="") for number, name in enumerate(NAMES)}
-        own["media"] |= {"machine_boot_boot": "media", "machine_boot_media_url": url, "machine_boot_wait_for": "address"}
+        own["media"] |= {
+            "machine_boot_boot": "media",
+            "machine_boot_media_url": url,
+            "machine_boot_wait_for": "address",
+        }
         own["shaky"] |= {"hwaccel_bmc_address": shaky.address}
         own["runs"] |= {"machine_boot_power": "off"}
         own["deaf"] |= {"machine_boot_power": "off", "machine_boot_named": "deaf", "machine_boot_shutdown_timeout": 4}
@@ -95,7 +101,11 @@ def _turns(place: Place, shaky: Proxy, url: str) -> Turns:
     with watched() as seen:
         done = place.turn({"media": {}, "runs": {}, "deaf": {}, "sessions": {}}, "-vvv", pipelined=False)
     wrong = {"hwaccel_bmc_password": "wrong"}
-    again = place.turn({"media": {}, "runs": {"machine_boot_power": "cycle"}, "deaf": {}, "sessions": wrong}, "-e", "machine_boot_named=runs,deaf")
+    again = place.turn(
+        {"media": {}, "runs": {"machine_boot_power": "cycle"}, "deaf": {}, "sessions": wrong},
+        "-e",
+        "machine_boot_named=runs,deaf",
+    )
     with open(place.logs.web, "a", encoding="ascii") as web:
         web.write(REPORTED)
     turns = [foreseen, done, again, place.turn({"media": {}}, "--check")]
@@ -103,7 +113,9 @@ def _turns(place: Place, shaky: Proxy, url: str) -> Turns:
     return Turns([*turns, place.turn({"media": {}})], connections, seen, url)
 
 
-def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_breaks_its_first_connection(met: Turns) -> None:
+def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_breaks_its_first_connection(
+    met: Turns,
+) -> None:
     turn = met.turns[0]
     assert met.connections > 1
     assert turn.run.rc == 0, turn.run.stdout
@@ -136,7 +148,9 @@ def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: 
     assert (again.failed("deaf"), again.run.changed("deaf")) == (False, 0)
 
 
-def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_reported_also_by_a_later_run(met: Turns) -> None:
+def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_reported_also_by_a_later_run(
+    met: Turns,
+) -> None:
     foreseen, done, again, reported, ejected, last = met.turns
     assert f"would insert {met.url}: it is to start from it" in foreseen.run.shown("media")
     assert (foreseen.states["media"], foreseen.inserted) == (("Off", "Hdd"), "")
@@ -145,7 +159,10 @@ def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_repor
     # The emulator knows no "once"; the machine has its media until it says that it needs them no more.
     assert (done.states["media"], done.inserted) == (("On", "Hdd"), met.url)
     assert (again.failed("media"), again.run.changed("media")) == (False, 0)
-    assert (f"would eject {met.url}: it has reported in" in reported.run.shown("media"), reported.inserted) == (True, met.url)
+    assert (f"would eject {met.url}: it has reported in" in reported.run.shown("media"), reported.inserted) == (
+        True,
+        met.url,
+    )
     assert (ejected.run.rc, ejected.inserted) == (0, ""), ejected.run.stdout
     assert (last.run.rc, last.run.changed()) == (0, 0)
 
@@ -162,6 +179,9 @@ def test_a_bmc_that_has_sessions_is_asked_by_them_and_none_is_left(met: Turns) -
 
 def test_a_bmc_that_has_no_sessions_is_asked_for_one_once(met: Turns) -> None:
     tasks = met.turns[1].run.tasks
-    asked = {name: len([task for task in tasks if task["host"] == name and "Begin a session" in task["name"]]) for name in ("media", "sessions")}
+    asked = {
+        name: len([task for task in tasks if task["host"] == name and "Begin a session" in task["name"]])
+        for name in ("media", "sessions")
+    }
     assert asked["media"] == 1
     assert asked["sessions"] > 2

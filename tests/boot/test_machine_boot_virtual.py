@@ -41,7 +41,12 @@ def hyper(rig: BootRig) -> c.Iterator[Hypervisor]:
 
 
 def play(site: Site, group: str, name: str, *arguments: str, **changed: object) -> Run:
-    virtual = {"hwaccel_power_provider": "libvirt", "hwaccel_hypervisor": "hyper", "hwaccel_vm_bridge": BRIDGE, "machine_boot_vm_small": [name]}
+    virtual = {
+        "hwaccel_power_provider": "libvirt",
+        "hwaccel_hypervisor": "hyper",
+        "hwaccel_vm_bridge": BRIDGE,
+        "machine_boot_vm_small": [name],
+    }
     sizes = {"hwaccel_vm_memory": 512, "hwaccel_vm_vcpus": 1, "hwaccel_vm_disk": 1}
     # What is on its disk halts, and hears nobody ask it to end.
     times = {"machine_boot_interval": 5, "machine_boot_timeout": 240, "machine_boot_shutdown_timeout": 5}
@@ -50,7 +55,9 @@ def play(site: Site, group: str, name: str, *arguments: str, **changed: object) 
     return site.rig.play("machine_boot", groups, *arguments, clusters=copy.deepcopy(site.clusters))
 
 
-def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_by_name(site: Site, hyper: Hypervisor) -> None:
+def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_by_name(
+    site: Site, hyper: Hypervisor
+) -> None:
     def run(*arguments: str) -> Run:
         return play(site, "control_plane", NAME, *arguments)
 

@@ -18,7 +18,9 @@ JOINED = ("-e", json.dumps({"dns_pxe_joined": {"ocp": ["master-0"]}}))
 
 
 @pytest.mark.parametrize("ipxe", ["never", "clients"])
-def test_a_machine_is_installed_with_its_own_ignition_file_and_boots_its_disk_once_it_is_a_node(ipxe: str, booting: Site, computers: Computers) -> None:
+def test_a_machine_is_installed_with_its_own_ignition_file_and_boots_its_disk_once_it_is_a_node(
+    ipxe: str, booting: Site, computers: Computers
+) -> None:
     booting.done(dns_pxe_ipxe=ipxe, dns_pxe_install_again=["master-0"])
     said = computers.boots(mac(151))
     assert installed(booting, "master-0", "master", "bios") in said, said[-3000:]

@@ -22,20 +22,40 @@ from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playboo
 HERE = pathlib.Path(__file__).parent
 ROLES = HERE.parents[1] / "roles"
 CALLBACKS = ":".join(str(HERE.parent / folder / "callbacks") for folder in ("live/support", "boot/redhat"))
-NETWORKS = {"hwaccel_machine_network": "192.0.2.0/24", "hwaccel_cluster_network": "10.128.0.0/14", "hwaccel_service_network": "172.30.0.0/16"}
+NETWORKS = {
+    "hwaccel_machine_network": "192.0.2.0/24",
+    "hwaccel_cluster_network": "10.128.0.0/14",
+    "hwaccel_service_network": "172.30.0.0/16",
+}
 CLUSTER = {
-    "hwaccel_distribution": "openshift", "hwaccel_domain": "ocp.example.com", "hwaccel_load_balancer_address": ADDRESS, "hwaccel_new_cluster": True, **NETWORKS,
-}  # fmt: skip
+    "hwaccel_distribution": "openshift",
+    "hwaccel_domain": "ocp.example.com",
+    "hwaccel_load_balancer_address": ADDRESS,
+    "hwaccel_new_cluster": True,
+    **NETWORKS,
+}
 #: One on the metal, and one that is virtual.
 MACHINES: dict[str, dict[str, dict[str, t.Any]]] = {
     "control_plane": {
         "master-0": {
-            "hwaccel_address": "192.0.2.11", "hwaccel_mac": "52:54:00:77:00:11", "hwaccel_firmware": "bios", "hwaccel_install": True,
-            "hwaccel_power_provider": "libvirt", "hwaccel_hypervisor": "server", "hwaccel_vm_bridge": "br0",
+            "hwaccel_address": "192.0.2.11",
+            "hwaccel_mac": "52:54:00:77:00:11",
+            "hwaccel_firmware": "bios",
+            "hwaccel_install": True,
+            "hwaccel_power_provider": "libvirt",
+            "hwaccel_hypervisor": "server",
+            "hwaccel_vm_bridge": "br0",
         }
     },
-    "workers": {"worker-0": {"hwaccel_address": "192.0.2.21", "hwaccel_mac": "52:54:00:77:00:21", "hwaccel_firmware": "uefi", "hwaccel_install": True}},
-}  # fmt: skip
+    "workers": {
+        "worker-0": {
+            "hwaccel_address": "192.0.2.21",
+            "hwaccel_mac": "52:54:00:77:00:21",
+            "hwaccel_firmware": "uefi",
+            "hwaccel_install": True,
+        }
+    },
+}
 #: Arguments of a playbook.
 LIMITS = {"machine_boot": ("--limit", "localhost,ocp,server,master-0")}
 
@@ -53,7 +73,11 @@ def run(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path)
     record = files / "asked"
     before = len(record.read_text(encoding="utf-8").splitlines()) if record.exists() else 0
     groups = {group: {"server": {"ansible_host": ADDRESS, **variables}}, **copy.deepcopy(MACHINES)}
-    environment = {"ANSIBLE_CALLBACK_PLUGINS": CALLBACKS, "ANSIBLE_CALLBACKS_ENABLED": "recorder,stand_in", "HWACCEL_ASKED": str(record)}
+    environment = {
+        "ANSIBLE_CALLBACK_PLUGINS": CALLBACKS,
+        "ANSIBLE_CALLBACKS_ENABLED": "recorder,stand_in",
+        "HWACCEL_ASKED": str(record),
+    }
     done = playbook(role, {"ocp": dict(CLUSTER)}, *LIMITS.get(role, ()), machines=groups, environment=environment)
     assert done.rc == 0, done.stdout[-6000:]
     return done, [Asked(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()[before:]]
@@ -65,16 +89,27 @@ def boot_server(files: pathlib.Path) -> dict[str, t.Any]:
     boots = {name: f"os/{name}" for name in images}
     checksums = {name: hashlib.sha256(name.encode()).hexdigest() for name in images}
     return {
-        "dns_pxe_interfaces": ["eth0"], "dns_pxe_networks": [{"network": "192.0.2.0/24", "router": "192.0.2.1"}],
-        "dns_pxe_artifacts": [{"path": f"os/{name}", "source": str(files / name), "checksum": f"sha256:{checksums[name]}"} for name in images],
+        "dns_pxe_interfaces": ["eth0"],
+        "dns_pxe_networks": [{"network": "192.0.2.0/24", "router": "192.0.2.1"}],
+        "dns_pxe_artifacts": [
+            {"path": f"os/{name}", "source": str(files / name), "checksum": f"sha256:{checksums[name]}"}
+            for name in images
+        ],
         "dns_pxe_ignitions": [{"path": "cluster.ign", "source": str(files / "cluster.ign")}],
-        "dns_pxe_profiles": [{"role": role, **boots, "ignition": "cluster.ign", "install_device": "/dev/sda"} for role in ("master", "worker")],
-    }  # fmt: skip
+        "dns_pxe_profiles": [
+            {"role": role, **boots, "ignition": "cluster.ign", "install_device": "/dev/sda"}
+            for role in ("master", "worker")
+        ],
+    }
 
 
 def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
     """As it stands in a file of what is expected: files by their names, and texts that are written as texts."""
-    scripts = {path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>" for path in (ROLES / role / "files").iterdir() if path.is_file()}
+    scripts = {
+        path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>"
+        for path in (ROLES / role / "files").iterdir()
+        if path.is_file()
+    }
 
     def plain(value: t.Any) -> t.Any:
         if isinstance(value, dict):
@@ -113,7 +148,10 @@ def unknown(asked: list[Asked]) -> list[str]:
     command = [sys.executable, "-m", "ansible", "doc", "--type", "module", "--json", *names]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
     options = {name: told[name]["doc"]["options"] for name in names}
-    known = {name: {*options[name], *(alias for one in options[name].values() for alias in one.get("aliases", ()))} for name in names}
+    known = {
+        name: {*options[name], *(alias for one in options[name].values() for alias in one.get("aliases", ()))}
+        for name in names
+    }
     return [f"{one.action}: {name}" for one in asked for name in one.args if name not in known[one.action]]
 
 
@@ -127,7 +165,9 @@ def unknown(asked: list[Asked]) -> list[str]:
         ("machine_boot", "hypervisors", {}),
     ],
 )
-def test_what_a_role_asks_of_a_machine_in_its_order(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path) -> None:
+def test_what_a_role_asks_of_a_machine_in_its_order(
+    role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path
+) -> None:
     more = boot_server(files) if role == "dns_pxe" else {}
     _done, asked = run(role, group, {**more, **variables}, files)
     assert unknown(asked) == []

@@ -17,8 +17,24 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import PORT, UNKNOWN, Site, address, mac
-from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import AARCH64, ARM64, BIOS, DISK, SECURE_BOOT, UEFI, UEFI_BY_HTTP, Computers, Kind
-from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import INSTALLED, Installer, artifact_of, installed, unsigned
+from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import (
+    AARCH64,
+    ARM64,
+    BIOS,
+    DISK,
+    SECURE_BOOT,
+    UEFI,
+    UEFI_BY_HTTP,
+    Computers,
+    Kind,
+)
+from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import (
+    INSTALLED,
+    Installer,
+    artifact_of,
+    installed,
+    unsigned,
+)
 
 WORKER, UNSIGNED, ARM = 152, 154, 155
 NODES = {"ocp": ["worker-0", "worker-3"]}
@@ -30,20 +46,39 @@ BY_HTTP = "Start HTTP Boot over IPv4"
 def site(booting: Site, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """With a machine whose kernel nobody has signed, one of another architecture, and a GRUB for boots by HTTP."""
     kernel = unsigned(installer.kernel, booting.folder / "unsigned")
-    _add(booting, "worker-2", UNSIGNED, {"role": "unsigned", "kernel": "os/unsigned"}, {"os/unsigned": kernel}, hwaccel_role="unsigned")
+    _add(
+        booting,
+        "worker-2",
+        UNSIGNED,
+        {"role": "unsigned", "kernel": "os/unsigned"},
+        {"os/unsigned": kernel},
+        hwaccel_role="unsigned",
+    )
     arm = Installer.of_arm64(tmp_path_factory.mktemp("arm64"))
     files = {"arm/kernel": arm.kernel, "arm/initramfs": arm.initramfs}
-    boots = {"architecture": "aarch64", "kernel": "arm/kernel", "initramfs": "arm/initramfs", "arguments": ["console=ttyAMA0"]}
+    boots = {
+        "architecture": "aarch64",
+        "kernel": "arm/kernel",
+        "initramfs": "arm/initramfs",
+        "arguments": ["console=ttyAMA0"],
+    }
     _add(booting, "worker-3", ARM, boots, files, hwaccel_architecture="aarch64")
     booting.variables["dns_pxe_loaders"] = {"httpx64.efi": _http_loader(booting), **_arm64_loaders(booting)}
     return booting
 
 
-def _add(site: Site, name: str, number: int, profile: dict[str, t.Any], files: dict[str, pathlib.Path], **variables: str) -> None:
+def _add(
+    site: Site, name: str, number: int, profile: dict[str, t.Any], files: dict[str, pathlib.Path], **variables: str
+) -> None:
     """A worker more, with a profile of its own."""
     site.variables["dns_pxe_artifacts"] += [{"path": path, **artifact_of(file)} for path, file in files.items()]
     site.variables["dns_pxe_profiles"].append({**site.variables["dns_pxe_profiles"][2], **profile})
-    site.groups["workers"][name] = {"hwaccel_mac": mac(number), "hwaccel_address": address(number), "hwaccel_install": True, **variables}
+    site.groups["workers"][name] = {
+        "hwaccel_mac": mac(number),
+        "hwaccel_address": address(number),
+        "hwaccel_install": True,
+        **variables,
+    }
 
 
 def _http_loader(site: Site) -> str:
@@ -60,7 +95,9 @@ def _http_loader(site: Site) -> str:
 
 
 def _arm64_loaders(site: Site) -> dict[str, str]:
-    site.server.sh(f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb /srv/arm64; done")
+    site.server.sh(
+        f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb /srv/arm64; done"
+    )
     found = {"shimaa64.efi": "shim/shimaa64.efi.signed", "grubaa64.efi": "grub/arm64-efi-signed/grubnetaa64.efi.signed"}
     return {name: f"/srv/arm64/usr/lib/{path}" for name, path in found.items()}
 
@@ -94,7 +131,9 @@ def test_a_machine_is_installed_with_its_own_ignition_file(kind: Kind, installin
 
 
 @pytest.mark.slow
-def test_a_kernel_that_nobody_has_signed_is_refused_where_secure_boot_is_on(installing: Site, computers: Computers) -> None:
+def test_a_kernel_that_nobody_has_signed_is_refused_where_secure_boot_is_on(
+    installing: Site, computers: Computers
+) -> None:
     said = computers.boots(mac(UNSIGNED), SECURE_BOOT, until="bad shim signature")
     assert "bad shim signature" in said and INSTALLED not in said, said[-3000:]
     said = computers.boots(mac(UNSIGNED), UEFI)
@@ -102,8 +141,14 @@ def test_a_kernel_that_nobody_has_signed_is_refused_where_secure_boot_is_on(inst
 
 
 @pytest.mark.slow
-def test_machines_of_three_roles_boot_at_once_and_each_gets_its_own_ignition_file(installing: Site, computers: Computers) -> None:
-    machines = (("bootstrap-0", "bootstrap", 150, BIOS), ("master-0", "master", 151, BIOS), ("worker-0", "worker", WORKER, UEFI))
+def test_machines_of_three_roles_boot_at_once_and_each_gets_its_own_ignition_file(
+    installing: Site, computers: Computers
+) -> None:
+    machines = (
+        ("bootstrap-0", "bootstrap", 150, BIOS),
+        ("master-0", "master", 151, BIOS),
+        ("worker-0", "worker", WORKER, UEFI),
+    )
     with concurrent.futures.ThreadPoolExecutor(len(machines)) as at_once:
         ends = [at_once.submit(computers.boots, mac(number), kind) for _name, _role, number, kind in machines]
     for (name, role, _number, kind), end in zip(machines, ends, strict=True):

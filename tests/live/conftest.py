@@ -46,14 +46,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     users: dict[pathlib.Path, set[str]] = {}
     for item in items:
         users.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
-    items.sort(key=lambda item: next((place for place, name in enumerate(SHARED) if name in users[item.path]), len(SHARED)))
+    items.sort(
+        key=lambda item: next((place for place, name in enumerate(SHARED) if name in users[item.path]), len(SHARED))
+    )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The next file begins, and the cluster of this one is not among those that it shares."""
     if nextitem and nextitem.path != item.path:
-        needed = {name for later in item.session.items[item.session.items.index(nextitem) :] for name in getattr(later, "fixturenames", ())}
+        needed = {
+            name
+            for later in item.session.items[item.session.items.index(nextitem) :]
+            for name in getattr(later, "fixturenames", ())
+        }
         for name in set(_RUNNING) - needed:
             _RUNNING.pop(name).close()
 

@@ -25,7 +25,12 @@ PCI = "feature.node.kubernetes.io/pci-10de.present"
 FLEET: Obj = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "gpu", "count": 3, "kernel": stack.KERNEL, "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}},
+        {
+            "name": "gpu",
+            "count": 3,
+            "kernel": stack.KERNEL,
+            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+        },
         {"name": "cpu", "count": 1},
     ],
 }
@@ -80,45 +85,102 @@ def pods(client: Client, namespace: str, app: str, node: str = "") -> list[Obj]:
 
 def definition(kind: str, plural: str, scope: str) -> Obj:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
-        "name": f"{plural}.nfd.k8s-sigs.io", "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements"}},
-        "spec": {"group": "nfd.k8s-sigs.io", "scope": scope, "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-                 "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.nfd.k8s-sigs.io",
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements"},
+        },
+        "spec": {
+            "group": "nfd.k8s-sigs.io",
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
 
 
 def rights(name: str, rules: list[Obj]) -> list[Obj]:
     rbac = "rbac.authorization.k8s.io"
-    return [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}},
-            {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
-            {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": {
-                "apiGroup": rbac, "kind": "ClusterRole", "name": name},
-             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}]}]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}},
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+        },
+    ]
 
 
 def workload(kind: str, name: str, container: Obj, **spec: t.Any) -> Obj:
     node_name = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    pod = {"serviceAccountName": name, "containers": [{"name": name, "image": NFD, "command": [name], "env": [node_name], **container}], **spec}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": {
-        "selector": {"matchLabels": {"app": name}}, "template": {"metadata": {"labels": {"app": name}}, "spec": pod}}}
+    pod = {
+        "serviceAccountName": name,
+        "containers": [{"name": name, "image": NFD, "command": [name], "env": [node_name], **container}],
+        **spec,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+        },
+    }
 
 
 def feature_discovery() -> list[Obj]:
     health = {"httpGet": {"path": "/healthz", "port": 8080}}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": NAMESPACE},
-              "data": {"nfd-worker.conf": "sources: {pci: {deviceLabelFields: [vendor]}}\n"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "conf", "namespace": NAMESPACE},
+        "data": {"nfd-worker.conf": "sources: {pci: {deviceLabelFields: [vendor]}}\n"},
+    }
     group = ["nfd.k8s-sigs.io"]
-    worker = workload("DaemonSet", "nfd-worker", {"readinessProbe": health, "volumeMounts": [
-        {"name": "sys", "mountPath": "/host-sys", "readOnly": True}, {"name": "release", "mountPath": "/host-etc/os-release", "readOnly": True},
-        {"name": "conf", "mountPath": "/etc/kubernetes/node-feature-discovery"}]}, volumes=[
-            {"name": "sys", "hostPath": {"path": "/sys"}}, {"name": "release", "hostPath": {"path": "/etc/os-release"}},
-            {"name": "conf", "configMap": {"name": "conf"}}])
+    worker = workload(
+        "DaemonSet",
+        "nfd-worker",
+        {
+            "readinessProbe": health,
+            "volumeMounts": [
+                {"name": "sys", "mountPath": "/host-sys", "readOnly": True},
+                {"name": "release", "mountPath": "/host-etc/os-release", "readOnly": True},
+                {"name": "conf", "mountPath": "/etc/kubernetes/node-feature-discovery"},
+            ],
+        },
+        volumes=[
+            {"name": "sys", "hostPath": {"path": "/sys"}},
+            {"name": "release", "hostPath": {"path": "/etc/os-release"}},
+            {"name": "conf", "configMap": {"name": "conf"}},
+        ],
+    )
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, definition("NodeFeature", "nodefeatures", "Namespaced"),
-        definition("NodeFeatureRule", "nodefeaturerules", "Cluster"), config,
-        *rights("nfd-worker", [{"apiGroups": group, "resources": ["nodefeatures"], "verbs": ["get", "create", "update"]}]),
-        *rights("nfd-master", [{"apiGroups": group, "resources": ["nodefeatures", "nodefeaturerules"], "verbs": ["get", "list", "watch"]},
-                               {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["get", "list", "patch"]}]),
-        worker, workload("Deployment", "nfd-master", {"readinessProbe": health}),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        definition("NodeFeature", "nodefeatures", "Namespaced"),
+        definition("NodeFeatureRule", "nodefeaturerules", "Cluster"),
+        config,
+        *rights(
+            "nfd-worker", [{"apiGroups": group, "resources": ["nodefeatures"], "verbs": ["get", "create", "update"]}]
+        ),
+        *rights(
+            "nfd-master",
+            [
+                {
+                    "apiGroups": group,
+                    "resources": ["nodefeatures", "nodefeaturerules"],
+                    "verbs": ["get", "list", "watch"],
+                },
+                {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["get", "list", "patch"]},
+            ],
+        ),
+        worker,
+        workload("Deployment", "nfd-master", {"readinessProbe": health}),
     ]
 
 
@@ -132,21 +194,50 @@ def test_feature_discovery_labels_nodes(client: Client) -> None:
 
 def test_rule_labels_and_its_end_takes_the_label_away(client: Client) -> None:
     match = [{"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}}}]
-    rule = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "vendor"},
-            "spec": {"rules": [{"name": "r", "labels": {"example.com/accelerated": "yes"}, "matchFeatures": match}]}}
+    rule = {
+        "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+        "kind": "NodeFeatureRule",
+        "metadata": {"name": "vendor"},
+        "spec": {"rules": [{"name": "r", "labels": {"example.com/accelerated": "yes"}, "matchFeatures": match}]},
+    }
     deploy(client, rule)
-    wait("rule labels", lambda: len([n for n in nodes(client) if n["metadata"]["labels"].get("example.com/accelerated") == "yes"]) == 3)
+    wait(
+        "rule labels",
+        lambda: len([n for n in nodes(client) if n["metadata"]["labels"].get("example.com/accelerated") == "yes"]) == 3,
+    )
     client.delete(client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"), "vendor")
     wait("labels gone", lambda: not [n for n in nodes(client) if "example.com/accelerated" in n["metadata"]["labels"]])
 
 
 def test_stack_of_another_deployer_offers_gpus_and_a_pod_computes(client: Client) -> None:
     wait("GPUs allocatable", lambda: all(allocatable(client, f"gpu-{n}") == 8 for n in range(3)))
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sample", "namespace": "default"}, "spec": {"template": {"spec": {
-        "restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [{
-            "name": "c", "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0", "resources": {"limits": {GPU: "8"}}}]}}}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sample", "namespace": "default"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "runtimeClassName": "nvidia",
+                    "containers": [
+                        {
+                            "name": "c",
+                            "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
+                            "resources": {"limits": {GPU: "8"}},
+                        }
+                    ],
+                }
+            }
+        },
+    }
     deploy(client, job)
-    wait("the job", lambda: client.get(client.resource("batch/v1", "Job"), "sample", "default").get("status", {}).get("succeeded") == 1)
+    wait(
+        "the job",
+        lambda: (
+            client.get(client.resource("batch/v1", "Job"), "sample", "default").get("status", {}).get("succeeded") == 1
+        ),
+    )
     pod = client.list(client.resource("v1", "Pod"), "default", label_selector="job-name=sample").items[0]
     log = client.logs("default", pod["metadata"]["name"], "c")
     assert log.startswith("[sandbox] simulated")
@@ -159,7 +250,9 @@ def test_every_component_writes_as_itself(sandbox: t.Any, client: Client) -> Non
     log.offset = 0
     for event in log.events():
         if event["verb"] in ("create", "update", "patch") and event.get("impersonatedUser"):
-            users.setdefault(event["impersonatedUser"]["username"], set()).add(f"{event['objectRef']['resource']}/{event['objectRef'].get('subresource', '')}")
+            users.setdefault(event["impersonatedUser"]["username"], set()).add(
+                f"{event['objectRef']['resource']}/{event['objectRef'].get('subresource', '')}"
+            )
     assert users["system:node:gpu-0"] <= {"nodes/", "nodes/status", "pods/status", "events/"}
     assert users[f"system:serviceaccount:{NAMESPACE}:nfd-worker"] == {"nodefeatures/"}
     assert users[f"system:serviceaccount:{NAMESPACE}:nfd-master"] <= {"nodes/", "nodes/status"}
@@ -173,6 +266,7 @@ def test_killed_driver_is_seen_and_comes_back_when_clients_leave(sandbox: t.Any,
 
     def status() -> Obj:
         return dict(pods(client, stack.NAMESPACE, driver, "gpu-1")[0]["status"]["containerStatuses"][0])
+
     wait("restarts", lambda: status()["restartCount"] >= 2 and not status()["ready"])
     name = pods(client, stack.NAMESPACE, driver, "gpu-1")[0]["metadata"]["name"]
     assert "driver is in use" in client.logs(stack.NAMESPACE, name, "nvidia-driver-ctr", previous=True)
@@ -191,19 +285,46 @@ def test_reboot_into_another_boot_closes_the_gates_and_opens_them_again(sandbox:
     wait("GPUs back", lambda: allocatable(client, "gpu-2") == 8)
 
     def restarts() -> list[int]:
-        return [one["restartCount"] for one in client.get(client.resource("v1", "Pod"), validator, stack.NAMESPACE)["status"]["initContainerStatuses"]]
+        return [
+            one["restartCount"]
+            for one in client.get(client.resource("v1", "Pod"), validator, stack.NAMESPACE)["status"][
+                "initContainerStatuses"
+            ]
+        ]
+
     wait("every step has been told to have run anew", lambda: min(restarts()) >= 1)
 
 
 def test_missing_right_stops_the_master_and_its_log_names_it(sandbox: t.Any, client: Client) -> None:
-    deploy(client, *rights("nfd-master", [{"apiGroups": ["nfd.k8s-sigs.io"], "resources": ["nodefeatures", "nodefeaturerules"], "verbs": ["list", "watch"]},
-                                          {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]))
+    deploy(
+        client,
+        *rights(
+            "nfd-master",
+            [
+                {
+                    "apiGroups": ["nfd.k8s-sigs.io"],
+                    "resources": ["nodefeatures", "nodefeaturerules"],
+                    "verbs": ["list", "watch"],
+                },
+                {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+            ],
+        ),
+    )
     # The API server hears of roles by a watch of its own.
-    master = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"system:serviceaccount:{NAMESPACE}:nfd-master"})
+    master = connect(
+        {"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"system:serviceaccount:{NAMESPACE}:nfd-master"}
+    )
     await_right(master, "patch", client.resource("v1", "Node"), allowed=False)
     match = [{"feature": "kernel.version", "matchExpressions": {"full": {"op": "Exists"}}}]
-    deploy(client, {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "later"},
-                    "spec": {"rules": [{"name": "r", "labels": {"example.com/later": "yes"}, "matchFeatures": match}]}})
+    deploy(
+        client,
+        {
+            "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+            "kind": "NodeFeatureRule",
+            "metadata": {"name": "later"},
+            "spec": {"rules": [{"name": "r", "labels": {"example.com/later": "yes"}, "matchFeatures": match}]},
+        },
+    )
     name = pods(client, NAMESPACE, "nfd-master")[0]["metadata"]["name"]
     wait("the refusal", lambda: 'cannot patch resource "nodes"' in client.logs(NAMESPACE, name, "nfd-master"))
     assert not [n for n in nodes(client) if "example.com/later" in n["metadata"]["labels"]]
@@ -215,6 +336,16 @@ def test_lost_api_server_does_not_stop_the_fleet(sandbox: t.Any) -> None:
     sandbox.kill("kube-apiserver")
     sandbox.start()
     client = connect({"kubeconfig": sandbox.kubeconfig})
-    deploy(client, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "after", "namespace": "default"},
-                    "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]}})
-    wait("the pod runs", lambda: client.get(client.resource("v1", "Pod"), "after", "default")["status"].get("phase") == "Running")
+    deploy(
+        client,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "after", "namespace": "default"},
+            "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]},
+        },
+    )
+    wait(
+        "the pod runs",
+        lambda: client.get(client.resource("v1", "Pod"), "after", "default")["status"].get("phase") == "Running",
+    )

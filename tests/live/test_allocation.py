@@ -32,18 +32,33 @@ FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
     "pools": [
         {
-            "name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU,
-            "interconnect": {"transport": "IB", "bandwidth": 46.5}, "nodes": {"gpu-2": {"interconnect": {"transport": "Socket", "bandwidth": 1.1}}},
+            "name": "gpu",
+            "count": 3,
+            "labels": {"pool": "gpu"},
+            "kernel": "6.8.0-134-generic",
+            "gpu": GPU,
+            "interconnect": {"transport": "IB", "bandwidth": 46.5},
+            "nodes": {"gpu-2": {"interconnect": {"transport": "Socket", "bandwidth": 1.1}}},
         },
         {
-            "name": "jetson", "count": 1, "labels": {"pool": "jetson"}, "architecture": "arm64", "kernel": "5.15.148-tegra", "host_driver": "540.4.0",
+            "name": "jetson",
+            "count": 1,
+            "labels": {"pool": "jetson"},
+            "architecture": "arm64",
+            "kernel": "5.15.148-tegra",
+            "host_driver": "540.4.0",
             "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388},
         },
     ],
 }
 POOLS = [
     {"name": "training", "selector": "pool=gpu", "gpu": GPU, "interconnect": {"transport": "IB", "min_bandwidth": 40}},
-    {"name": "edge", "selector": "pool=jetson", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}, "driver": {"provider": "host"}},
+    {
+        "name": "edge",
+        "selector": "pool=jetson",
+        "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384},
+        "driver": {"provider": "host"},
+    },
 ]
 NODES = ["gpu-0", "gpu-1", "gpu-2", "jetson-0"]
 #: Those of a pool whose interconnect is declared.
@@ -56,15 +71,25 @@ class Cluster:
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
 
     def run(self, name: str, *arguments: str, **variables: t.Any) -> site.Run:
-        return site.playbook(name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments)
+        return site.playbook(
+            name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments
+        )
 
     def validate(self, *arguments: str, **variables: t.Any) -> site.Run:
         # The first pod stays for twice this and a minute of a machine's time, of which this sandbox makes the hundredth part.
-        return self.run("validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables)
+        return self.run(
+            "validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables
+        )
 
     def left(self) -> list[str]:
         kinds = (("batch/v1", "Job"), ("v1", "Pod"))
-        found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=RUN_LABEL, metadata_only=True).items]
+        found = [
+            item
+            for kind in kinds
+            for item in self.client.list(
+                self.client.resource(*kind), label_selector=RUN_LABEL, metadata_only=True
+            ).items
+        ]
         return [item["metadata"]["name"] for item in found]
 
 
@@ -107,8 +132,14 @@ def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(clus
 def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster) -> None:
     pods = cluster.client.resource("v1", "Pod")
     container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}, "tolerations": [{"operator": "Exists"}]}
-    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
+    spec = {
+        "containers": [container],
+        "nodeSelector": {"kubernetes.io/hostname": "gpu-1"},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    cluster.client.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods
+    )
     until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
     try:
         run = cluster.validate(gpu_validation_all_gpus="true")
@@ -124,10 +155,14 @@ def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster
 
 def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) -> None:
     """Asked by the module's operation: the playbook would not come to it, because a validation finds that too."""
-    script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")["__gpu_validation_all_gpus_script"]
+    script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")[
+        "__gpu_validation_all_gpus_script"
+    ]
     pod = gpu_validation_pod(stack.texts("gpu_validation"), {"script": script})
     more = parse_pools([POOLS[0] | {"gpu": GPU | {"count": 9}}, POOLS[1]])
-    outcome = allocation.run(allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock())
+    outcome = allocation.run(
+        allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock()
+    )
     assert outcome.values["failed_nodes"] == ["gpu-0"]
     assert "node gpu-0 (pool training): the pod sees 8 distinct GPUs, 9 are expected" in str(outcome.failure)
     assert cluster.left() == []
@@ -138,7 +173,8 @@ def test_the_node_that_has_fallen_back_to_tcp_is_named(cluster: Cluster) -> None
     found = result(run, "node_bandwidth")
     assert run.rc != 0 and found["failed_nodes"] == ["gpu-2"]
     assert [(pair["nodes"], pair["state"], pair["bandwidth"], pair["networks"]) for pair in found["pairs"]] == [
-        (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]), (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
+        (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]),
+        (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
     ]
     told = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL has used NET/Socket, NET/IB is expected"
     assert told in run.stdout, run.stdout[-6000:]

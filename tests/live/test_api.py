@@ -44,15 +44,21 @@ def test_the_life_of_an_object(client: Client, namespace: str) -> None:
     maps = client.resource("v1", "ConfigMap")
     made = client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object
     assert (
-        client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+        client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object["metadata"]["resourceVersion"]
+        == made["metadata"]["resourceVersion"]
     )
     with pytest.raises(e.Conflict) as conflict:
         client.apply(config_map(namespace, "a", x="2"), maps, field_manager="two")
     assert conflict.value.body["details"]["causes"][0]["field"] == ".data.x"
-    assert client.apply(config_map(namespace, "a", x="2"), maps, field_manager="two", force=True, dry_run=True).object["data"] == {"x": "2"}
+    assert client.apply(config_map(namespace, "a", x="2"), maps, field_manager="two", force=True, dry_run=True).object[
+        "data"
+    ] == {"x": "2"}
     assert client.get(maps, "a", namespace)["data"] == {"x": "1"}
     with pytest.raises(e.Conflict):
-        client.replace(config_map(namespace, "a") | {"metadata": {"name": "a", "namespace": namespace, "resourceVersion": "1"}}, maps)
+        client.replace(
+            config_map(namespace, "a") | {"metadata": {"name": "a", "namespace": namespace, "resourceVersion": "1"}},
+            maps,
+        )
     assert client.patch(maps, "a", namespace, {"data": {"y": "3"}}).object["data"] == {"x": "1", "y": "3"}
     assert "data" not in client.get(maps, "a", namespace, metadata_only=True)
     with pytest.raises(e.Conflict):
@@ -63,7 +69,12 @@ def test_the_life_of_an_object(client: Client, namespace: str) -> None:
 
 
 def test_two_discovery_requests_know_every_kind(client: Client) -> None:
-    for api_version, kind in (("v1", "Node"), ("apps/v1", "DaemonSet"), ("rbac.authorization.k8s.io/v1", "Role"), ("node.k8s.io/v1", "RuntimeClass")):
+    for api_version, kind in (
+        ("v1", "Node"),
+        ("apps/v1", "DaemonSet"),
+        ("rbac.authorization.k8s.io/v1", "Role"),
+        ("node.k8s.io/v1", "RuntimeClass"),
+    ):
         assert client.resource(api_version, kind).kind == kind
     assert client.requests == 2
     with pytest.raises(e.UnknownKind, match="it has apps in v1 only"):
@@ -73,12 +84,19 @@ def test_two_discovery_requests_know_every_kind(client: Client) -> None:
 def test_threads_share_a_client(client: Client, namespace: str) -> None:
     maps = client.resource("v1", "ConfigMap")
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: client.apply(config_map(namespace, f"m{number}", x="1"), maps, field_manager="one"), range(60)))
+        list(
+            pool.map(
+                lambda number: client.apply(config_map(namespace, f"m{number}", x="1"), maps, field_manager="one"),
+                range(60),
+            )
+        )
     names = {item["metadata"]["name"] for item in client.list(maps, namespace, metadata_only=True).items}
     assert {f"m{number}" for number in range(60)} <= names
 
 
-def test_a_list_of_several_pages_and_a_watch_from_it(client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_several_pages_and_a_watch_from_it(
+    client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ansible_collections.hwaccel.gpu.plugins.module_utils._api.client.PAGE_SIZE", 3)
     maps = client.resource("v1", "ConfigMap")
     for number in range(7):
@@ -89,7 +107,9 @@ def test_a_list_of_several_pages_and_a_watch_from_it(client: Client, namespace: 
 
     client.patch(maps, "m3", namespace, {"metadata": {"labels": {"changed": "yes"}}})
     found = []
-    for event in client.watch(maps, namespace, resource_version=pages[0].resource_version, deadline=time.monotonic() + 240, metadata_only=True):
+    for event in client.watch(
+        maps, namespace, resource_version=pages[0].resource_version, deadline=time.monotonic() + 240, metadata_only=True
+    ):
         found.append((event.type, event.object["metadata"].get("name", "")))
         if found[-1] == ("MODIFIED", "m3"):
             # What has happened before the watch is seen by it, and what happens while it goes on.
@@ -133,16 +153,23 @@ def test_a_watch_outlives_the_api_server(make_sandbox: t.Any) -> None:
 
 
 def test_a_user_without_rights_is_told_which_one_is_missing(sandbox: t.Any, namespace: str) -> None:
-    nobody = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody", "impersonate_groups": ["system:authenticated"]})
+    nobody = connect(
+        {"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody", "impersonate_groups": ["system:authenticated"]}
+    )
     maps = nobody.resource("v1", "ConfigMap")
     with pytest.raises(e.Forbidden) as caught:
         nobody.apply(config_map(namespace, "a"), maps, field_manager="one")
-    assert caught.value.faults[0].next_step == f"let nobody patch configmaps in namespace {namespace}, with a Role or ClusterRole and its binding"
+    assert (
+        caught.value.faults[0].next_step
+        == f"let nobody patch configmaps in namespace {namespace}, with a Role or ClusterRole and its binding"
+    )
     assert nobody.allowed("patch", maps, namespace) is False
     assert connect({"kubeconfig": sandbox.kubeconfig}).allowed("patch", maps, namespace) is True
 
 
-def test_a_token_works_and_a_wrong_one_does_not(sandbox: t.Any, client: Client, namespace: str, tmp_path: pathlib.Path) -> None:
+def test_a_token_works_and_a_wrong_one_does_not(
+    sandbox: t.Any, client: Client, namespace: str, tmp_path: pathlib.Path
+) -> None:
     token = bearer(client, namespace, "robot")
     host, authority = endpoint(sandbox.kubeconfig)
     ca = tmp_path / "ca.crt"

@@ -23,11 +23,16 @@ from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
-FLEET = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 1, "labels": {"pool": "training"}, "kernel": "6.8.0-134-generic", "gpu": GPU}]}
+FLEET = {
+    "time_scale": 0.01,
+    "pools": [{"name": "gpu", "count": 1, "labels": {"pool": "training"}, "kernel": "6.8.0-134-generic", "gpu": GPU}],
+}
 LOCAL = {"ansible_connection": "local"}
 #: Of a template's own extra variables, which AWX hands over like answers: booleans and lists are texts in both.
 VARIABLES = {
-    "hwaccel_pools": json.dumps([{"name": "training", "selector": "pool=training", "gpu": GPU}]), "feature_discovery_adopt": "false", "driver_adopt": "true",
+    "hwaccel_pools": json.dumps([{"name": "training", "selector": "pool=training", "gpu": GPU}]),
+    "feature_discovery_adopt": "false",
+    "driver_adopt": "true",
 }
 ANSWERS = awx.answers("site", hwaccel_max_failed="10%", hwaccel_excluded_nodes="[]", hwaccel_wait_timeout=240)
 #: Nobody listens here: whoever takes it for a cluster fails.
@@ -77,7 +82,9 @@ def place(make_sandbox: t.Any, tmp_path_factory: pytest.TempPathFactory) -> c.It
 def first(place: Place) -> First:
     """A first launch by somebody who left most questions empty, at AWX's verbosity "3 (Debug)"."""
     audit = AuditLog(place.sandbox.audit_log)
-    job = awx.launch(place.folder, "site", {"frankfurt": LOCAL}, {**VARIABLES, **ANSWERS}, place.credential, verbosity=awx.DEBUG)
+    job = awx.launch(
+        place.folder, "site", {"frankfurt": LOCAL}, {**VARIABLES, **ANSWERS}, place.credential, verbosity=awx.DEBUG
+    )
     return First(job, {request.user for request in audit.our_writes()})
 
 
@@ -90,7 +97,10 @@ def test_site_runs_with_the_credential_of_the_job(first: First) -> None:
 def test_the_summary_is_an_artifact_of_the_job(first: First) -> None:
     assert list(first.job.artifacts) == ["hwaccel_summary"]
     summary = first.job.artifacts["hwaccel_summary"]["frankfurt"]
-    assert (summary["failed_nodes"], [(pool["pool"], pool["seen"]) for pool in summary["pools"]]) == ([], [("training", 8)])
+    assert (summary["failed_nodes"], [(pool["pool"], pool["seen"]) for pool in summary["pools"]]) == (
+        [],
+        [("training", 8)],
+    )
 
 
 def test_who_looks_at_the_job_sees_how_far_a_gate_is(first: First) -> None:
@@ -100,14 +110,18 @@ def test_who_looks_at_the_job_sees_how_far_a_gate_is(first: First) -> None:
 
 def test_no_event_no_artifact_and_no_line_holds_the_token(place: Place, first: First) -> None:
     assert "EXEC /bin/sh" in first.job.stdout, "only -vvv tells that"
-    assert place.token in (first.job.folder / "command").read_text(encoding="utf-8"), "the token is found where ansible-runner keeps it"
+    assert place.token in (first.job.folder / "command").read_text(encoding="utf-8"), (
+        "the token is found where ansible-runner keeps it"
+    )
     assert place.leaks(first.job) == []
 
 
 def test_a_relaunch_changes_nothing(place: Place, first: First) -> None:
     """With the questions left open as AWX 24.6.1 leaves them."""
     audit = AuditLog(place.sandbox.audit_log)
-    again = awx.launch(place.folder, "site", {"frankfurt": LOCAL}, {**VARIABLES, **awx.answers("site", None)}, place.credential)
+    again = awx.launch(
+        place.folder, "site", {"frankfurt": LOCAL}, {**VARIABLES, **awx.answers("site", None)}, place.credential
+    )
     assert (again.rc, sum(again.stats["changed"].values())) == (0, 0), again.stdout[-6000:]
     assert [str(request) for request in audit.our_writes()] == []
 
@@ -116,13 +130,20 @@ def test_a_limit_leaves_one_of_two_clusters(place: Place, first: First) -> None:
     """Each with credentials of its own. That of the job is for one cluster, and leads nowhere here."""
     ca = place.credential["K8S_AUTH_SSL_CA_CERT"]
     own = {"host": place.host, "api_key": place.token, "ca_cert": ca}
-    clusters = {"frankfurt": {**LOCAL, "hwaccel_connection": own}, "madrid": {**LOCAL, "hwaccel_connection": {**own, "host": NOWHERE}}}
+    clusters = {
+        "frankfurt": {**LOCAL, "hwaccel_connection": own},
+        "madrid": {**LOCAL, "hwaccel_connection": {**own, "host": NOWHERE}},
+    }
     elsewhere = awx.bearer_token(place.folder, NOWHERE, "planted", None)
     given = {**VARIABLES, **ANSWERS, "hwaccel_excluded_nodes": "gpu-0"}
     job = awx.launch(place.folder, "site", clusters, given, elsewhere, limit="frankfurt", verbosity=awx.DEBUG)
-    assert (job.rc, job.stats["processed"], sum(job.stats["changed"].values())) == (0, {"frankfurt": 1}, 0), job.stdout[-6000:]
+    assert (job.rc, job.stats["processed"], sum(job.stats["changed"].values())) == (0, {"frankfurt": 1}, 0), job.stdout[
+        -6000:
+    ]
     assert list(job.artifacts["hwaccel_summary"]) == ["frankfurt"]
-    assert [pool["seen"] for pool in job.artifacts["hwaccel_summary"]["frankfurt"]["pools"]] == [], "the only node was left out"
+    assert [pool["seen"] for pool in job.artifacts["hwaccel_summary"]["frankfurt"]["pools"]] == [], (
+        "the only node was left out"
+    )
     assert place.leaks(job) == []
 
 
@@ -135,12 +156,20 @@ def test_teardown_asks_which_cluster_is_meant(place: Place, first: First) -> Non
         "": "which cluster this is was decided by K8S_AUTH_HOST of the environment",
     }
     for given, refused in told.items():
-        job = awx.launch(place.folder, "teardown", {"frankfurt": LOCAL}, awx.answers("teardown", hwaccel_confirm=given), place.credential)
+        job = awx.launch(
+            place.folder,
+            "teardown",
+            {"frankfurt": LOCAL},
+            awx.answers("teardown", hwaccel_confirm=given),
+            place.credential,
+        )
         assert job.rc != 0
         assert refused in job.stdout
         assert f"-e hwaccel_confirm={uid}" in job.stdout
     assert [str(request) for request in audit.our_writes()] == []
-    job = awx.launch(place.folder, "teardown", {"frankfurt": LOCAL}, awx.answers("teardown", hwaccel_confirm=uid), place.credential)
+    job = awx.launch(
+        place.folder, "teardown", {"frankfurt": LOCAL}, awx.answers("teardown", hwaccel_confirm=uid), place.credential
+    )
     assert job.rc == 0, job.stdout[-6000:]
     assert f"frankfurt is the cluster with uid {uid}" in job.stdout
     assert [str(request) for request in audit.our_writes()] != []

@@ -59,14 +59,23 @@ def test_the_environment_is_no_credential_where_there_are_several(north: Sandbox
     assert alone.rc == 0, alone.stdout
 
 
-def test_another_cluster_than_was_meant_and_stages_that_there_are_not_are_refused(north: Sandbox, south: Sandbox) -> None:
-    run = site.playbook("preflight", {
-        "north": site.cluster(north.kubeconfig, hwaccel_cluster_uid="11111111-2222-3333-4444-555555555555"),
-        "south": site.cluster(south.kubeconfig, hwaccel_stages="driver, blockchain"),
-    })
+def test_another_cluster_than_was_meant_and_stages_that_there_are_not_are_refused(
+    north: Sandbox, south: Sandbox
+) -> None:
+    run = site.playbook(
+        "preflight",
+        {
+            "north": site.cluster(north.kubeconfig, hwaccel_cluster_uid="11111111-2222-3333-4444-555555555555"),
+            "south": site.cluster(south.kubeconfig, hwaccel_stages="driver, blockchain"),
+        },
+    )
     assert run.rc != 0
-    assert any("this is another cluster than the inventory means" in message for message in run.failures_of("north")), run.stdout
-    assert any("blockchain" in message and "device_plugin" in message for message in run.failures_of("south")), run.stdout
+    assert any("this is another cluster than the inventory means" in message for message in run.failures_of("north")), (
+        run.stdout
+    )
+    assert any("blockchain" in message and "device_plugin" in message for message in run.failures_of("south")), (
+        run.stdout
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +94,12 @@ def both(north: Sandbox, south: Sandbox, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_both_are_taken_to_schedulable_gpus(both: site.Run) -> None:
-    assert [both.recap[name][kind] for name in ("north", "south") for kind in ("failures", "unreachable")] == [0, 0, 0, 0], both.stdout[-6000:]
+    assert [both.recap[name][kind] for name in ("north", "south") for kind in ("failures", "unreachable")] == [
+        0,
+        0,
+        0,
+        0,
+    ], both.stdout[-6000:]
     seen = {name: sum(pool["seen"] for pool in both.summary[name]["pools"]) for name in ("north", "south")}
     assert seen == {"north": 8, "south": 16}
     assert [both.summary[name]["stopped"] for name in seen] == [[], []]

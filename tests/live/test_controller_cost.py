@@ -36,7 +36,10 @@ def test_a_run_without_changes_over_many_clusters(make_sandbox: t.Any, number: i
     assert first.rc == 0, first.stdout[-6000:]
     with serving(Twins(made.kubeconfig, fleet.cluster_uid(connect({"kubeconfig": made.kubeconfig})))) as server:
         twins = t.cast("Twins", server)
-        clusters = {f"cluster-{one}": site.cluster("", hwaccel_connection=twins.host(one), hwaccel_stages=stages) for one in range(number)}
+        clusters = {
+            f"cluster-{one}": site.cluster("", hwaccel_connection=twins.host(one), hwaccel_stages=stages)
+            for one in range(number)
+        }
         audit, began, before = AuditLog(made.audit_log), time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         run = site.playbook("site", clusters, "--forks", "8", timeout=3000)
         spent, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

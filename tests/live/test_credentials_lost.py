@@ -67,7 +67,9 @@ def signed(sandbox: Sandbox, user: str, end: datetime.datetime) -> bytes:
     old = x509.load_pem_x509_certificate((pki / "admin.crt").read_bytes())
     groups = old.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
     subject = x509.Name([*groups, x509.NameAttribute(x509.NameOID.COMMON_NAME, user)])
-    builder = x509.CertificateBuilder(old.issuer, subject, old.public_key(), x509.random_serial_number(), end - datetime.timedelta(days=1), end)
+    builder = x509.CertificateBuilder(
+        old.issuer, subject, old.public_key(), x509.random_serial_number(), end - datetime.timedelta(days=1), end
+    )
     for extension in old.extensions:
         builder = builder.add_extension(extension.value, extension.critical)
     key = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), None)
@@ -77,7 +79,10 @@ def signed(sandbox: Sandbox, user: str, end: datetime.datetime) -> bytes:
 def comes_with(sandbox: Sandbox, certificate: pathlib.Path) -> str:
     """A kubeconfig beside the certificate, which it names by its path."""
     config = yaml.safe_load(pathlib.Path(sandbox.kubeconfig).read_text(encoding="utf-8"))
-    config["users"][0]["user"] = {"client-certificate": str(certificate), "client-key": str(sandbox.layout.pki / "admin.key")}
+    config["users"][0]["user"] = {
+        "client-certificate": str(certificate),
+        "client-key": str(sandbox.layout.pki / "admin.key"),
+    }
     path = certificate.with_name("kubeconfig")
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return str(path)
@@ -90,15 +95,23 @@ def in_seconds(seconds: float) -> datetime.datetime:
 
 def is_watched(requests: list[Request]) -> bool:
     """Whether a gate looks, since the driver was brought."""
-    brought = [place for place, one in enumerate(requests) if one.is_write and one.resource == "daemonsets" and one.name.startswith("nvidia-driver")]
-    return bool(brought) and any(one.verb == "watch" for one in requests[brought[-1]:])
+    brought = [
+        place
+        for place, one in enumerate(requests)
+        if one.is_write and one.resource == "daemonsets" and one.name.startswith("nvidia-driver")
+    ]
+    return bool(brought) and any(one.verb == "watch" for one in requests[brought[-1] :])
 
 
 def test_a_certificate_that_has_expired(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
     certificate, yesterday = tmp_path / "old.crt", in_seconds(-24 * 3600)
     certificate.write_bytes(signed(sandbox, "old", yesterday))
     kubeconfig = comes_with(sandbox, certificate)
-    is_refused(run_site(kubeconfig), f"has expired, at {yesterday.isoformat()}", f"Next: renew the client certificate of kubeconfig {kubeconfig}")
+    is_refused(
+        run_site(kubeconfig),
+        f"has expired, at {yesterday.isoformat()}",
+        f"Next: renew the client certificate of kubeconfig {kubeconfig}",
+    )
 
 
 def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
@@ -108,11 +121,19 @@ def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathl
         client = connect({"kubeconfig": sandbox.kubeconfig})
 
         def revoke(server: FaultServer) -> None:
-            if not server.token and server.requests % 5 == 0 and client.list(client.resource("apps/v1", "DaemonSet"), label_selector=DRIVERS).items:
+            if (
+                not server.token
+                and server.requests % 5 == 0
+                and client.list(client.resource("apps/v1", "DaemonSet"), label_selector=DRIVERS).items
+            ):
                 server.token = "another"
 
         way.before_each = revoke
-        is_refused(run_site(kubeconfig), f"Next: check that the token or client certificate of kubeconfig {kubeconfig}", "has not expired")
+        is_refused(
+            run_site(kubeconfig),
+            f"Next: check that the token or client certificate of kubeconfig {kubeconfig}",
+            "has not expired",
+        )
         print(f"{way.counts['401']} of {way.requests} requests were refused")
         assert 0 < way.counts["401"] <= AFTERWARDS
 
@@ -154,7 +175,9 @@ def test_a_token_file_that_rotates_is_read_again(rotated: Rotated) -> None:
     assert len(rotated.found) > 20
 
 
-def test_a_certificate_that_expires_in_the_middle(make_sandbox: t.Any, sandbox: Sandbox, rotated: Rotated, tmp_path: pathlib.Path) -> None:
+def test_a_certificate_that_expires_in_the_middle(
+    make_sandbox: t.Any, sandbox: Sandbox, rotated: Rotated, tmp_path: pathlib.Path
+) -> None:
     """While the gate of the driver watches, which nothing opens before: no registry has the driver's image, and no node.
 
     The API server looks at a certificate's end with each request, not when a connection is opened (k8s.io/apiserver 0.36.4,
@@ -162,7 +185,11 @@ def test_a_certificate_that_expires_in_the_middle(make_sandbox: t.Any, sandbox: 
     """
     assert rotated.run.rc == 0
     other: Sandbox = make_sandbox(FLEET)
-    client, audit, certificate = connect({"kubeconfig": other.kubeconfig}), AuditLog(other.audit_log), tmp_path / "user.crt"
+    client, audit, certificate = (
+        connect({"kubeconfig": other.kubeconfig}),
+        AuditLog(other.audit_log),
+        tmp_path / "user.crt",
+    )
     other.add_fault("image_pull_failure", pool="gpu", image="driver")
     certificate.write_bytes(signed(other, "until tomorrow", in_seconds(24 * 3600)))
     kubeconfig = comes_with(other, certificate)
@@ -173,9 +200,16 @@ def test_a_certificate_that_expires_in_the_middle(make_sandbox: t.Any, sandbox: 
         (tmp_path / "new").write_bytes(signed(other, "for a moment", end))
         os.replace(tmp_path / "new", certificate)
         run = running.result()
-    is_refused(run, "gate driver lost the cluster", f"has expired, at {end.isoformat()}", f"Next: renew the client certificate of kubeconfig {kubeconfig}")
+    is_refused(
+        run,
+        "gate driver lost the cluster",
+        f"has expired, at {end.isoformat()}",
+        f"Next: renew the client certificate of kubeconfig {kubeconfig}",
+    )
     assert run.failures[0].endswith(", and run again")
-    assert [str(request) for request in audit.ours() if request.user == "for a moment" and request.status == 200], "it was valid, and in use"
+    assert [str(request) for request in audit.ours() if request.user == "for a moment" and request.status == 200], (
+        "it was valid, and in use"
+    )
     other.clear_faults()
     interrupted = ours(client)
     finished, again = run_site(other.kubeconfig), run_site(other.kubeconfig)

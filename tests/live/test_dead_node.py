@@ -31,20 +31,32 @@ def pods(client: Client) -> list[dict[str, t.Any]]:
 def hold(client: Client, finalizers: list[str]) -> None:
     for item in pods(client):
         metadata = item["metadata"]
-        client.patch(client.resource("v1", "Pod"), metadata["name"], metadata["namespace"], {"metadata": {"finalizers": finalizers}})
+        client.patch(
+            client.resource("v1", "Pod"),
+            metadata["name"],
+            metadata["namespace"],
+            {"metadata": {"finalizers": finalizers}},
+        )
 
 
 def set_ready(client: Client, status: str) -> None:
     node = client.get(client.resource("v1", "Node"), DEAD)
-    conditions = [entry | {"status": status} if entry["type"] == "Ready" else entry for entry in node["status"]["conditions"]]
+    conditions = [
+        entry | {"status": status} if entry["type"] == "Ready" else entry for entry in node["status"]["conditions"]
+    ]
     client.patch(client.resource("v1", "Node"), DEAD, "", {"status": {"conditions": conditions}}, subresource="status")
 
 
 def left(client: Client) -> list[str]:
     """Whatever of the collection is still there."""
     names = [item["metadata"]["name"] for item in client.list(client.resource("v1", "Namespace")).items]
-    kinds = [item["metadata"]["name"] for item in client.list(client.resource_by_group("apiextensions.k8s.io", "CustomResourceDefinition")).items]
-    return [name for name in names if name.startswith("hwaccel-gpu")] + [name for name in kinds if name.endswith("nfd.k8s-sigs.io")]
+    kinds = [
+        item["metadata"]["name"]
+        for item in client.list(client.resource_by_group("apiextensions.k8s.io", "CustomResourceDefinition")).items
+    ]
+    return [name for name in names if name.startswith("hwaccel-gpu")] + [
+        name for name in kinds if name.endswith("nfd.k8s-sigs.io")
+    ]
 
 
 def test_a_teardown_does_not_wait_for_a_dead_node(make_sandbox: t.Any) -> None:
@@ -59,7 +71,9 @@ def test_a_teardown_does_not_wait_for_a_dead_node(make_sandbox: t.Any) -> None:
 
     gone = playbook("teardown", hosts, warnings=[f"is deleted and waits for pod .* on node {DEAD}.*: not ready"])
     assert gone.rc == 0, gone.stdout[-6000:]
-    assert any("DaemonSet hwaccel-gpu/nvidia-validator is deleted and waits for pod" in warning for warning in gone.warnings)
+    assert any(
+        "DaemonSet hwaccel-gpu/nvidia-validator is deleted and waits for pod" in warning for warning in gone.warnings
+    )
     node = client.get(client.resource("v1", "Node"), DEAD)
     assert not [taint for taint in node["spec"].get("taints", []) if taint["key"].startswith("hwaccel.gpu/")]
 

@@ -75,7 +75,10 @@ class Cluster:
 
     def outlived(self) -> site.Run:
         """A run that has more patience than the defaults give it: a server is started anew in seconds, or in minutes where others want the machine."""
-        host = {**self.hosts["one"], "hwaccel_connection": {"kubeconfig": self.sandbox.kubeconfig, "retry_timeout": 240}}
+        host = {
+            **self.hosts["one"],
+            "hwaccel_connection": {"kubeconfig": self.sandbox.kubeconfig, "retry_timeout": 240},
+        }
         run = site.playbook("site", {"one": host}, warnings=WARNINGS, timeout=900)
         assert run.rc == 0, run.stdout[-6000:]
         return run
@@ -100,7 +103,9 @@ def cluster(make_sandbox: t.Any) -> Cluster:
         ),
     ],
 )
-def test_a_run_outlives_the_loss_of_the_api_server(cluster: Cluster, losses: dict[float, c.Callable[[Sandbox], None]]) -> None:
+def test_a_run_outlives_the_loss_of_the_api_server(
+    cluster: Cluster, losses: dict[float, c.Callable[[Sandbox], None]]
+) -> None:
     """losses: after this part of the writes of a run."""
     cluster.run("teardown")
     done = AuditLog(cluster.sandbox.audit_log)
@@ -108,7 +113,9 @@ def test_a_run_outlives_the_loss_of_the_api_server(cluster: Cluster, losses: dic
         run = pool.submit(cluster.outlived)
         for part, disturb in losses.items():
             last = int(part * cluster.writes)
-            until(lambda last=last: run.done() or len(done.our_writes()) >= last, f"write {last} of {cluster.writes}", 300)
+            until(
+                lambda last=last: run.done() or len(done.our_writes()) >= last, f"write {last} of {cluster.writes}", 300
+            )
             assert not run.done(), "it has not ended before the disturbance"
             disturb(cluster.sandbox)
         run.result()
@@ -122,7 +129,9 @@ def test_a_killed_run_is_finished_by_the_next(cluster: Cluster, kills: int) -> N
     for kill in range(kills):
         cluster.run("teardown")
         done, last = AuditLog(cluster.sandbox.audit_log), moments.randint(1, cluster.writes - 5)
-        assert site.killed("site", cluster.hosts, lambda done=done, last=last: len(done.our_writes()) >= last), f"{cluster.writes} writes are no longer made"
+        assert site.killed("site", cluster.hosts, lambda done=done, last=last: len(done.our_writes()) >= last), (
+            f"{cluster.writes} writes are no longer made"
+        )
         there = f"{len(ours(cluster.client))} of {len(cluster.undisturbed)} objects were there"
         print(f"kill {kill + 1} of {kills}: after write {last} of {cluster.writes}, {there}")
         cluster.run("site")
@@ -131,13 +140,21 @@ def test_a_killed_run_is_finished_by_the_next(cluster: Cluster, kills: int) -> N
 
 
 @pytest.mark.parametrize(
-    "faults", [pytest.param(tuple(FAULTS), id="all"), *(pytest.param((name,), id=name, marks=pytest.mark.slow) for name in FAULTS)]
+    "faults",
+    [
+        pytest.param(tuple(FAULTS), id="all"),
+        *(pytest.param((name,), id=name, marks=pytest.mark.slow) for name in FAULTS),
+    ],
 )
 def test_site_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path, faults: tuple[str, ...]) -> None:
     cluster.run("teardown")
     cluster.sandbox.set_fleet(FLEET if COMMON & set(faults) else {**FLEET, "time_scale": SLOWLY})
     with spoilt(cluster.sandbox.kubeconfig, faults, SHARE if COMMON & set(faults) else OF_WATCHES, SEED) as way:
-        hosts = {"one": site.cluster(way.kubeconfig(tmp_path / "kubeconfig"), hwaccel_wait_timeout=240, hwaccel_stages=site.ALL)}
+        hosts = {
+            "one": site.cluster(
+                way.kubeconfig(tmp_path / "kubeconfig"), hwaccel_wait_timeout=240, hwaccel_stages=site.ALL
+            )
+        }
         runs: list[site.Run] = []
         while len(runs) < TRIES and (not runs or runs[-1].rc):
             # The way is bad, and what warns of it is right to come; a traceback is not.
@@ -145,5 +162,7 @@ def test_site_over_a_bad_way(cluster: Cluster, tmp_path: pathlib.Path, faults: t
             assert all("Next: " in text for text in runs[-1].failures), runs[-1].stdout[-6000:]
         print(f"{len(runs)} runs; {way.counts.total()} requests were spoilt: {dict(way.counts)}")
         assert runs[-1].rc == 0, runs[-1].stdout[-6000:]
-    assert way.counts and COMMON & set(faults) <= set(way.counts), f"faults that never happened prove nothing: {way.counts}"
+    assert way.counts and COMMON & set(faults) <= set(way.counts), (
+        f"faults that never happened prove nothing: {way.counts}"
+    )
     cluster.await_undisturbed()

@@ -44,7 +44,9 @@ Obj = dict[str, t.Any]
 def pod(**spec: t.Any) -> Obj:
     """Of a node that is preferred, so that it goes elsewhere where it has to."""
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}]}
-    preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}}
+    preferred = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}
+    }
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
     return {"containers": [container], "affinity": preferred, "terminationGracePeriodSeconds": 1, **spec}
 
@@ -60,7 +62,9 @@ class Cluster:
 
     def make(self, resource: Resource, name: str, body: Obj, **metadata: t.Any) -> None:
         meta = {"name": name, "namespace": SPACE, **metadata}
-        self.client.create({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **body}, resource)
+        self.client.create(
+            {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **body}, resource
+        )
         self.made.append((resource, name))
 
     def serve(self, resource: Resource, name: str, replicas: int | None = 1, **spec: t.Any) -> None:
@@ -68,7 +72,11 @@ class Cluster:
         labels = {"app": name}
         body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(**spec)}}
         self.make(resource, name, {"spec": body | ({"replicas": replicas} if resource is DEPLOYMENTS else {})})
-        until(lambda: self._there(name, resource is DEPLOYMENTS), f"{name} to run on {NODE}", seen=lambda: self.pods(name, node=""))
+        until(
+            lambda: self._there(name, resource is DEPLOYMENTS),
+            f"{name} to run on {NODE}",
+            seen=lambda: self.pods(name, node=""),
+        )
 
     def _there(self, app: str, movable: bool) -> list[str]:
         """The node is preferred only: a scheduler that has not yet heard that it takes pods sends them elsewhere, from where they come by being made anew."""
@@ -80,15 +88,27 @@ class Cluster:
     def budget(self, name: str) -> None:
         """One pod of that application has to be there, and the controller has counted that there is no other."""
         self.make(BUDGETS, name, {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
-        until(lambda: (self.client.get(BUDGETS, name, SPACE).get("status") or {}).get("currentHealthy") == 1, "the budget to be counted")
+        until(
+            lambda: (self.client.get(BUDGETS, name, SPACE).get("status") or {}).get("currentHealthy") == 1,
+            "the budget to be counted",
+        )
 
     def pods(self, app: str = "", node: str = NODE) -> list[Obj]:
-        return self.client.list(PODS, SPACE, label_selector=f"app={app}" if app else "", field_selector=f"spec.nodeName={node}" if node else "").items
+        return self.client.list(
+            PODS,
+            SPACE,
+            label_selector=f"app={app}" if app else "",
+            field_selector=f"spec.nodeName={node}" if node else "",
+        ).items
 
     def running(self, app: str, node: str = NODE) -> list[str]:
         """uids of pods that run and are not told to end."""
         found = self.pods(app, node)
-        return [one["metadata"]["uid"] for one in found if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")]
+        return [
+            one["metadata"]["uid"]
+            for one in found
+            if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")
+        ]
 
     @property
     def node(self) -> Obj:
@@ -136,9 +156,17 @@ def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_n
     cluster.serve(DEPLOYMENTS, "web")
     cluster.serve(DAEMON_SETS, "agent", volumes=[{"name": "tmp", "emptyDir": {}}])
     mirror = {"kubernetes.io/config.mirror": "0123"}
-    cluster.make(PODS, "static", {"spec": pod(nodeName=NODE, automountServiceAccountToken=False)}, annotations=mirror, labels={"app": "static"})
+    cluster.make(
+        PODS,
+        "static",
+        {"spec": pod(nodeName=NODE, automountServiceAccountToken=False)},
+        annotations=mirror,
+        labels={"app": "static"},
+    )
     ends = [{"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "exit 0"]}]
-    cluster.make(PODS, "done", {"spec": pod(nodeName=NODE, restartPolicy="Never", containers=ends)}, labels={"app": "done"})
+    cluster.make(
+        PODS, "done", {"spec": pod(nodeName=NODE, restartPolicy="Never", containers=ends)}, labels={"app": "done"}
+    )
     until(lambda: cluster.pods("done")[0]["status"].get("phase") == "Succeeded", "a pod to end")
     before = cluster.node["spec"]
     kept = {app: cluster.pods(app)[0]["metadata"]["uid"] for app in ("agent", "static", "done")}
@@ -153,7 +181,9 @@ def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_n
     assert planned.values["evicted"] == done.values["evicted"]
     assert cluster.pods("web") == []
     assert {app: cluster.pods(app)[0]["metadata"]["uid"] for app in kept} == kept
-    assert {one["pod"].partition("/")[2].split("-")[0] for one in done.values["staying"] if one["pod"].startswith(SPACE)} == {"agent", "static"}
+    assert {
+        one["pod"].partition("/")[2].split("-")[0] for one in done.values["staying"] if one["pod"].startswith(SPACE)
+    } == {"agent", "static"}
     assert (done.values["cordoned_by"], cluster.unschedulable) == (OURS, True)
 
     audit.mark()
@@ -174,11 +204,15 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
     cluster.budget("train")
     foreseen = cluster.drain(check_mode=True)
     assert (foreseen.failure, foreseen.changed) == (None, True)
-    assert [one["why"] for one in foreseen.values["held"]] == ["The disruption budget train needs 1 healthy pods and has 1 currently"]
+    assert [one["why"] for one in foreseen.values["held"]] == [
+        "The disruption budget train needs 1 healthy pods and has 1 currently"
+    ]
 
     held = cluster.drain(timeout=3.0)
     (name,) = [one["pod"] for one in held.values["held"]]
-    assert f"pod {name} is held: The disruption budget train needs 1 healthy pods and has 1 currently" in str(held.failure)
+    assert f"pod {name} is held: The disruption budget train needs 1 healthy pods and has 1 currently" in str(
+        held.failure
+    )
     assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)
     # The other one was told to end all the same, however long its machine takes for that.
     until(lambda: cluster.pods("web") == [], "the pod that no budget holds to go")
@@ -243,25 +277,36 @@ def test_a_pod_that_comes_back_in_spite_of_the_cordon_is_evicted_once(cluster: C
     audit = AuditLog(cluster.sandbox.audit_log)
     again = cluster.drain()
     assert (again.failure, again.changed, writes(audit)) == (None, False, [])
-    assert [one["why"] for one in again.values["staying"] if "stubborn" in one["pod"]] == ["it tolerates the cordon, and came after it"]
+    assert [one["why"] for one in again.values["staying"] if "stubborn" in one["pod"]] == [
+        "it tolerates the cordon, and came after it"
+    ]
 
 
 def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
     cluster.serve(DEPLOYMENTS, "web")
     rules = [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}, {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
     ]
     group = "rbac.authorization.k8s.io"
     roles = Resource(group, "v1", "ClusterRole", "clusterroles", False)
     bindings = Resource(group, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
-    binding = {"roleRef": {"kind": "ClusterRole", "name": "drainer", "apiGroup": group}, "subjects": [{"kind": "User", "name": "drainer", "apiGroup": group}]}
-    cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "drainer"}, **binding}, bindings)
+    binding = {
+        "roleRef": {"kind": "ClusterRole", "name": "drainer", "apiGroup": group},
+        "subjects": [{"kind": "User", "name": "drainer", "apiGroup": group}],
+    }
+    cluster.client.create(
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "drainer"}, **binding},
+        bindings,
+    )
     drainer = connect({"kubeconfig": cluster.sandbox.kubeconfig, "impersonate_user": "drainer"})
-    cluster.client.create({"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "drainer"}, "rules": rules[:2]}, roles)
+    cluster.client.create(
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "drainer"}, "rules": rules[:2]}, roles
+    )
     await_right(drainer, "patch", NODES)
     lacking = drain.drain(Settings(NODE), drainer, Clock())
-    assert 'let drainer create pods/eviction in namespace drained' in str(lacking.failure)
+    assert "let drainer create pods/eviction in namespace drained" in str(lacking.failure)
     assert not cluster.unschedulable
     cluster.client.patch(roles, "drainer", "", {"rules": rules})
     await_right(drainer, "create", PODS, SPACE, subresource="eviction")
@@ -277,11 +322,16 @@ def playbook(folder: pathlib.Path, **options: t.Any) -> str:
     defaults = {"group/hwaccel.gpu.cluster": "{{ hwaccel_connection }}"}
     play = {"name": "Drain", "hosts": "gpu_clusters", "gather_facts": False, "module_defaults": defaults}
     path = folder / "drain.yml"
-    path.write_text(yaml.safe_dump([play | {"tasks": [{"name": "Drain", "hwaccel.gpu.node_drain": {"name": NODE, **options}}]}]), encoding="utf-8")
+    path.write_text(
+        yaml.safe_dump([play | {"tasks": [{"name": "Drain", "hwaccel.gpu.node_drain": {"name": NODE, **options}}]}]),
+        encoding="utf-8",
+    )
     return str(path)
 
 
-def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(
+    cluster: Cluster, tmp_path: pathlib.Path
+) -> None:
     cluster.serve(DEPLOYMENTS, "train")
     cluster.serve(DEPLOYMENTS, "web")
     cluster.budget("train")

@@ -39,18 +39,58 @@ class Case:
 
 #: By pool; each has one node.
 CASES = {
-    "bus": Case({"name": "gpu_off_bus"}, "driver", "the readiness probe does not confirm driver and devices", "the GPU does not answer the driver"),
-    "ecc": Case({"name": "gpu_ecc_error"}, "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected", "error that cannot be corrected"),
-    "unsupported": Case({"name": "gpu_unsupported"}, "driver", "container nvidia-driver-ctr", "the driver does not know this GPU", "reboot"),
-    "fabric": Case({"name": "fabric_manager_down"}, "cuda", "container cuda-validation|the proof runs on every GPU", "fabric manager", "reboot"),
-    "unready": Case({"name": "node_not_ready"}, "hardware seen", "the node is not Ready: KubeletNotReady", "repair the kubelet"),
-    "gone": Case({"name": "kubelet_gone"}, "hardware seen", "not Ready: NodeStatusUnknown: Kubelet stopped posting", "repair the kubelet"),
-    "flapping": Case({"name": "node_flapping"}, "hardware seen", "the node has ceased to be Ready", "see its kubelet's"),
-    "starved": Case({"name": "out_of_memory", "container": "nfd-worker"}, "hardware seen", "OOMKilled", "give the container more memory", "join"),
+    "bus": Case(
+        {"name": "gpu_off_bus"},
+        "driver",
+        "the readiness probe does not confirm driver and devices",
+        "the GPU does not answer the driver",
+    ),
+    "ecc": Case(
+        {"name": "gpu_ecc_error"},
+        "schedulable",
+        "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected",
+        "error that cannot be corrected",
+    ),
+    "unsupported": Case(
+        {"name": "gpu_unsupported"},
+        "driver",
+        "container nvidia-driver-ctr",
+        "the driver does not know this GPU",
+        "reboot",
+    ),
+    "fabric": Case(
+        {"name": "fabric_manager_down"},
+        "cuda",
+        "container cuda-validation|the proof runs on every GPU",
+        "fabric manager",
+        "reboot",
+    ),
+    "unready": Case(
+        {"name": "node_not_ready"}, "hardware seen", "the node is not Ready: KubeletNotReady", "repair the kubelet"
+    ),
+    "gone": Case(
+        {"name": "kubelet_gone"},
+        "hardware seen",
+        "not Ready: NodeStatusUnknown: Kubelet stopped posting",
+        "repair the kubelet",
+    ),
+    "flapping": Case(
+        {"name": "node_flapping"}, "hardware seen", "the node has ceased to be Ready", "see its kubelet's"
+    ),
+    "starved": Case(
+        {"name": "out_of_memory", "container": "nfd-worker"},
+        "hardware seen",
+        "OOMKilled",
+        "give the container more memory",
+        "join",
+    ),
 }
 #: Joins with the fault, and is well all the same.
 SLOW = {"name": "slow", "count": 1, "faults": [{"name": "slow_node", "factor": "20"}]}
-VARIABLES = {"hwaccel_max_failed": "90%", "hwaccel_pools": [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}]}
+VARIABLES = {
+    "hwaccel_max_failed": "90%",
+    "hwaccel_pools": [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}],
+}
 #: What is right to be said of a cluster with such nodes.
 WARNINGS = ["gate .* did not wait any longer for ", "Deployment nfd-.*; its node .* is not Ready"]
 
@@ -62,7 +102,11 @@ def fleet(pools: t.Iterable[dict[str, t.Any]]) -> dict[str, t.Any]:
 
 def pools(*, faulty: bool = False, joined: bool = False) -> list[dict[str, t.Any]]:
     found: list[dict[str, t.Any]] = [{"name": "well"}]
-    found += [{"name": name, "faults": [case.fault] if faulty else []} for name, case in CASES.items() if joined or case.wants != "join"]
+    found += [
+        {"name": name, "faults": [case.fault] if faulty else []}
+        for name, case in CASES.items()
+        if joined or case.wants != "join"
+    ]
     return [*found, SLOW] if joined else found
 
 
@@ -72,7 +116,11 @@ class Cluster:
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
 
     def site(self, warnings: t.Sequence[str] = (), patience: int = 240) -> site.Run:
-        return site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=patience, **VARIABLES)}, warnings=warnings)
+        return site.playbook(
+            "site",
+            {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=patience, **VARIABLES)},
+            warnings=warnings,
+        )
 
     def node(self, name: str) -> dict[str, t.Any]:
         return self.client.get(self.client.resource("v1", "Node"), name)
@@ -83,7 +131,9 @@ class Cluster:
 
     def quarantined(self) -> set[str]:
         nodes = self.client.list(self.client.resource("v1", "Node")).items
-        return {node["metadata"]["name"] for node in nodes if names.QUARANTINE in (node["metadata"].get("labels") or {})}
+        return {
+            node["metadata"]["name"] for node in nodes if names.QUARANTINE in (node["metadata"].get("labels") or {})
+        }
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +151,11 @@ def told(cluster: Cluster) -> site.Run:
     for name in (name for name, case in CASES.items() if case.wants == "reboot"):
         cluster.sandbox.reboot(f"{name}-0")
     until(lambda: cluster.gpus("ecc-0") == 7, "the plugin to call a GPU unhealthy", seen=lambda: cluster.gpus("ecc-0"))
-    until(lambda: cluster.gpus("bus-0") == 0, "the gate to close behind a GPU that fell off the bus", seen=lambda: cluster.gpus("bus-0"))
+    until(
+        lambda: cluster.gpus("bus-0") == 0,
+        "the gate to close behind a GPU that fell off the bus",
+        seen=lambda: cluster.gpus("bus-0"),
+    )
     # Some of them would be waited for to the end.
     return cluster.site(WARNINGS, 60)
 

@@ -30,10 +30,13 @@ KERNEL, OTHER_KERNEL, PRECOMPILED_KERNEL = "6.8.0-45-generic", "6.8.0-49-generic
 #: The node with that kernel.
 PRECOMPILED = "precompiled-0"
 VALIDATOR = "nvidia-operator-validator"
-FLEET: dict[str, t.Any] = {"time_scale": 0.01, "pools": [
-    {"name": "gpu", "count": COUNT, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}},
-    {"name": "precompiled", "count": 1, "kernel": PRECOMPILED_KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}},
-]}
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.01,
+    "pools": [
+        {"name": "gpu", "count": COUNT, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}},
+        {"name": "precompiled", "count": 1, "kernel": PRECOMPILED_KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}},
+    ],
+}
 
 
 class Cluster:
@@ -57,10 +60,17 @@ class Cluster:
         return {taint["key"]: taint.get("value", "") for taint in self.node(name)["spec"].get("taints") or []}
 
     def pods(self, name: str, app: str) -> Page:
-        return self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}", field_selector=f"spec.nodeName={name}")
+        return self.client.list(
+            self.client.resource("v1", "Pod"),
+            AGENTS,
+            label_selector=f"app={app}",
+            field_selector=f"spec.nodeName={name}",
+        )
 
     def containers(self, name: str, app: str) -> list[dict[str, t.Any]]:
-        return [status for item in self.pods(name, app).items for status in item["status"].get("containerStatuses") or []]
+        return [
+            status for item in self.pods(name, app).items for status in item["status"].get("containerStatuses") or []
+        ]
 
     def restarts(self, name: str, app: str) -> int:
         return sum(status["restartCount"] for status in self.containers(name, app))
@@ -96,7 +106,15 @@ def test_more_than_is_borne_quarantines_nobody(cluster: Cluster) -> None:
 
 
 def test_a_late_node_needs_no_run(cluster: Cluster) -> None:
-    cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], {"name": "late", "count": 1, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}}]})
+    cluster.sandbox.set_fleet(
+        {
+            **FLEET,
+            "pools": [
+                *FLEET["pools"],
+                {"name": "late", "count": 1, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}},
+            ],
+        }
+    )
     until(lambda: cluster.gpus("late-0") == 8, "late-0 to offer its GPUs")
 
 
@@ -116,7 +134,10 @@ def test_a_rebooted_node_needs_no_run(cluster: Cluster, kernel: str) -> None:
 @pytest.mark.parametrize("name", ["gpu-0", PRECOMPILED])
 def test_a_killed_driver_closes_the_gate_and_it_opens_by_itself(cluster: Cluster, name: str) -> None:
     """The next run, over faulty nodes, finds these well."""
-    until(lambda: cluster.gpus(name) == 8 and all(one["ready"] for one in cluster.containers(name, VALIDATOR)), f"{name} to be well")
+    until(
+        lambda: cluster.gpus(name) == 8 and all(one["ready"] for one in cluster.containers(name, VALIDATOR)),
+        f"{name} to be well",
+    )
     before = cluster.restarts(name, VALIDATOR)
     seen = cluster.pods(name, VALIDATOR)
     order = {"kill": {"node": name, "container": "nvidia-driver-ctr", "signal": "KILL"}}
@@ -131,8 +152,12 @@ def closed_and_opened(cluster: Cluster, name: str, seen: Page) -> None:
     """By the events of the node's validator pod, which is its gate: between two looks it can have been closed and be open again."""
     pods, states = cluster.client.resource("v1", "Pod"), ["True"]
     place = {"label_selector": f"app={VALIDATOR}", "field_selector": f"spec.nodeName={name}"}
-    for event in cluster.client.watch(pods, AGENTS, resource_version=seen.resource_version, deadline=time.monotonic() + 240, **place):
-        ready = {row["type"]: row["status"] for row in event.object.get("status", {}).get("conditions") or []}.get("Ready")
+    for event in cluster.client.watch(
+        pods, AGENTS, resource_version=seen.resource_version, deadline=time.monotonic() + 240, **place
+    ):
+        ready = {row["type"]: row["status"] for row in event.object.get("status", {}).get("conditions") or []}.get(
+            "Ready"
+        )
         if event.type == "MODIFIED" and ready != states[-1]:
             states.append(ready)
         if states == ["True", "False", "True"]:
@@ -158,7 +183,10 @@ def faulty(cluster: Cluster) -> site.Run:
     for name in REPAIRED:
         cluster.sandbox.add_fault(FAULTS[name][0], node=name)
         cluster.sandbox.reboot(name)
-    until(lambda: cluster.waits_for("fresh-0", "nvidia-driver") in ("ErrImagePull", "ImagePullBackOff"), "the image to be missed")
+    until(
+        lambda: cluster.waits_for("fresh-0", "nvidia-driver") in ("ErrImagePull", "ImagePullBackOff"),
+        "the image to be missed",
+    )
     until(lambda: cluster.gpus("gpu-2") == 7, "gpu-2 to lose a GPU", seen=lambda: cluster.gpus("gpu-2"))
     # The image may still come, as far as the gate knows: that node fails by time alone.
     return cluster.site(hwaccel_wait_timeout=40, hwaccel_max_failed="50%")
@@ -191,7 +219,9 @@ def test_mended_nodes_are_back_with_what_somebody_else_put_on_them(cluster: Clus
     node = cluster.client.resource("v1", "Node")
     for name in REPAIRED:
         taints = [*cluster.node(name)["spec"]["taints"], {"key": "example.com/repair", "effect": "NoSchedule"}]
-        cluster.client.patch(node, name, "", {"spec": {"taints": taints, "unschedulable": True}}, field_manager="people")
+        cluster.client.patch(
+            node, name, "", {"spec": {"taints": taints, "unschedulable": True}}, field_manager="people"
+        )
     cluster.sandbox.clear_faults()
     cluster.sandbox.set_fleet({**FLEET, "pools": [*FLEET["pools"], FRESH]})
     for name in REPAIRED:

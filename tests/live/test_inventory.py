@@ -24,13 +24,24 @@ COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "training", "count": 2, "kernel": "5.15.0-185-generic", "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}},
+        {
+            "name": "training",
+            "count": 2,
+            "kernel": "5.15.0-185-generic",
+            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+        },
         {"name": "cpu", "count": 1},
     ],
 }
 DECLARED = [{"name": "training", "nodes": ["training-0", "training-1"], "gpu": {"count": 8}}]
 OPTIONS = {"host_address": "InternalIP", "labels": ["hwaccel.gpu/*"], "pools": DECLARED}
-TASKS = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} at {{ ansible_host }}: {{ hwaccel_node.quarantine_reason }}"}}]
+TASKS = [
+    {
+        "ansible.builtin.debug": {
+            "msg": "{{ inventory_hostname }} at {{ ansible_host }}: {{ hwaccel_node.quarantine_reason }}"
+        }
+    }
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +55,14 @@ def client(sandbox: t.Any) -> Client:
 
 
 def run(folder: pathlib.Path, program: str, *arguments: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_"))}
-    clean |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_"))
+    }
+    clean |= {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+    }
     command = [sys.executable, "-m", "ansible", program, "-i", "site.fleet.hwaccel.yml", *arguments]
     done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
@@ -54,15 +71,28 @@ def run(folder: pathlib.Path, program: str, *arguments: str) -> str:
 
 def test_a_quarantined_node_is_listed_and_played_on(sandbox: t.Any, client: Client, tmp_path: pathlib.Path) -> None:
     audit = AuditLog(sandbox.audit_log)
-    assert quarantine.quarantine(client, fleet.NODE, "training-1", "driver", "the module does not load", lambda _node: quarantine.HARD)
-    (tmp_path / "site.fleet.hwaccel.yml").write_text(yaml.safe_dump({"plugin": "hwaccel.gpu.fleet", "kubeconfig": sandbox.kubeconfig, **OPTIONS}))
-    (tmp_path / "play.yml").write_text(yaml.safe_dump([{"hosts": "pool_training", "connection": "local", "gather_facts": False, "tasks": TASKS}]))
-    listed = json.loads(run(tmp_path, "inventory", "--list"), object_hook=lambda value: value.get("__ansible_unsafe", value))
+    assert quarantine.quarantine(
+        client, fleet.NODE, "training-1", "driver", "the module does not load", lambda _node: quarantine.HARD
+    )
+    (tmp_path / "site.fleet.hwaccel.yml").write_text(
+        yaml.safe_dump({"plugin": "hwaccel.gpu.fleet", "kubeconfig": sandbox.kubeconfig, **OPTIONS})
+    )
+    (tmp_path / "play.yml").write_text(
+        yaml.safe_dump([{"hosts": "pool_training", "connection": "local", "gather_facts": False, "tasks": TASKS}])
+    )
+    listed = json.loads(
+        run(tmp_path, "inventory", "--list"), object_hook=lambda value: value.get("__ansible_unsafe", value)
+    )
     played = run(tmp_path, "playbook", "play.yml")
-    assert {name: listed[name]["hosts"] for name in ("pool_training", "pool_cpu", "quarantined_driver", "kernel_5_15_0_185_generic")} == {
-        "pool_training": ["training-0", "training-1"], "pool_cpu": ["cpu-0"], "quarantined_driver": ["training-1"],
+    assert {
+        name: listed[name]["hosts"]
+        for name in ("pool_training", "pool_cpu", "quarantined_driver", "kernel_5_15_0_185_generic")
+    } == {
+        "pool_training": ["training-0", "training-1"],
+        "pool_cpu": ["cpu-0"],
+        "quarantined_driver": ["training-1"],
         "kernel_5_15_0_185_generic": ["training-0", "training-1"],
-    }  # fmt: skip
+    }
     # No driver has come yet.
     assert listed["gpu_unschedulable"]["hosts"] == ["training-0", "training-1"]
     assert listed["_meta"]["hostvars"]["training-1"]["hwaccel_node"]["labels"] == {"hwaccel.gpu/quarantine": "driver"}

@@ -16,8 +16,14 @@ from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 #: ServiceAccounts with rights. The device plugin's has none.
 ACCOUNTS = {
-    f"{CONTROLLERS}/nfd-master", f"{CONTROLLERS}/nfd-gc", f"{CONTROLLERS}/nfd-prune", f"{AGENTS}/nfd-worker", f"{AGENTS}/nvidia-driver",
-    f"{AGENTS}/nvidia-container-toolkit", f"{AGENTS}/nvidia-validator", f"{AGENTS}/gpu-feature-discovery",
+    f"{CONTROLLERS}/nfd-master",
+    f"{CONTROLLERS}/nfd-gc",
+    f"{CONTROLLERS}/nfd-prune",
+    f"{AGENTS}/nfd-worker",
+    f"{AGENTS}/nvidia-driver",
+    f"{AGENTS}/nvidia-container-toolkit",
+    f"{AGENTS}/nvidia-validator",
+    f"{AGENTS}/gpu-feature-discovery",
 }
 #: Rights that a life need not use, and the source that shows when the real program does.
 NOT_ALWAYS = {
@@ -35,7 +41,9 @@ def test_every_right_is_used(life: Life) -> None:
         return [str(right) for right in rights.unused(life.granted, life.requests()) if str(right) not in NOT_ALWAYS]
 
     # A watch stands in the log when it has ended, which is when the program that held it is gone.
-    until(lambda: not left(), "every right to be used; take away from the manifests what no program asks for", seen=left)
+    until(
+        lambda: not left(), "every right to be used; take away from the manifests what no program asks for", seen=left
+    )
 
 
 def test_nothing_is_refused(life: Life) -> None:

@@ -20,16 +20,24 @@ def refused(clusters: tuple[str, ...], machines: dict[str, dict[str, dict[str, t
     run = site.playbook("preflight", dict.fromkeys(clusters, NOWHERE), machines=machines)
     told = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
     assert all("/nowhere/kubeconfig" in text for text in told.values()), run.stdout
-    return {name: [line for line in text.splitlines() if "machine of no cluster" in line] for name, text in told.items()}
+    return {
+        name: [line for line in text.splitlines() if "machine of no cluster" in line] for name, text in told.items()
+    }
 
 
 def test_where_there_is_one_cluster_all_machines_are_its() -> None:
-    machines = {"workers": {"w1": {}, "w2": {"hwaccel_cluster": "north"}, "w3": {"hwaccel_cluster": ""}}, "others": {"x": {"hwaccel_cluster": "moon"}}}
+    machines = {
+        "workers": {"w1": {}, "w2": {"hwaccel_cluster": "north"}, "w3": {"hwaccel_cluster": ""}},
+        "others": {"x": {"hwaccel_cluster": "moon"}},
+    }
     assert refused(("north",), machines) == {"north": []}
 
 
 def test_a_cluster_that_is_not_there() -> None:
-    machines = {"load_balancers": {"lb": {"hwaccel_cluster": "nort"}}, "build_hosts": {"lb": {}, "builder": {"hwaccel_cluster": "north"}}}
+    machines = {
+        "load_balancers": {"lb": {"hwaccel_cluster": "nort"}},
+        "build_hosts": {"lb": {}, "builder": {"hwaccel_cluster": "north"}},
+    }
     (fault,) = refused(("north",), machines)["north"]
     assert fault == (
         "lb is a machine of no cluster: its hwaccel_cluster is nort, and the clusters are north. "
@@ -39,10 +47,21 @@ def test_a_cluster_that_is_not_there() -> None:
 
 def test_no_cluster_where_there_are_several() -> None:
     """Load balancers and boot servers are for all of them then."""
-    groups, shared = ("hypervisors", "bootstrap", "control_plane", "workers", "edge_nodes", "build_hosts"), ("load_balancers", "boot_servers")
+    groups, shared = (
+        ("hypervisors", "bootstrap", "control_plane", "workers", "edge_nodes", "build_hosts"),
+        ("load_balancers", "boot_servers"),
+    )
     machines: dict[str, dict[str, dict[str, t.Any]]] = {group: {f"m-{group}": {}} for group in (*groups, *shared)}
-    machines["workers"] |= {"empty": {"hwaccel_cluster": ""}, "right": {"hwaccel_cluster": "south"}, "wrong": {"hwaccel_cluster": "moon"}}
+    machines["workers"] |= {
+        "empty": {"hwaccel_cluster": ""},
+        "right": {"hwaccel_cluster": "south"},
+        "wrong": {"hwaccel_cluster": "moon"},
+    }
     told = refused(("north", "south"), machines)
     assert told["north"] == told["south"]
-    assert sorted(line.split()[0] for line in told["north"]) == ["empty", *(f"m-{group}" for group in sorted(groups)), "wrong"]
+    assert sorted(line.split()[0] for line in told["north"]) == [
+        "empty",
+        *(f"m-{group}" for group in sorted(groups)),
+        "wrong",
+    ]
     assert "it has no hwaccel_cluster. Next: set it to one of north, south" in "\n".join(told["north"])

@@ -13,19 +13,32 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Invalid, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, bench_objects, config_map, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
+    Sets,
+    actions,
+    bench_objects,
+    config_map,
+    deployment,
+    workload,
+)
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 SECRET = Resource("", "v1", "Secret", "secrets", True)
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
-WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
+)
 SPACE = "drift"
 HPA = "kube-controller-manager"
 
 
 def objects(prefix: str) -> list[dict[str, t.Any]]:
-    return [config_map(f"{prefix}-a", SPACE, {"a": "1", "b": "2"}), config_map(f"{prefix}-b", SPACE), deployment(f"{prefix}-d", SPACE, 2)]
+    return [
+        config_map(f"{prefix}-a", SPACE, {"a": "1", "b": "2"}),
+        config_map(f"{prefix}-b", SPACE),
+        deployment(f"{prefix}-d", SPACE, 2),
+    ]
 
 
 def test_first_apply_noop_and_change_stay_in_their_budgets(sets: Sets, name: str, sandbox: t.Any) -> None:
@@ -63,16 +76,26 @@ def drift_merge(client: t.Any, prefix: str) -> None:
 
 
 def drift_scale(client: t.Any, prefix: str) -> None:
-    client.patch(DEPLOYMENT, f"{prefix}-d", SPACE, {"spec": {"replicas": 1}}, subresource="scale", field_manager="kubectl")
+    client.patch(
+        DEPLOYMENT, f"{prefix}-d", SPACE, {"spec": {"replicas": 1}}, subresource="scale", field_manager="kubectl"
+    )
 
 
 def drift_list_element(client: t.Any, prefix: str) -> None:
     patch = [{"op": "remove", "path": "/spec/template/spec/containers/0/env/1"}]
-    client.patch(DEPLOYMENT, f"{prefix}-d", SPACE, patch, patch_type="application/json-patch+json", field_manager="kubectl-patch")
+    client.patch(
+        DEPLOYMENT, f"{prefix}-d", SPACE, patch, patch_type="application/json-patch+json", field_manager="kubectl-patch"
+    )
 
 
 def drift_label(client: t.Any, prefix: str) -> None:
-    client.patch(CONFIG_MAP, f"{prefix}-a", SPACE, {"metadata": {"labels": {"applyset.kubernetes.io/part-of": None}}}, field_manager="kubectl-label")
+    client.patch(
+        CONFIG_MAP,
+        f"{prefix}-a",
+        SPACE,
+        {"metadata": {"labels": {"applyset.kubernetes.io/part-of": None}}},
+        field_manager="kubectl-label",
+    )
 
 
 def drift_delete(client: t.Any, prefix: str) -> None:
@@ -142,8 +165,16 @@ def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_str
     client = sets.client()
     client.patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"extra": "1"}}, field_manager="other-tool")
     daemon_sets = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
-    sidecar = [{"op": "add", "path": "/spec/template/spec/containers/-", "value": {"name": "sidecar", "image": "registry.example/s:1"}}]
-    client.patch(daemon_sets, f"{name}-ds", SPACE, sidecar, patch_type="application/json-patch+json", field_manager="injector")
+    sidecar = [
+        {
+            "op": "add",
+            "path": "/spec/template/spec/containers/-",
+            "value": {"name": "sidecar", "image": "registry.example/s:1"},
+        }
+    ]
+    client.patch(
+        daemon_sets, f"{name}-ds", SPACE, sidecar, patch_type="application/json-patch+json", field_manager="injector"
+    )
     for check in (True, False):
         report = sets.apply(name, asked, check=check)
         assert not report.changed
@@ -174,11 +205,19 @@ def test_replicas_are_left_to_an_autoscaler(sets: Sets, name: str) -> None:
 def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Sets, name: str, sandbox: t.Any) -> None:
     # The placeholder that charts ship; nothing is ever sent to this webhook.
     hook = {
-        "name": "v.example.com", "clientConfig": {"url": "https://127.0.0.1:1/", "caBundle": "Cg=="}, "failurePolicy": "Ignore", "sideEffects": "None",
-        "admissionReviewVersions": ["v1"], "namespaceSelector": {"matchLabels": {"hwaccel.gpu/test": "matches-nothing"}},
+        "name": "v.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/", "caBundle": "Cg=="},
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "namespaceSelector": {"matchLabels": {"hwaccel.gpu/test": "matches-nothing"}},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}],
     }
-    meta = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": f"{name}-w"}}
+    meta = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": f"{name}-w"},
+    }
     asked = [meta | {"webhooks": [hook]}]
     sets.apply(name, asked)
     client = sets.client()
@@ -200,7 +239,9 @@ def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Se
     edit("timeoutSeconds", 3, "kubectl-edit")
     edit("failurePolicy", "Fail", "kubectl-edit")
     mended = sets.apply(name, asked)
-    assert [(item["path"], item["manager"]) for item in mended.reclaimed] == [('webhooks[name="v.example.com"].failurePolicy', "kubectl-edit")]
+    assert [(item["path"], item["manager"]) for item in mended.reclaimed] == [
+        ('webhooks[name="v.example.com"].failurePolicy', "kubectl-edit")
+    ]
     live = client.get(WEBHOOKS, f"{name}-w")["webhooks"][0]
     assert live["failurePolicy"] == "Ignore"
     assert live["clientConfig"]["caBundle"] == "aW5qZWN0ZWQ="
@@ -216,7 +257,9 @@ def test_warnings_of_the_server_are_returned(sets: Sets, name: str) -> None:
     try:
         for check in (True, False):
             report = sets.apply(name, [deployment(f"{name}-d", SPACE, 1)], check=check)
-            assert any(text.startswith(f"Deployment drift/{name}-d: ") and "PodSecurity" in text for text in report.warnings), report.warnings
+            assert any(
+                text.startswith(f"Deployment drift/{name}-d: ") and "PodSecurity" in text for text in report.warnings
+            ), report.warnings
     finally:
         client.patch(NAMESPACE, SPACE, "", {"metadata": {"labels": {label: None}}})
 
@@ -224,7 +267,9 @@ def test_warnings_of_the_server_are_returned(sets: Sets, name: str) -> None:
 def test_status_written_by_others_is_not_our_change(sets: Sets, name: str) -> None:
     asked = [deployment(f"{name}-d", SPACE, 1)]
     sets.apply(name, asked)
-    sets.client().patch(DEPLOYMENT, f"{name}-d", SPACE, {"status": {"replicas": 1}}, subresource="status", field_manager="someone")
+    sets.client().patch(
+        DEPLOYMENT, f"{name}-d", SPACE, {"status": {"replicas": 1}}, subresource="status", field_manager="someone"
+    )
     report = sets.apply(name, asked, diff=True)
     assert not report.changed
     assert report.diff == []
@@ -232,7 +277,12 @@ def test_status_written_by_others_is_not_our_change(sets: Sets, name: str) -> No
 
 
 def test_secrets_are_redacted_and_their_set_is_recorded_in_a_secret(sets: Sets, name: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}-s", "namespace": SPACE}, "stringData": {"password": "planted-1"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{name}-s", "namespace": SPACE},
+        "stringData": {"password": "planted-1"},
+    }
     moved = sets.apply(name, [config_map(f"{name}-a", SPACE)])
     assert moved.record["kind"] == "ConfigMap"
     report = sets.apply(name, [config_map(f"{name}-a", SPACE), body], diff=True)
@@ -251,8 +301,18 @@ def test_secrets_are_redacted_and_their_set_is_recorded_in_a_secret(sets: Sets, 
 def test_what_the_server_says_of_a_secret_does_not_show_its_values(sets: Sets, name: str) -> None:
     metadata = {"name": f"{name}-s", "namespace": SPACE}
     client = sets.client()
-    for values in ({"stringData": {"pin": 48151623}}, {"data": {"pin": 48151623}}, {"stringData": {"pin": {"a": "48151623"}}}, {"stringData": "48151623"}):
+    for values in (
+        {"stringData": {"pin": 48151623}},
+        {"data": {"pin": 48151623}},
+        {"stringData": {"pin": {"a": "48151623"}}},
+        {"stringData": "48151623"},
+    ):
         with pytest.raises(Invalid) as caught:
-            client.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata} | values, SECRET, field_manager="test", dry_run=True)
+            client.apply(
+                {"apiVersion": "v1", "kind": "Secret", "metadata": metadata} | values,
+                SECRET,
+                field_manager="test",
+                dry_run=True,
+            )
         assert "expected" in str(caught.value)
         assert "48151623" not in str(caught.value)

@@ -14,7 +14,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff, fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map, crd, custom, deployment, dies_after
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
+    Sets,
+    config_map,
+    crd,
+    custom,
+    deployment,
+    dies_after,
+)
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 SPACE = "killed"
@@ -28,7 +35,12 @@ def old_objects() -> list[dict[str, t.Any]]:
 
 def new_objects() -> list[dict[str, t.Any]]:
     """Against the old: one changed, one gone, one new, a kind and an object of it."""
-    changed = [config_map("cm0", SPACE, {"b": "2"}), *old_objects()[1:4], deployment("d", SPACE, 2), config_map("cm9", SPACE)]
+    changed = [
+        config_map("cm0", SPACE, {"b": "2"}),
+        *old_objects()[1:4],
+        deployment("d", SPACE, 2),
+        config_map("cm9", SPACE),
+    ]
     return [*changed, crd("victims", "Victim"), custom("Victim", "one", SPACE, 1)]
 
 
@@ -48,7 +60,9 @@ def state(sets: Sets) -> dict[str, t.Any]:
         record = from_objects(client.get(CONFIG_MAP, NAME, "hwaccel-gpu-records"), [])
     except NotFound:
         return world
-    world["record"] = {str(key): (entry.ask, sorted(entry.fields), entry.adopted) for key, entry in record.members.items()}
+    world["record"] = {
+        str(key): (entry.ask, sorted(entry.fields), entry.adopted) for key, entry in record.members.items()
+    }
     world["hold"] = record.hold
     return world
 
@@ -56,7 +70,11 @@ def state(sets: Sets) -> dict[str, t.Any]:
 def settled(item: dict[str, t.Any]) -> dict[str, t.Any]:
     """Without what the deployment controller notes of its own accord, a moment later."""
     body = diff.comparable(item)
-    annotations = {key: value for key, value in body["metadata"].get("annotations", {}).items() if key != "deployment.kubernetes.io/revision"}
+    annotations = {
+        key: value
+        for key, value in body["metadata"].get("annotations", {}).items()
+        if key != "deployment.kubernetes.io/revision"
+    }
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
 
@@ -66,8 +84,12 @@ def reset(sets: Sets, objects: list[dict[str, t.Any]] | None) -> None:
         sets.apply(NAME, objects)
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, old_objects), (old_objects, new_objects)], ids=["create", "change"])
-def test_killed_after_each_write_of_an_apply(sets: Sets, before: t.Any, after: c.Callable[[], list[dict[str, t.Any]]]) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, old_objects), (old_objects, new_objects)], ids=["create", "change"]
+)
+def test_killed_after_each_write_of_an_apply(
+    sets: Sets, before: t.Any, after: c.Callable[[], list[dict[str, t.Any]]]
+) -> None:
     start = before() if before else None
     reset(sets, start)
     sets.apply(NAME, after())
@@ -91,7 +113,9 @@ def test_killed_after_each_write_of_a_removal(sets: Sets) -> None:
     kills = 0
     for write in range(1, 40):
         sets.apply(NAME, new_objects())
-        if not dies_after(write, sets.kubeconfig, lambda client: sets(NAME, None, state="absent", wait=True, client=client)):
+        if not dies_after(
+            write, sets.kubeconfig, lambda client: sets(NAME, None, state="absent", wait=True, client=client)
+        ):
             break
         kills += 1
         sets.remove(NAME)
@@ -103,6 +127,8 @@ def test_a_killed_run_is_made_good_by_another_definition(sets: Sets) -> None:
     reset(sets, None)
     assert dies_after(4, sets.kubeconfig, lambda client: sets(NAME, old_objects(), client=client))
     sets.apply(NAME, new_objects(), max_prune="100%")
-    undisturbed_names = {f"ConfigMap {name}" for name in ("cm0", "cm1", "cm2", "cm3", "cm9", "anchor", "kube-root-ca.crt")}
+    undisturbed_names = {
+        f"ConfigMap {name}" for name in ("cm0", "cm1", "cm2", "cm3", "cm9", "anchor", "kube-root-ca.crt")
+    }
     assert {key for key in state(sets) if key.startswith("ConfigMap")} == undisturbed_names
     reset(sets, None)

@@ -33,7 +33,12 @@ SPACE = "module"
 
 def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple[int, dict[str, t.Any], str]:
     """One ad-hoc task; exit status, result, and everything that was printed."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(sandbox.state_dir), "LANG": "C.UTF-8", "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(sandbox.state_dir),
+        "LANG": "C.UTF-8",
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+    }
     environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     given = json.dumps({"kubeconfig": sandbox.kubeconfig} | arguments)
     command = [
@@ -48,7 +53,9 @@ def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple
         "-a",
         given,
     ]
-    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     head = re.search(r"^localhost \| \S+ => ", done.stdout, re.MULTILINE)
     assert head, done.stdout + done.stderr
     result = json.JSONDecoder().raw_decode(done.stdout[head.end() :])[0]
@@ -56,11 +63,18 @@ def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple
 
 
 def test_apply_by_ansible_then_nothing_then_a_fault_in_words(sandbox: t.Any, sets: Sets, name: str) -> None:
-    asked = {"name": name, "definition": [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)], "wait_timeout": 240}
+    asked = {
+        "name": name,
+        "definition": [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)],
+        "wait_timeout": 240,
+    }
     status, result, printed = ansible(sandbox, asked, "--diff")
     assert status == 0, printed
     assert result["changed"]
-    assert {(row["kind"], row["action"], row["ready"]) for row in result["objects"]} == {("ConfigMap", "created", True), ("Deployment", "created", True)}
+    assert {(row["kind"], row["action"], row["ready"]) for row in result["objects"]} == {
+        ("ConfigMap", "created", True),
+        ("Deployment", "created", True),
+    }
     assert f"+++ after: ConfigMap {SPACE}/{name}-a" in printed
     assert result["not_ready"] == []
     assert "pending" not in result
@@ -109,20 +123,40 @@ def test_waiting_goes_on_where_the_slice_before_stopped(sets: Sets, name: str) -
 
 
 def webhook(name: str) -> Obj:
-    rules = [{"apiGroups": [f"{name}.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}]
+    rules = [
+        {"apiGroups": [f"{name}.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}
+    ]
     hook = {"name": f"h.{name}.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": rules}
     hook["clientConfig"] = {"service": {"namespace": SPACE, "name": name, "path": "/"}}
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [hook],
+    }
 
 
 def api_service(name: str) -> Obj:
-    spec = {"group": f"{name}.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": True}
+    spec = {
+        "group": f"{name}.example",
+        "version": "v1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+    }
     spec["service"] = {"namespace": SPACE, "name": name}
-    return {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{name}.example"}, "spec": spec}
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v1.{name}.example"},
+        "spec": spec,
+    }
 
 
 @pytest.mark.parametrize("extension", [webhook, api_service])
-def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(sets: Sets, name: str, extension: c.Callable[[str], Obj]) -> None:
+def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(
+    sets: Sets, name: str, extension: c.Callable[[str], Obj]
+) -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -145,7 +179,10 @@ def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(s
         helper = pool.submit(sets.apply, f"{name}-pods", [deployment(name, SPACE)])
         report = sets.apply(name, asked, resume=paused.pending)
         helper.result()
-    assert actions(report) == {f"{body['kind']}.{resource.group} {body['metadata']['name']}": "created", f"Service {SPACE}/{name}": "unchanged"}
+    assert actions(report) == {
+        f"{body['kind']}.{resource.group} {body['metadata']['name']}": "created",
+        f"Service {SPACE}/{name}": "unchanged",
+    }
     assert not sets.apply(name, asked).changed
     sets.remove(name)
     sets.remove(f"{name}-pods")
@@ -168,7 +205,15 @@ def test_kubectl_keeps_its_hands_off_our_set(sandbox: t.Any, sets: Sets, name: s
         "-",
     ]
     manifest = json.dumps(config_map(f"{name}-b", "hwaccel-gpu-records"))
-    done = subprocess.run(command, input=manifest, env=os.environ | {"KUBECTL_APPLYSET": "true"}, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command,
+        input=manifest,
+        env=os.environ | {"KUBECTL_APPLYSET": "true"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode != 0
     assert 'is managed by tooling "hwaccel.gpu"' in done.stderr
     assert sets.client().get(CONFIG_MAP, f"{name}-a", SPACE)

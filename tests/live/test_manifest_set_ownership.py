@@ -16,7 +16,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Cl
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, actions, config_map, crd, custom, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
+    Sets,
+    actions,
+    config_map,
+    crd,
+    custom,
+    deployment,
+    workload,
+)
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_alike, await_filled, snapshot
 
@@ -30,7 +38,15 @@ SPACE = "owner"
 def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sandbox: t.Any) -> None:
     client = sets.client()
     foreign = [
-        ({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": f"{name}-rc"}, "handler": "nvidia"}, RUNTIME_CLASS),
+        (
+            {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": {"name": f"{name}-rc"},
+                "handler": "nvidia",
+            },
+            RUNTIME_CLASS,
+        ),
         (crd("foreigns", "Foreign", f"{name}.example"), CRD),
         ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}}, NAMESPACE),
     ]
@@ -50,7 +66,12 @@ def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sa
 
 def test_adopted_objects_are_given_up_not_deleted(sets: Sets, name: str) -> None:
     client = sets.client()
-    body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": f"{name}-rc"}, "handler": "nvidia"}
+    body = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": f"{name}-rc"},
+        "handler": "nvidia",
+    }
     client.create(body, RUNTIME_CLASS, field_manager="k3s")
     asked = [body | {"metadata": {"name": f"{name}-rc", "labels": {"mine": "yes"}}}, config_map(f"{name}-a", SPACE)]
     planned = sets.apply(name, asked, adopt=True, check=True)
@@ -123,7 +144,10 @@ def test_pruning_and_its_limits(sets: Sets, name: str, sandbox: t.Any) -> None:
     planned = sets.apply(name, asked[:8], check=True)
     report = sets.apply(name, asked[:8])
     assert actions(planned) == actions(report)
-    assert sorted(key for key, action in actions(report).items() if action == "deleted") == [f"ConfigMap {SPACE}/{name}-8", f"ConfigMap {SPACE}/{name}-9"]
+    assert sorted(key for key, action in actions(report).items() if action == "deleted") == [
+        f"ConfigMap {SPACE}/{name}-8",
+        f"ConfigMap {SPACE}/{name}-9",
+    ]
     with pytest.raises(NotFound):
         sets.client().get(CONFIG_MAP, f"{name}-9", SPACE)
     assert not sets.apply(name, asked[:8]).changed
@@ -135,7 +159,11 @@ def test_namespace_and_crd_are_not_pruned_and_absent_keeps_what_holds_foreign_th
     client = sets.client()
     group = f"{name}.example"
     definition = crd("gadgets", "Gadget", group)
-    asked = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}}, definition, config_map(f"{name}-a", f"{name}-ns")]
+    asked = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}},
+        definition,
+        config_map(f"{name}-a", f"{name}-ns"),
+    ]
     sets.apply(name, asked)
     pruned = sets.apply(name, asked[2:], max_prune="100%")
     assert actions(pruned)[f"Namespace {name}-ns"] == "kept"
@@ -197,7 +225,11 @@ def test_a_dead_holder_is_taken_over(sets: Sets, name: str) -> None:
     sets.apply(name, asked)
     client = sets.client()
     # Its clock is that of another host: what it says does not count.
-    stamp = {"hwaccel.gpu/held-by": "host pid 7 (x y z t)", "hwaccel.gpu/held-renewed": "2026-01-01T00:00:00.000000Z", "hwaccel.gpu/held-seconds": "90"}
+    stamp = {
+        "hwaccel.gpu/held-by": "host pid 7 (x y z t)",
+        "hwaccel.gpu/held-renewed": "2026-01-01T00:00:00.000000Z",
+        "hwaccel.gpu/held-seconds": "90",
+    }
     asked[0]["data"] = {"a": "2"}
     client.patch(CONFIG_MAP, name, "hwaccel-gpu-records", {"metadata": {"annotations": stamp}})
     assert sets(name, asked, lock_timeout=0).failure is not None
@@ -232,7 +264,11 @@ def test_removal_leaves_nothing(make_sandbox: t.Any) -> None:
     before = snapshot(client)
     asked = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "whole"}},
-        crd("whats", "What"), custom("What", "one", "whole", 1), config_map("a", "whole"), deployment("d", "whole", 1), workload("DaemonSet", "ds", "whole"),
+        crd("whats", "What"),
+        custom("What", "one", "whole", 1),
+        config_map("a", "whole"),
+        deployment("d", "whole", 1),
+        workload("DaemonSet", "ds", "whole"),
     ]
     sets.apply("whole", asked, wait=True)
     sets.remove("whole")

@@ -18,7 +18,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, crd, custom, deployment, workload
+from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
+    Obj,
+    Sets,
+    actions,
+    config_map,
+    crd,
+    custom,
+    deployment,
+    workload,
+)
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
@@ -27,7 +36,9 @@ RBAC = "rbac.authorization.k8s.io"
 SPACE = "plan"
 
 
-def test_a_namespace_that_nobody_makes_is_a_mark_in_check_mode_and_a_fault_in_the_run(sets: Sets, name: str, sandbox: t.Any) -> None:
+def test_a_namespace_that_nobody_makes_is_a_mark_in_check_mode_and_a_fault_in_the_run(
+    sets: Sets, name: str, sandbox: t.Any
+) -> None:
     asked = [config_map("a", f"{name}-nowhere")]
     planned = sets.apply(name, asked, check=True)
     assert "the run fails where nothing makes it before" in next(iter(planned.rows.values())).reason
@@ -61,7 +72,9 @@ def test_crd_and_custom_resource_in_one_call_and_plan_equals_run(sets: Sets, nam
     assert "spec.size" in str(refused.failure)
 
 
-def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_controllers(sets: Sets, name: str) -> None:
+def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_controllers(
+    sets: Sets, name: str
+) -> None:
     group = f"{name}.example"
     body = custom("Thing", "one", SPACE, 1, group)
     body["metadata"]["finalizers"] = ["tests.hwaccel.example/wait"]
@@ -76,7 +89,9 @@ def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_
 
     def free() -> None:
         try:
-            until(lambda: "deletionTimestamp" in client.get(things, "one", SPACE)["metadata"], "the removal to come to it")
+            until(
+                lambda: "deletionTimestamp" in client.get(things, "one", SPACE)["metadata"], "the removal to come to it"
+            )
             # Not waited for: this is what a removal in another order would need, to be seen.
             time.sleep(1.5)
             assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"]
@@ -98,14 +113,22 @@ def role_binding(name: str) -> Obj:
 
 def cluster_role_binding(name: str) -> Obj:
     return {
-        "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}, "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": SPACE}],
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": SPACE}],
     }
 
 
 def job(name: str) -> Obj:
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/main:1"}]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": SPACE}, "spec": {"template": {"spec": pod}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": SPACE},
+        "spec": {"template": {"spec": pod}},
+    }
 
 
 def another_role(body: Obj) -> None:
@@ -118,7 +141,11 @@ def another_image(body: Obj) -> None:
 
 @pytest.mark.parametrize(
     ("made", "change", "field"),
-    [(role_binding, another_role, "roleRef"), (cluster_role_binding, another_role, "roleRef"), (job, another_image, "spec.template")],
+    [
+        (role_binding, another_role, "roleRef"),
+        (cluster_role_binding, another_role, "roleRef"),
+        (job, another_image, "spec.template"),
+    ],
     ids=["RoleBinding", "ClusterRoleBinding", "Job"],
 )
 def test_what_holds_nothing_is_recreated_unasked_where_a_field_cannot_change(
@@ -145,7 +172,9 @@ def test_what_holds_nothing_is_recreated_unasked_where_a_field_cannot_change(
     sets.remove(name)
 
 
-def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphaned(sets: Sets, name: str, sandbox: t.Any) -> None:
+def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphaned(
+    sets: Sets, name: str, sandbox: t.Any
+) -> None:
     daemon_set = workload("DaemonSet", f"{name}-ds", SPACE)
     asked = [daemon_set]
     sets.apply(name, asked, wait=True)
@@ -161,7 +190,11 @@ def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphane
     assert audit.our_writes() == []
     report = sets.apply(name, asked, on_immutable={"DaemonSet": "orphan"})
     assert actions(report)[f"DaemonSet.apps {SPACE}/{name}-ds"] == "recreated"
-    still = {pod["metadata"]["uid"] for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items if not pod["metadata"].get("deletionTimestamp")}
+    still = {
+        pod["metadata"]["uid"]
+        for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items
+        if not pod["metadata"].get("deletionTimestamp")
+    }
     assert pods <= still
     assert not sets.apply(name, asked).changed
     for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items:
@@ -169,13 +202,22 @@ def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphane
 
 
 def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: Sets, name: str) -> None:
-    hooks = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+    hooks = Resource(
+        "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
+    )
     hook = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name},
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
         "webhooks": [
             {
-                "name": "effects.tests.example", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 1,
-                "clientConfig": {"url": "https://127.0.0.1:1/"}, "objectSelector": {"matchLabels": {"hooked": name}},
+                "name": "effects.tests.example",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Ignore",
+                "timeoutSeconds": 1,
+                "clientConfig": {"url": "https://127.0.0.1:1/"},
+                "objectSelector": {"matchLabels": {"hooked": name}},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
             }
         ],
@@ -186,11 +228,15 @@ def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: 
     asked = [config_map(f"{name}-a", SPACE)]
     asked[0]["metadata"]["labels"] = {"hooked": name}
     try:
-        planned = sets.apply(name, asked, check=True, client=_RefusesDryRun(connect({"kubeconfig": sets.kubeconfig}, check_mode=True)))
+        planned = sets.apply(
+            name, asked, check=True, client=_RefusesDryRun(connect({"kubeconfig": sets.kubeconfig}, check_mode=True))
+        )
         report = sets.apply(name, asked, client=_RefusesDryRun(sets.client()))
     finally:
         client.delete(hooks, name)
-    assert all("planned, not validated: a webhook does not support dry runs" in row.reason for row in planned.rows.values())
+    assert all(
+        "planned, not validated: a webhook does not support dry runs" in row.reason for row in planned.rows.values()
+    )
     assert actions(planned) == actions(report)
     assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"] == {"a": "1"}
 
@@ -205,7 +251,9 @@ class _ReadsRecords:
         return getattr(self._client, name)
 
     def get(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> t.Any:
-        return (self._other if namespace == "hwaccel-gpu-records" else self._client).get(resource, name, namespace, **options)
+        return (self._other if namespace == "hwaccel-gpu-records" else self._client).get(
+            resource, name, namespace, **options
+        )
 
 
 class _RefusesDryRun:
@@ -234,13 +282,21 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
     subject = {"kind": "User", "name": f"{name}-user", "apiGroup": RBAC}
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": f"{name}-role"}, "rules": rules}
     binding = {
-        "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{name}-role"}, "subjects": [subject],
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{name}-role"},
+        "subjects": [subject],
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": f"{name}-role"},
     }
     sets.apply(f"{name}-rbac", [role, binding])
     limited = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"{name}-user"})
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}}
-    asked = [namespace, config_map(f"{name}-a", f"{name}-ns"), deployment(f"{name}-d", SPACE), deployment(f"{name}-e", f"{name}-ns")]
+    asked = [
+        namespace,
+        config_map(f"{name}-a", f"{name}-ns"),
+        deployment(f"{name}-d", SPACE),
+        deployment(f"{name}-e", f"{name}-ns"),
+    ]
     await_right(limited, "list", limited.resource("apps/v1", "Deployment"))
     audit = AuditLog(sandbox.audit_log)
     report = sets(name, asked, client=limited)
@@ -251,9 +307,14 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
     assert not any(resource == "configmaps" for _verb, resource, _namespace in told)
     reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody-at-all"})
     with pytest.raises(ManyFaults) as caught:
-        sets(name, [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)], client=_ReadsRecords(reader, sets.client()))
+        sets(
+            name,
+            [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)],
+            client=_ReadsRecords(reader, sets.client()),
+        )
     assert {fault.next_step.split(" get ")[1].split(",", maxsplit=1)[0] for fault in caught.value.faults} == {
-        f"configmaps in namespace {SPACE}", f"deployments.apps in namespace {SPACE}",
+        f"configmaps in namespace {SPACE}",
+        f"deployments.apps in namespace {SPACE}",
     }
     assert audit.our_writes() == []
     sets.remove(f"{name}-rbac")
@@ -262,7 +323,12 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
 def test_everything_offline_is_told_at_once(sets: Sets, name: str) -> None:
     unknown = {"apiVersion": "nowhere.example/v1", "kind": "Nothing", "metadata": {"name": "x"}}
     no_namespace = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-    clustered = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "x", "namespace": SPACE}, "handler": "x"}
+    clustered = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "x", "namespace": SPACE},
+        "handler": "x",
+    }
     report = sets(name, [unknown, no_namespace, clustered])
     assert report.failure is not None
     assert len(report.failure.faults) == 3

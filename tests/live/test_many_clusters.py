@@ -59,7 +59,10 @@ def test_nobody_waits_for_a_cluster_that_stopped(make_sandbox: t.Any, tmp_path: 
     halted: Sandbox = make_sandbox(FLEET)
     # After these seconds the stopped one is given up: more than the others can need, on a machine that has needed so long to start them all.
     patience = max(EACH * (healthy + 1), TIMES * (time.monotonic() - began))
-    clusters = {name: site.cluster(sandbox.kubeconfig, hwaccel_stages=site.ALL) for name, sandbox in {**well, "halted": halted}.items()}
+    clusters = {
+        name: site.cluster(sandbox.kubeconfig, hwaccel_stages=site.ALL)
+        for name, sandbox in {**well, "halted": halted}.items()
+    }
     clusters["halted"]["hwaccel_connection"]["retry_timeout"] = patience
     ended = threading.Event()
     with socket.socket() as held, concurrent.futures.ThreadPoolExecutor(1) as threads:
@@ -75,11 +78,19 @@ def test_nobody_waits_for_a_cluster_that_stopped(make_sandbox: t.Any, tmp_path: 
             halted.kill("kube-apiserver", signal.SIGCONT)
     assert stopped, run.stdout[-6000:]
     after = {name: last_of(run, name) for name in clusters}
-    print("\n".join(f"{name}: {seconds:.0f} s" for name, seconds in after.items()), *run.stdout.splitlines()[-40:], sep="\n")
+    print(
+        "\n".join(f"{name}: {seconds:.0f} s" for name, seconds in after.items()),
+        *run.stdout.splitlines()[-40:],
+        sep="\n",
+    )
     assert run.rc != 0
-    assert max(after[name] for name in well) < after["halted"], "the stages of one cluster are no barrier for the others"
+    assert max(after[name] for name in well) < after["halted"], (
+        "the stages of one cluster are no barrier for the others"
+    )
     for name in well:
         assert (run.recap[name]["failures"], run.summary[name]["stopped"]) == (0, [])
         assert sum(pool["seen"] for pool in run.summary[name]["pools"]) == 8
     for name in ("halted", "dark"):
-        assert any("127.0.0.1" in reason and "Next:" in reason for reason in run.summary[name]["stopped"]), run.summary[name]
+        assert any("127.0.0.1" in reason and "Next:" in reason for reason in run.summary[name]["stopped"]), run.summary[
+            name
+        ]

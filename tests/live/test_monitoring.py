@@ -25,10 +25,15 @@ GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 MACHINE = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
 #: A node whose driver never loads, which is borne.
 BROKEN = "broken-0"
-FLEET = {"time_scale": 0.02, "pools": [
-    {"name": "training", "count": 2, "labels": {"pool": "training"}, **MACHINE}, {"name": "more", "count": 1, **MACHINE}, {"name": "general", "count": 1},
-    {"name": "broken", "count": 1, **MACHINE, "nodes": {BROKEN: {"faults": ["driver_load_failure"]}}},
-]}
+FLEET = {
+    "time_scale": 0.02,
+    "pools": [
+        {"name": "training", "count": 2, "labels": {"pool": "training"}, **MACHINE},
+        {"name": "more", "count": 1, **MACHINE},
+        {"name": "general", "count": 1},
+        {"name": "broken", "count": 1, **MACHINE, "nodes": {BROKEN: {"faults": ["driver_load_failure"]}}},
+    ],
+}
 #: Kinds as the operator's CRDs name them; what is in them is its business.
 KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
 
@@ -36,9 +41,12 @@ KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule
 def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.monitoring.coreos.com"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
         "spec": {
-            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "group": "monitoring.coreos.com",
+            "scope": "Namespaced",
             "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
         },
@@ -48,13 +56,19 @@ def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
 def ready(client: Client, app: str) -> dict[str, dict[str, t.Any]]:
     """Metadata of the ready pod by node."""
     found = client.list(client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}").items
-    passed = [one for one in found if any(row["type"] == "Ready" and row["status"] == "True" for row in one["status"].get("conditions", ()))]
+    passed = [
+        one
+        for one in found
+        if any(row["type"] == "Ready" and row["status"] == "True" for row in one["status"].get("conditions", ()))
+    ]
     return {one["spec"]["nodeName"]: one["metadata"] for one in passed}
 
 
 def exporters(client: Client) -> dict[str, str]:
     """DaemonSet of the ready exporter by node."""
-    return {node: metadata["ownerReferences"][0]["name"] for node, metadata in ready(client, "nvidia-dcgm-exporter").items()}
+    return {
+        node: metadata["ownerReferences"][0]["name"] for node, metadata in ready(client, "nvidia-dcgm-exporter").items()
+    }
 
 
 def served(client: Client, kind: str) -> bool:
@@ -82,7 +96,9 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
     pools = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
-    clusters = {"one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240, hwaccel_max_failed=1)}
+    clusters = {
+        "one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240, hwaccel_max_failed=1)
+    }
     await_filled(client)
     empty = plain(client)
     brought = site.playbook("site", clusters)
@@ -91,25 +107,44 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     planned = site.playbook("monitoring", clusters, "--check", "--diff")
     written = [str(request) for request in audit.our_writes()]
     done = site.playbook("monitoring", clusters)
-    return {"client": client, "clusters": clusters, "empty": empty, "audit": audit, "planned": planned, "written": written, "done": done}
+    return {
+        "client": client,
+        "clusters": clusters,
+        "empty": empty,
+        "audit": audit,
+        "planned": planned,
+        "written": written,
+        "done": done,
+    }
 
 
 def test_check_mode_writes_nothing_and_the_run_succeeds(world: dict[str, t.Any]) -> None:
-    assert (world["planned"].rc, world["done"].rc) == (0, 0), world["planned"].stdout[-4000:] + world["done"].stdout[-6000:]
+    assert (world["planned"].rc, world["done"].rc) == (0, 0), (
+        world["planned"].stdout[-4000:] + world["done"].stdout[-6000:]
+    )
     assert world["written"] == []
     assert world["planned"].changed() == world["done"].changed() > 0
 
 
 def test_each_gpu_node_has_the_exporter_of_its_pool(world: dict[str, t.Any]) -> None:
     assert exporters(world["client"]) == {
-        "more-0": "nvidia-dcgm-exporter", "training-0": "nvidia-dcgm-exporter-training", "training-1": "nvidia-dcgm-exporter-training",
+        "more-0": "nvidia-dcgm-exporter",
+        "training-0": "nvidia-dcgm-exporter-training",
+        "training-1": "nvidia-dcgm-exporter-training",
     }
 
 
 def test_a_node_without_driver_holds_nothing_up_and_is_told_with_its_cause(world: dict[str, t.Any]) -> None:
     (gate,) = world["done"].results("node_gate")
-    assert (gate["nodes"], [row["node"] for row in gate["held"]]) == ({"passed": 3, "waiting": 0, "failed": 0, "unknown": 0}, [BROKEN])
-    (told,) = [line for line in world["done"].stdout.splitlines() if f"{BROKEN} (pool default) held at gate exporters, driver: " in line]
+    assert (gate["nodes"], [row["node"] for row in gate["held"]]) == (
+        {"passed": 3, "waiting": 0, "failed": 0, "unknown": 0},
+        [BROKEN],
+    )
+    (told,) = [
+        line
+        for line in world["done"].stdout.splitlines()
+        if f"{BROKEN} (pool default) held at gate exporters, driver: " in line
+    ]
     assert "nvidia-driver-ctr" in told
 
 
@@ -125,24 +160,41 @@ def test_an_exporter_leaves_before_the_driver_is_loaded_anew_and_comes_back(worl
     apps = ("nvidia-driver", "nvidia-dcgm-exporter")
     before = {app: ready(client, app) for app in apps}
     client.delete(client.resource("v1", "Pod"), before["nvidia-driver"]["more-0"]["name"], AGENTS)
-    until(lambda: all(ready(client, app).get("more-0", before[app]["more-0"])["uid"] != before[app]["more-0"]["uid"] for app in apps),
-          "another driver and another exporter on more-0")
+    until(
+        lambda: all(
+            ready(client, app).get("more-0", before[app]["more-0"])["uid"] != before[app]["more-0"]["uid"]
+            for app in apps
+        ),
+        "another driver and another exporter on more-0",
+    )
     assert ready(client, apps[1])["training-0"]["uid"] == before[apps[1]]["training-0"]["uid"]
 
 
 def test_a_node_that_somebody_keeps_from_the_exporters_is_no_success(world: dict[str, t.Any]) -> None:
     """The field is not ours to mend, so the set leaves it, and the gate counts against the nodes that the set was to take."""
     client: Client = world["client"]
-    daemon_sets, nodes, name = client.resource("apps/v1", "DaemonSet"), client.resource("v1", "Node"), "nvidia-dcgm-exporter-training"
+    daemon_sets, nodes, name = (
+        client.resource("apps/v1", "DaemonSet"),
+        client.resource("v1", "Node"),
+        "nvidia-dcgm-exporter-training",
+    )
     client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": "a"}}}, field_manager="people")
-    client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": {"rack": "a"}}}}}, field_manager="people")
+    client.patch(
+        daemon_sets,
+        name,
+        AGENTS,
+        {"spec": {"template": {"spec": {"nodeSelector": {"rack": "a"}}}}},
+        field_manager="people",
+    )
     run = site.playbook("monitoring", {"one": world["clusters"]["one"] | {"monitoring_wait_timeout": 20}})
     (gate,) = run.results("node_gate")
     assert gate["failed_nodes"] == ["training-1"], run.stdout[-4000:]
     (fault,) = gate["faults"]
     for part in (f"spec.template.spec.nodeSelector of DaemonSet {AGENTS}/{name}", "written by people", "rack=a"):
         assert part in fault["reason"], fault
-    client.patch(daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": None}}}}, field_manager="people")
+    client.patch(
+        daemon_sets, name, AGENTS, {"spec": {"template": {"spec": {"nodeSelector": None}}}}, field_manager="people"
+    )
     client.patch(nodes, "training-0", "", {"metadata": {"labels": {"rack": None}}}, field_manager="people")
     until(lambda: readiness.judge(client.get(daemon_sets, name, AGENTS), "apps", "DaemonSet", {}).ready, "the rollout")
     until(lambda: "training-1" in exporters(client), "the exporter of training-1 to be back")
@@ -161,7 +213,10 @@ def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict
     after = ready(client, "nvidia-dcgm-exporter")
     assert after.keys() == before.keys()
     assert not {row["uid"] for row in after.values()} & {row["uid"] for row in before.values()}
-    assert (ours(client, "ServiceMonitor"), ours(client, "PrometheusRule")) == (["nvidia-dcgm-exporter"], ["hwaccel-gpu"])
+    assert (ours(client, "ServiceMonitor"), ours(client, "PrometheusRule")) == (
+        ["nvidia-dcgm-exporter"],
+        ["hwaccel-gpu"],
+    )
     maps = [item["metadata"]["name"] for item in client.list(client.resource("v1", "ConfigMap"), AGENTS).items]
     assert "hwaccel-gpu-prometheus" not in maps
     gone = site.playbook("teardown", world["clusters"])

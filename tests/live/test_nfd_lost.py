@@ -14,4 +14,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support.life import Life
 def test_no_driver_pod_goes_with_workers_master_or_namespace_of_nfd(life: Life) -> None:
     before = life.drivers["before"]
     assert sorted(before) == ["bad-0", "gpu-0", "gpu-1", "late-0"]
-    assert life.drivers == dict.fromkeys(("before", "workers_rolled", "master_restarted", "namespace_lost", "mended"), before)
+    assert life.drivers == dict.fromkeys(
+        ("before", "workers_rolled", "master_restarted", "namespace_lost", "mended"), before
+    )

@@ -29,7 +29,12 @@ COUNT = 4
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "gpu", "count": COUNT, "kernel": stack.KERNEL, "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}},
+        {
+            "name": "gpu",
+            "count": COUNT,
+            "kernel": stack.KERNEL,
+            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+        },
         {"name": "cpu", "count": 1},
     ],
 }
@@ -73,7 +78,11 @@ def writes(audit_log: pathlib.Path, since: str) -> list[str]:
 
 def looks(audit_log: pathlib.Path, since: str) -> list[str]:
     """At the nodes; a gate that waits looks again and again, or watches them."""
-    return [f"{request.verb} {request.uri}" for request in requests(audit_log, since) if request.verb in ("list", "watch") and request.resource == "nodes"]
+    return [
+        f"{request.verb} {request.uri}"
+        for request in requests(audit_log, since)
+        if request.verb in ("list", "watch") and request.resource == "nodes"
+    ]
 
 
 def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any, client: Client) -> None:
@@ -93,11 +102,16 @@ def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any
 
 def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Client) -> None:
     rbac, name = "rbac.authorization.k8s.io", "gate-reader"
-    rules = [{"apiGroups": ["", "apps"], "resources": ["nodes", "pods", "daemonsets", "events"], "verbs": ["get", "list"]}]
+    rules = [
+        {"apiGroups": ["", "apps"], "resources": ["nodes", "pods", "daemonsets", "events"], "verbs": ["get", "list"]}
+    ]
     role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
     binding = {
-        "apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name}, "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
     }
     for made in (role, binding):
         client.create(made, client.resource(made["apiVersion"], made["kind"]))
@@ -109,11 +123,16 @@ def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Cl
     # Nobody has made this namespace: all nodes wait for pods.
     refused = gate(reader, check_mode=True, namespace="nowhere")
     assert [(one["verb"], one["resource"], one["namespace"]) for one in refused.values["missing_rights"]] == [
-        ("get", "pods/log", "nowhere"), ("patch", "nodes", ""), ("watch", "nodes", ""), ("watch", "pods", "nowhere"),
+        ("get", "pods/log", "nowhere"),
+        ("patch", "nodes", ""),
+        ("watch", "nodes", ""),
+        ("watch", "pods", "nowhere"),
     ]
     assert "the right to patch nodes is missing (cluster-wide)" in str(refused.failure)
     assert gate(client, check_mode=True, namespace="nowhere").failure is None
-    assert {request.resource for request in requests(sandbox.audit_log, begun) if request.verb in MUTATING} == {"selfsubjectaccessreviews"}
+    assert {request.resource for request in requests(sandbox.audit_log, begun) if request.verb in MUTATING} == {
+        "selfsubjectaccessreviews"
+    }
 
 
 def test_a_driver_that_does_not_load_is_told_with_its_log_and_kept_apart(sandbox: t.Any, client: Client) -> None:
@@ -163,7 +182,9 @@ def test_the_breaker_holds_and_check_mode_only_looks(sandbox: t.Any, client: Cli
     planned = gate(client, check_mode=True)
     assert planned.failure is None
     assert planned.values["nodes"]["waiting"] == 2
-    assert looks(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"], "check mode looks once and does not wait"
+    assert looks(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"], (
+        "check mode looks once and does not wait"
+    )
     assert writes(sandbox.audit_log, begun) == []
     sandbox.clear_faults()
     repaired = gate(client)
@@ -212,7 +233,10 @@ def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Cl
 def test_foreign_cordon_stays_when_a_node_is_freed(client: Client) -> None:
     resource = client.resource("v1", "Node")
     client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
-    until(lambda: "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0"), "the node controller to taint the cordoned node")
+    until(
+        lambda: "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0"),
+        "the node controller to taint the cordoned node",
+    )
     assert marks.quarantine(client, resource, "gpu-0", "driver", "a test", lambda _node: marks.HARD)
     assert gate(client).values["released"] == ["gpu-0"]
     node = stack.node(client, "gpu-0")
@@ -226,7 +250,9 @@ def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, client: Client) -> Non
     settings = Settings("devices", POOLS, stack.NAMESPACE, wait_timeout=240.0)
     resume: dict[str, t.Any] = {}
     for _slice in range(1000):
-        result = run(settings, connect({"kubeconfig": sandbox.kubeconfig}), deadline=time.monotonic() + 1, resume=resume)
+        result = run(
+            settings, connect({"kubeconfig": sandbox.kubeconfig}), deadline=time.monotonic() + 1, resume=resume
+        )
         if result.pending is None:
             break
         resume = json.loads(json.dumps(result.pending))
@@ -236,7 +262,10 @@ def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, client: Client) -> Non
 def test_a_missing_stack_is_named(client: Client, sandbox: t.Any) -> None:
     stack.delete_daemon_set(client, "nvidia-operator-validator")
     pods = client.resource("v1", "Pod")
-    until(lambda: not client.list(pods, stack.NAMESPACE, label_selector="app=nvidia-operator-validator").items, "the validator's pods to go")
+    until(
+        lambda: not client.list(pods, stack.NAMESPACE, label_selector="app=nvidia-operator-validator").items,
+        "the validator's pods to go",
+    )
     result = gate(client, wait_timeout=6.0)
     assert result.failure is not None
     assert "no validator pod is on the node" in result.values["faults"][0]["reason"]

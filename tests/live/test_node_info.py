@@ -23,7 +23,12 @@ from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "training", "count": 3, "kernel": "6.8.0-45-generic", "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}},
+        {
+            "name": "training",
+            "count": 3,
+            "kernel": "6.8.0-45-generic",
+            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+        },
         {
             "name": "edge",
             "count": 2,
@@ -36,7 +41,11 @@ FLEET: dict[str, t.Any] = {
     ],
 }
 DECLARED = [
-    {"name": "training", "nodes": ["training-0", "training-1", "training-2"], "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}}
+    {
+        "name": "training",
+        "nodes": ["training-0", "training-1", "training-2"],
+        "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+    }
 ]
 
 
@@ -53,12 +62,19 @@ def client(sandbox: t.Any) -> Client:
 def test_pools_and_classes(client: Client) -> None:
     found = fleet.summary(client, DECLARED, rows=True)
     assert [(pool["name"], pool["declared"], pool["nodes"], pool["ready"]) for pool in found["pools"]] == [
-        ("training", True, 3, 3), ("cpu", False, 2, 2), ("default", False, 2, 2),
-    ]  # fmt: skip
+        ("training", True, 3, 3),
+        ("cpu", False, 2, 2),
+        ("default", False, 2, 2),
+    ]
     by_pool = {entry["pool"]: entry for entry in found["classes"]}
     training, edge, cpu = by_pool["training"], by_pool["default"], by_pool["cpu"]
     # Nothing has labelled the nodes yet: what is declared is assumed, and marked so.
-    assert (training["gpu_present"], training["gpu_assumed"], training["count"], training["ready"]) == (False, True, 3, 3)
+    assert (training["gpu_present"], training["gpu_assumed"], training["count"], training["ready"]) == (
+        False,
+        True,
+        3,
+        3,
+    )
     assert (training["kernel"], training["architecture"]) == ("6.8.0-45-generic", "amd64")
     assert (edge["architecture"], edge["kernel"], edge["os_id"], edge["os_version"], edge["gpu_present"]) == (
         "arm64",
@@ -68,24 +84,47 @@ def test_pools_and_classes(client: Client) -> None:
         True,
     )
     assert (cpu["runtime"], cpu["runtime_version"], cpu["gpu_present"]) == ("cri-o", "1.32.1", False)
-    assert [row["name"] for row in found["nodes"]] == ["cpu-0", "cpu-1", "edge-0", "edge-1", "training-0", "training-1", "training-2"]
+    assert [row["name"] for row in found["nodes"]] == [
+        "cpu-0",
+        "cpu-1",
+        "edge-0",
+        "edge-1",
+        "training-0",
+        "training-1",
+        "training-2",
+    ]
     assert found["platform"]["distribution"] == "kubernetes" and found["platform"]["version"].startswith("v1.")
     assert found["existing"] == {
-        "nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
+        "nfd": [],
+        "device_plugin": [],
+        "driver": [],
+        "cluster_policy": [],
+        "runtime_class": [],
+        "dcgm_exporter": [],
+        "prometheus_operator": [],
     }
     assert found["cluster_uid"] == client.get(fleet.NAMESPACE, "kube-system")["metadata"]["uid"]
 
 
 def test_labels_are_believed_and_selectors_select(client: Client) -> None:
     labels = {
-        "feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8",
-        "nvidia.com/gpu.memory": "81559", "nvidia.com/cuda.driver-version.full": "580.178.04",
-    }  # fmt: skip
+        "feature.node.kubernetes.io/pci-10de.present": "true",
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.memory": "81559",
+        "nvidia.com/cuda.driver-version.full": "580.178.04",
+    }
     client.patch(fleet.NODE, "training-1", "", {"metadata": {"labels": labels}})
     try:
         found = fleet.summary(client, [], label_selector="nvidia.com/gpu.count=8")
         assert found["pools"] == [
-            {"name": "default", "declared": False, "nodes": 1, "ready": 1, "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}}
+            {
+                "name": "default",
+                "declared": False,
+                "nodes": 1,
+                "ready": 1,
+                "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+            }
         ]
         assert (found["classes"][0]["gpu_present"], found["classes"][0]["driver_version"]) == (True, "580.178.04")
     finally:
@@ -112,15 +151,26 @@ def test_what_others_deployed_is_found_and_what_is_ours_is_not(client: Client) -
     try:
         for name, (container, image) in images.items():
             client.create(_daemon_set(name, container, image), sets)
-        client.apply(_daemon_set("ours", "worker", "registry.example.com/node-feature-discovery:v1"), sets, field_manager="hwaccel.gpu/feature-discovery")
+        client.apply(
+            _daemon_set("ours", "worker", "registry.example.com/node-feature-discovery:v1"),
+            sets,
+            field_manager="hwaccel.gpu/feature-discovery",
+        )
         found = fleet.summary(client)["existing"]
     finally:
         for name in (*images, "ours"):
             client.delete(sets, name, "default")
-    assert {component: [(entry["kind"], entry["name"]) for entry in entries] for component, entries in found.items()} == {
-        "nfd": [("DaemonSet", "nfd-w")], "device_plugin": [("DaemonSet", "plugin")], "driver": [("DaemonSet", "drv")], "cluster_policy": [],
-        "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
-    }  # fmt: skip
+    assert {
+        component: [(entry["kind"], entry["name"]) for entry in entries] for component, entries in found.items()
+    } == {
+        "nfd": [("DaemonSet", "nfd-w")],
+        "device_plugin": [("DaemonSet", "plugin")],
+        "driver": [("DaemonSet", "drv")],
+        "cluster_policy": [],
+        "runtime_class": [],
+        "dcgm_exporter": [],
+        "prometheus_operator": [],
+    }
 
 
 def _daemon_set(name: str, container: str, image: str) -> dict[str, t.Any]:
@@ -131,29 +181,54 @@ def _daemon_set(name: str, container: str, image: str) -> dict[str, t.Any]:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"nodeSelector": {"nowhere": "true"}, "containers": [{"name": container, "image": image}]}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeSelector": {"nowhere": "true"}, "containers": [{"name": container, "image": image}]},
+            },
         },
     }
 
 
 def query(options: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-    return [{"hwaccel.gpu.node_info": options, "register": "found"}, {"ansible.builtin.debug": {"msg": "RESULT {{ found.result | to_json }}"}}]
+    return [
+        {"hwaccel.gpu.node_info": options, "register": "found"},
+        {"ansible.builtin.debug": {"msg": "RESULT {{ found.result | to_json }}"}},
+    ]
 
 
-def play(sandbox: t.Any, folder: pathlib.Path, tasks: list[dict[str, t.Any]], *arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str]:
+def play(
+    sandbox: t.Any,
+    folder: pathlib.Path,
+    tasks: list[dict[str, t.Any]],
+    *arguments: str,
+    environ: dict[str, str] | None = None,
+) -> tuple[int, str]:
     content = [
         {
-            "hosts": "all", "connection": "local", "gather_facts": False, "tasks": tasks,
-            "module_defaults": {"group/hwaccel.gpu.cluster": {"kubeconfig": sandbox.kubeconfig, "context": "", "validate_certs": ""}},
+            "hosts": "all",
+            "connection": "local",
+            "gather_facts": False,
+            "tasks": tasks,
+            "module_defaults": {
+                "group/hwaccel.gpu.cluster": {"kubeconfig": sandbox.kubeconfig, "context": "", "validate_certs": ""}
+            },
         }
-    ]  # fmt: skip
+    ]
     (folder / "play.yml").write_text(yaml.safe_dump(content))
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_"))}
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_"))
+    }
     program = pathlib.Path(sys.executable).with_name("ansible-playbook")
     done = subprocess.run(
         [program, "-i", "cluster,", *arguments, "play.yml"],
         cwd=folder,
-        env=clean | {"ANSIBLE_COLLECTIONS_PATH": _collections(), "ANSIBLE_PYTHON_INTERPRETER": sys.executable, "ANSIBLE_NOCOLOR": "1"} | (environ or {}),
+        env=clean
+        | {
+            "ANSIBLE_COLLECTIONS_PATH": _collections(),
+            "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+            "ANSIBLE_NOCOLOR": "1",
+        }
+        | (environ or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -204,8 +279,14 @@ def test_whatever_is_asked_the_answer_is_a_sentence(sandbox: t.Any, tmp_path: pa
     ]
     code, output = play(sandbox, tmp_path, blocks, "-vvv", "-e", "@vars.yml")
     assert code == 0, output
-    told = {line.split("CASE ")[1].split(":", maxsplit=1)[0]: line for line in output.splitlines() if "CASE " in line and '"msg"' in line}
-    missing = [expected for number, (_options, expected) in enumerate(HOSTILE) if expected not in told.get(str(number), "")]
+    told = {
+        line.split("CASE ")[1].split(":", maxsplit=1)[0]: line
+        for line in output.splitlines()
+        if "CASE " in line and '"msg"' in line
+    }
+    missing = [
+        expected for number, (_options, expected) in enumerate(HOSTILE) if expected not in told.get(str(number), "")
+    ]
     assert not missing, told
     assert "Traceback" not in output and "MODULE FAILURE" not in output
     assert "planted-secret" not in output

@@ -20,8 +20,15 @@ SPACES = ("hwaccel-gpu", "hwaccel-gpu-system")
 
 def prepare(client: Client) -> None:
     for name in SPACES:
-        client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, client.resource("v1", "Namespace"))
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": name}, "stringData": {"a": "b"}}
+        client.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, client.resource("v1", "Namespace")
+        )
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "mirror", "namespace": name},
+            "stringData": {"a": "b"},
+        }
         client.create(secret, client.resource("v1", "Secret"))
 
 
@@ -41,7 +48,9 @@ def test_prepared_namespaces_are_used_and_stay(make_sandbox: t.Any) -> None:
     refused = playbook("preflight", hosts, "-e", '{"hwaccel_image_pull_secrets": ["miror"]}')
     assert refused.rc != 0
     assert "Secret hwaccel-gpu/miror is not there (hwaccel_image_pull_secrets)" in "\n".join(refused.failures)
-    assert "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged" in "\n".join(refused.failures)
+    assert "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged" in "\n".join(
+        refused.failures
+    )
 
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
     client.patch(client.resource("v1", "Namespace"), "hwaccel-gpu", "", label)

@@ -20,7 +20,10 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 OLD, NEW = "595.91.07", "580.178.04"
 LABEL = "hwaccel.gpu/driver-version"
-FLEET: dict[str, t.Any] = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}]}
+FLEET: dict[str, t.Any] = {
+    "time_scale": 0.01,
+    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU}],
+}
 LATE = {"name": "late", "count": 1, "labels": {"pool": "gpu"}, "kernel": "6.8.0-57-generic", "gpu": GPU}
 POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU}]
 
@@ -33,15 +36,23 @@ class Cluster:
     def site(self, *stages: str, **variables: t.Any) -> site.Run:
         """All that the nodes need where no stage is named; of what becomes of drivers, the stage driver alone decides."""
         asked = {"hwaccel_stages": ", ".join(stages)} if stages else {}
-        run = site.playbook("site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=240, **asked, **variables)})
+        run = site.playbook(
+            "site", {"one": site.cluster(self.sandbox.kubeconfig, hwaccel_wait_timeout=240, **asked, **variables)}
+        )
         assert run.rc == 0, run.stdout[-6000:]
-        assert {tuple(row["gates"]) for row in run.summary["one"]["pools"]} == {("driver",) if stages else ("features", "driver", "devices")}
+        assert {tuple(row["gates"]) for row in run.summary["one"]["pools"]} == {
+            ("driver",) if stages else ("features", "driver", "devices")
+        }
         return run
 
     def placed(self) -> list[tuple[str, str, str]]:
         """Node, uid and version of each driver pod that has a node: while one DaemonSet takes a node from another, two may name the same node."""
         found = self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-driver").items
-        return [(pod["spec"]["nodeName"], pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL]) for pod in found if "nodeName" in pod["spec"]]
+        return [
+            (pod["spec"]["nodeName"], pod["metadata"]["uid"], pod["metadata"]["labels"][LABEL])
+            for pod in found
+            if "nodeName" in pod["spec"]
+        ]
 
     def versions(self) -> list[tuple[str, str]]:
         """Node and version of each driver pod that has a node, in order."""
@@ -56,7 +67,10 @@ class Cluster:
 
     def daemon_sets(self, version: str) -> list[str]:
         resource = self.client.resource("apps/v1", "DaemonSet")
-        return [one["metadata"]["name"] for one in self.client.list(resource, AGENTS, label_selector=f"{LABEL}={version}").items]
+        return [
+            one["metadata"]["name"]
+            for one in self.client.list(resource, AGENTS, label_selector=f"{LABEL}={version}").items
+        ]
 
     def changes_nothing(self, **variables: t.Any) -> bool:
         audit = AuditLog(self.sandbox.audit_log)
@@ -95,7 +109,10 @@ def test_a_node_takes_it_by_its_label_and_a_new_kernel_by_itself(cluster: Cluste
     before = cluster.drivers()
     cluster.client.patch(cluster.client.resource("v1", "Node"), "gpu-0", "", {"metadata": {"labels": {LABEL: NEW}}})
     cluster.sandbox.set_fleet(FLEET | {"pools": [*FLEET["pools"], LATE]})
-    until(lambda: cluster.versions() == [("gpu-0", NEW), ("gpu-1", OLD), ("gpu-2", OLD), ("late-0", NEW)], "gpu-0 and late-0 to get the new version")
+    until(
+        lambda: cluster.versions() == [("gpu-0", NEW), ("gpu-1", OLD), ("gpu-2", OLD), ("late-0", NEW)],
+        "gpu-0 and late-0 to get the new version",
+    )
     cluster.site(hwaccel_pools=POOLS, driver_version=NEW)
     after = cluster.drivers()
     assert (after["gpu-1"], after["gpu-2"]) == (before["gpu-1"], before["gpu-2"])

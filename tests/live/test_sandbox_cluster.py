@@ -37,7 +37,13 @@ def changing(make_sandbox: t.Any) -> t.Any:
 
 
 def as_user(sandbox: Sandbox, user: str, *groups: str) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": user, "impersonate_groups": [*groups, "system:authenticated"]})
+    return connect(
+        {
+            "kubeconfig": sandbox.kubeconfig,
+            "impersonate_user": user,
+            "impersonate_groups": [*groups, "system:authenticated"],
+        }
+    )
 
 
 def nodes_of(client: Client) -> dict[str, dict[str, t.Any]]:
@@ -46,7 +52,12 @@ def nodes_of(client: Client) -> dict[str, dict[str, t.Any]]:
 
 def test_nobody_else_can_read_the_sandbox(sandbox: Sandbox) -> None:
     assert sandbox.state_dir.stat().st_mode & 0o777 == 0o700
-    private = [pathlib.Path(sandbox.kubeconfig), *sandbox.state_dir.rglob("*.key"), *sandbox.state_dir.rglob("*.kubeconfig"), sandbox.audit_log]
+    private = [
+        pathlib.Path(sandbox.kubeconfig),
+        *sandbox.state_dir.rglob("*.key"),
+        *sandbox.state_dir.rglob("*.kubeconfig"),
+        sandbox.audit_log,
+    ]
     assert len(private) > 15
     assert {path: oct(path.stat().st_mode & 0o777) for path in private} == dict.fromkeys(private, "0o600")
 
@@ -65,7 +76,10 @@ def listening(pid: int) -> set[str]:
             fields = line.split()
             if fields[3] == "0A" and fields[9] in inodes:
                 words = bytes.fromhex(fields[1].partition(":")[0])
-                packed = b"".join(struct.pack(">I", *struct.unpack("<I", words[index : index + 4])) for index in range(0, len(words), 4))
+                packed = b"".join(
+                    struct.pack(">I", *struct.unpack("<I", words[index : index + 4]))
+                    for index in range(0, len(words), 4)
+                )
                 found.add(socket.inet_ntop(family, packed))
     return found
 
@@ -85,7 +99,13 @@ def test_etcd_knows_no_stranger(sandbox: Sandbox) -> None:
 
 def test_without_credentials_nothing_is_told(sandbox: Sandbox) -> None:
     ports = json.loads(sandbox.layout.record.read_text(encoding="utf-8"))["ports"]
-    anonymous = connect({"host": f"https://127.0.0.1:{ports['kube-apiserver']}", "ca_cert": str(sandbox.layout.pki / "ca.crt"), "api_key": "wrong"})
+    anonymous = connect(
+        {
+            "host": f"https://127.0.0.1:{ports['kube-apiserver']}",
+            "ca_cert": str(sandbox.layout.pki / "ca.crt"),
+            "api_key": "wrong",
+        }
+    )
     with pytest.raises(HwaccelError, match=r"(?i)unauthori"):
         anonymous.list(anonymous.resource("v1", "Node"))
 
@@ -104,7 +124,10 @@ def test_a_node_may_only_touch_itself(sandbox: Sandbox, client: Client) -> None:
 
 def test_kwok_has_no_right_beyond_leases(sandbox: Sandbox, client: Client) -> None:
     kwok = as_user(sandbox, "hwaccel-kwok")
-    lease, node, pod = (client.resource(version, kind) for version, kind in (("coordination.k8s.io/v1", "Lease"), ("v1", "Node"), ("v1", "Pod")))
+    lease, node, pod = (
+        client.resource(version, kind)
+        for version, kind in (("coordination.k8s.io/v1", "Lease"), ("v1", "Node"), ("v1", "Pod"))
+    )
     assert kwok.allowed("update", lease, "kube-node-lease")
     assert [kwok.allowed(verb, node) for verb in ("update", "patch", "delete")] == [False] * 3
     assert [kwok.allowed(verb, pod, "default") for verb in ("create", "update", "patch", "delete")] == [False] * 4
@@ -119,12 +142,22 @@ def audit_lines(sandbox: Sandbox) -> list[dict[str, t.Any]]:
 
 def test_the_audit_log_has_one_line_a_request_and_no_bodies(sandbox: Sandbox, client: Client) -> None:
     maps = client.resource("v1", "ConfigMap")
-    client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "audited", "namespace": "default"}, "data": {"a": "sesame"}}, maps)
+    client.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "audited", "namespace": "default"},
+            "data": {"a": "sesame"},
+        },
+        maps,
+    )
     client.delete(maps, "audited", "default")
     lines = audit_lines(sandbox)
     assert {line["level"] for line in lines} == {"Metadata"}
     assert {line["stage"] for line in lines} <= {"ResponseComplete", "Panic"}
-    about = [(line["verb"], line["user"]["username"]) for line in lines if line.get("objectRef", {}).get("name") == "audited"]
+    about = [
+        (line["verb"], line["user"]["username"]) for line in lines if line.get("objectRef", {}).get("name") == "audited"
+    ]
     assert ("delete", "hwaccel-sandbox-admin") in about
     assert not any("requestObject" in line or "responseObject" in line for line in lines)
     assert "sesame" not in sandbox.audit_log.read_text(encoding="utf-8")
@@ -136,12 +169,20 @@ def test_kwok_renews_the_lease_of_every_node_and_writes_nothing_else(sandbox: Sa
 
     def renewed() -> dict[str, str]:
         items = client.list(leases, namespace="kube-node-lease").items
-        return {item["metadata"]["name"]: item["spec"]["renewTime"] for item in items if item["metadata"].get("ownerReferences")}
+        return {
+            item["metadata"]["name"]: item["spec"]["renewTime"]
+            for item in items
+            if item["metadata"].get("ownerReferences")
+        }
 
     until(lambda: set(renewed()) == wanted, "a lease of every node", seen=renewed)
     first = renewed()
     until(lambda: all(renewed()[name] > first[name] for name in wanted), "all to be renewed", seen=renewed)
-    written = {line["objectRef"]["resource"] for line in audit_lines(sandbox) if line["user"]["username"] == "hwaccel-kwok" and line["verb"] in _WRITES}
+    written = {
+        line["objectRef"]["resource"]
+        for line in audit_lines(sandbox)
+        if line["user"]["username"] == "hwaccel-kwok" and line["verb"] in _WRITES
+    }
     assert written == {"leases"}
 
 
@@ -152,20 +193,39 @@ def test_kwok_leaves_a_node_and_its_pods_alone(changing: Sandbox) -> None:
     """Without a fleet agent nothing but kwok could play a node: it must not."""
     made = changing
     client = connect({"kubeconfig": made.kubeconfig})
-    node, pod, lease = (client.resource(version, kind) for version, kind in (("v1", "Node"), ("v1", "Pod"), ("coordination.k8s.io/v1", "Lease")))
+    node, pod, lease = (
+        client.resource(version, kind)
+        for version, kind in (("v1", "Node"), ("v1", "Pod"), ("coordination.k8s.io/v1", "Lease"))
+    )
     made.kill("fleet-agent")
     metadata = {"name": "lone", "annotations": {"kwok.x-k8s.io/node": "fake"}}
-    status = {"conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "as it was posted"}], "capacity": {"cpu": "4", "pods": "10"}}
+    status = {
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "as it was posted"}],
+        "capacity": {"cpu": "4", "pods": "10"},
+    }
     client.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}, node)
     containers, tolerations = [{"name": "c", "image": "example.org/c:1"}], [{"operator": "Exists"}]
     # No grace: nobody is there who would end it.
-    spec = {"nodeName": "lone", "containers": containers, "tolerations": tolerations, "terminationGracePeriodSeconds": 0}
-    client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}, pod)
-    until(lambda: any(one["metadata"]["name"] == "lone" for one in client.list(lease, namespace="kube-node-lease").items), "the lease of the node")
+    spec = {
+        "nodeName": "lone",
+        "containers": containers,
+        "tolerations": tolerations,
+        "terminationGracePeriodSeconds": 0,
+    }
+    client.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}, pod
+    )
+    until(
+        lambda: any(one["metadata"]["name"] == "lone" for one in client.list(lease, namespace="kube-node-lease").items),
+        "the lease of the node",
+    )
     assert client.get(lease, "lone", "kube-node-lease")["spec"]["leaseDurationSeconds"] == 40
     # Not waited for: this is what kwok would need to do more than that.
     time.sleep(2)
-    assert "conditions" not in client.get(pod, "p", "default")["status"] or "podIP" not in client.get(pod, "p", "default")["status"]
+    assert (
+        "conditions" not in client.get(pod, "p", "default")["status"]
+        or "podIP" not in client.get(pod, "p", "default")["status"]
+    )
     assert client.get(pod, "p", "default")["status"]["phase"] == "Pending"
     ready = [one for one in client.get(node, "lone")["status"]["conditions"] if one["type"] == "Ready"]
     assert [(one["status"], one["message"]) for one in ready] == [("True", "as it was posted")]
@@ -190,7 +250,10 @@ def test_a_changed_fleet_adds_changes_and_removes_nodes(changing: Sandbox) -> No
     made.set_fleet(SMALL_FLEET)
     client = connect({"kubeconfig": made.kubeconfig})
     gpu, cpu = SMALL_FLEET["pools"]
-    larger = {**SMALL_FLEET, "pools": [{**gpu, "count": 3, "labels": {"rack": "a1"}}, {"name": "edge", "architecture": "arm64"}]}
+    larger = {
+        **SMALL_FLEET,
+        "pools": [{**gpu, "count": 3, "labels": {"rack": "a1"}}, {"name": "edge", "architecture": "arm64"}],
+    }
     run = made.set_fleet(larger)
     assert run.actions == ["nodes added: gpu-2, edge-0", "nodes removed: cpu-0", "nodes changed: gpu-0, gpu-1"]
     assert set(nodes_of(client)) == {"gpu-0", "gpu-1", "gpu-2", "edge-0"}
@@ -207,7 +270,10 @@ def test_nodes_that_leave_while_no_agent_runs_are_removed_by_the_next(changing: 
     client = connect({"kubeconfig": made.kubeconfig})
     pod = client.resource("v1", "Pod")
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "left", "namespace": "default"}}
-    client.create(body | {"spec": {"nodeName": "cpu-0", "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]}}, pod)
+    client.create(
+        body | {"spec": {"nodeName": "cpu-0", "containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]}},
+        pod,
+    )
     killed = made.kill("fleet-agent")
     until(lambda: not process.identity(killed), "the end of the agent")
     run = made.set_fleet({**SMALL_FLEET, "pools": [gpu]})

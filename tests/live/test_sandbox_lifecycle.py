@@ -55,7 +55,11 @@ def running_from(folder: pathlib.Path) -> list[str]:
 def names_and_times(made: Sandbox) -> dict[pathlib.Path, int]:
     """Of what a run of ours may write; etcd, the logs and the agent's status go on by themselves."""
     own = {made.audit_log.name, "agent-status.json", "agent-status.json.new"}
-    paths = [path for path in made.state_dir.rglob("*") if path.name not in own and not {"etcd", "logs"} & set(path.parts) and path.is_file()]
+    paths = [
+        path
+        for path in made.state_dir.rglob("*")
+        if path.name not in own and not {"etcd", "logs"} & set(path.parts) and path.is_file()
+    ]
     return {path: path.stat().st_mtime_ns for path in paths}
 
 
@@ -70,7 +74,15 @@ def test_stopped_keeps_everything_and_goes_on(empty: Sandbox) -> None:
     made = empty
     kubeconfig = pathlib.Path(made.kubeconfig).read_bytes()
     maps = client_of(made).resource("v1", "ConfigMap")
-    client_of(made).create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}, "data": {"a": "1"}}, maps)
+    client_of(made).create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kept", "namespace": "default"},
+            "data": {"a": "1"},
+        },
+        maps,
+    )
     assert made.stop().changed
     assert running_from(made.state_dir) == []
     assert not made.stop().changed
@@ -103,7 +115,9 @@ def test_one_that_ends_at_once_fails_the_run_with_its_words(empty: Sandbox, tmp_
     broken.chmod(0o755)
     made, whole = empty, empty.programs
     made.stop()
-    made.programs = dataclasses.replace(whole, programs={**whole.programs, "kwok": str(broken)}, digests={**whole.digests, "kwok": "other"})
+    made.programs = dataclasses.replace(
+        whole, programs={**whole.programs, "kwok": str(broken)}, digests={**whole.digests, "kwok": "other"}
+    )
     with pytest.raises(HwaccelError, match=r"kwok has ended(.|\n)*this is not kwok"):
         made.start(NO_NODES)
     made.programs = whole
@@ -145,13 +159,18 @@ def test_a_port_that_was_taken_meanwhile_is_left_to_its_new_owner(empty: Sandbox
 
 
 def test_two_sandboxes_do_not_know_each_other(empty: Sandbox, sandbox: Sandbox) -> None:
-    namespaces = [client_of(made).get(client_of(made).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"] for made in (sandbox, empty)]
+    namespaces = [
+        client_of(made).get(client_of(made).resource("v1", "Namespace"), "kube-system")["metadata"]["uid"]
+        for made in (sandbox, empty)
+    ]
     assert len(set(namespaces)) == 2
     ports = [set(layout.read_json(made.layout.record)["ports"].values()) for made in (sandbox, empty)]
     assert not ports[0] & ports[1]
 
 
-def test_absent_leaves_nothing_not_even_what_has_no_pid_file_and_keeps_another(empty: Sandbox, sandbox: Sandbox) -> None:
+def test_absent_leaves_nothing_not_even_what_has_no_pid_file_and_keeps_another(
+    empty: Sandbox, sandbox: Sandbox
+) -> None:
     made = empty
     made.layout.pid_file("kwok").unlink()
     made.close()

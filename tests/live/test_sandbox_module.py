@@ -42,12 +42,18 @@ class Caller:
         return Answer(result, text)
 
     def role(self, entry: str = "main", **variables: t.Any) -> str:
-        shown = " ".join(f"{name}={{{{ sandbox_{name} | default('none') }}}}" for name in ("kubeconfig", "audit_log", "preflight_faults"))
+        shown = " ".join(
+            f"{name}={{{{ sandbox_{name} | default('none') }}}}"
+            for name in ("kubeconfig", "audit_log", "preflight_faults")
+        )
         play = {
             "hosts": "localhost",
             "gather_facts": False,
             "tasks": [
-                {"name": "Run the role", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": entry}},
+                {
+                    "name": "Run the role",
+                    "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": entry},
+                },
                 {"name": "Show", "ansible.builtin.debug": {"msg": shown}},
             ],
             "vars": {"sandbox_name": "role", "sandbox_components": self.components, **variables},
@@ -73,7 +79,15 @@ class Caller:
             "-e",
             f"ansible_python_interpreter={sys.executable}",
         ]
-        done = subprocess.run([*command, *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            [*command, *arguments],
+            env=environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         return done.stdout + done.stderr
 
 
@@ -92,9 +106,15 @@ def test_predicted_done_and_done_again(caller: Caller) -> None:
     assert not pathlib.Path(predicted["state_dir"]).exists()
     done = caller.module("--diff", fleet=SMALL_FLEET).result
     assert done["changed"]
-    assert {action.partition(" ")[2] for action in predicted["actions"]} <= {action.partition(" ")[2] for action in done["actions"]}
-    assert {row["component"] for row in done["processes"]} == {action.removeprefix("start ") for action in predicted["actions"] if action.startswith("start ")}
-    assert "+pool: gpu, 2 nodes, 16 GPUs" in caller.module("--check", "--diff", fleet={**SMALL_FLEET, "pools": []}).text.replace("-pool", "+pool")
+    assert {action.partition(" ")[2] for action in predicted["actions"]} <= {
+        action.partition(" ")[2] for action in done["actions"]
+    }
+    assert {row["component"] for row in done["processes"]} == {
+        action.removeprefix("start ") for action in predicted["actions"] if action.startswith("start ")
+    }
+    assert "+pool: gpu, 2 nodes, 16 GPUs" in caller.module(
+        "--check", "--diff", fleet={**SMALL_FLEET, "pools": []}
+    ).text.replace("-pool", "+pool")
     for switches in ((), ("--check",)):
         again = caller.module(*switches, fleet=SMALL_FLEET).result
         assert (again["changed"], again["actions"]) == (False, [])
@@ -134,8 +154,14 @@ def test_role_starts_stops_and_removes(caller: Caller) -> None:
     assert not folder.exists()
 
 
-def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(caller: Caller, tmp_path: pathlib.Path) -> None:
-    wrong = {"sandbox_name": "never", "sandbox_fleet": {"pools": [{"name": "a", "count": "many"}]}, "sandbox_components": str(tmp_path / "none")}
+def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(
+    caller: Caller, tmp_path: pathlib.Path
+) -> None:
+    wrong = {
+        "sandbox_name": "never",
+        "sandbox_fleet": {"pools": [{"name": "a", "count": "many"}]},
+        "sandbox_components": str(tmp_path / "none"),
+    }
     asked = caller.role("preflight", **wrong)
     assert "changed=0" in asked and "failed=0" in asked
     refused = caller.role(**wrong)

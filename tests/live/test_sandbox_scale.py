@@ -25,7 +25,9 @@ GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig
 THOUSAND = {"time_scale": 0.1, "pools": [{"name": "gpu", "count": 500, "gpu": GPU}, {"name": "cpu", "count": 500}]}
 GPU_NODES = {
     "time_scale": 0.1,
-    "pools": [{"name": "gpu", "count": 1000, "gpu": GPU, "kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}],
+    "pools": [
+        {"name": "gpu", "count": 1000, "gpu": GPU, "kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}
+    ],
 }
 
 
@@ -44,7 +46,10 @@ def memory_mib(made: Sandbox) -> dict[str, int]:
 
 
 def processor_seconds(made: Sandbox) -> float:
-    fields = [pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split() for pid in pids(made).values()]
+    fields = [
+        pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        for pid in pids(made).values()
+    ]
     return sum(int(one[11]) + int(one[12]) for one in fields) / 100
 
 
@@ -65,7 +70,9 @@ def test_a_thousand_nodes(make_sandbox: t.Any) -> None:
     time.sleep(30)
     cores = (processor_seconds(made) - before) / (time.monotonic() - begun)
     sizes = memory_mib(made)
-    print(f"1,000 nodes Ready after {took:.1f} s; MiB: {sizes}, together {sum(sizes.values())}; at rest {cores:.2f} cores")
+    print(
+        f"1,000 nodes Ready after {took:.1f} s; MiB: {sizes}, together {sum(sizes.values())}; at rest {cores:.2f} cores"
+    )
     made.close()
     assert took < 60
     assert sum(sizes.values()) < 3072
@@ -84,8 +91,10 @@ def test_site_on_a_thousand_gpu_nodes(make_sandbox: t.Any) -> None:
     began = time.monotonic()
     again = playbook("site", clusters, timeout=600)
     written = log.our_writes()
-    print(f"site on 1,000 GPU nodes: {took:.0f} s, control plane and fleet agent {used:.0f} s of processor time; MiB: {sizes}, together "
-          f"{sum(sizes.values())}; again: {time.monotonic() - began:.0f} s")
+    print(
+        f"site on 1,000 GPU nodes: {took:.0f} s, control plane and fleet agent {used:.0f} s of processor time; MiB: {sizes}, together "
+        f"{sum(sizes.values())}; again: {time.monotonic() - began:.0f} s"
+    )
     made.close()
     assert first.rc == 0, first.stdout[-6000:]
     assert [gate["nodes"]["passed"] for gate in first.results("node_gate")] == [1000] * 4

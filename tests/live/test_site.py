@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections.abc as c
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import typing as t
 
@@ -31,8 +32,15 @@ GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "training", "count": 3, "labels": {"pool": "training"}, "kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS",
-         "gpu": {**GPU, "mig_capable": True}, "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        {
+            "name": "training",
+            "count": 3,
+            "labels": {"pool": "training"},
+            "kernel": "6.8.0-134-generic",
+            "os_image": "Ubuntu 24.04.3 LTS",
+            "gpu": {**GPU, "mig_capable": True},
+            "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}],
+        },
         {"name": "general", "count": 1},
     ],
 }
@@ -43,7 +51,9 @@ JOB = {"job": "training"}
 
 
 def variables(sandbox: Sandbox, **more: t.Any) -> dict[str, t.Any]:
-    return cluster(sandbox.kubeconfig, **({"hwaccel_pools": POOLS, "hwaccel_wait_timeout": WAIT, "hwaccel_stages": ALL} | more))
+    return cluster(
+        sandbox.kubeconfig, **({"hwaccel_pools": POOLS, "hwaccel_wait_timeout": WAIT, "hwaccel_stages": ALL} | more)
+    )
 
 
 def client(sandbox: Sandbox) -> Client:
@@ -116,7 +126,9 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     build = {"https_proxy": "http://bob:planted@proxy.example.com:3128"}
     hosts = {
         "whole": host(hwaccel_stages=ALL, hwaccel_distribution="kubernetes", hwaccel_kubernetes_version="1.36"),
-        "alone": host(hwaccel_stages=ALL), "later": host(feature_discovery_provider="existing"), "unknown": unknown,
+        "alone": host(hwaccel_stages=ALL),
+        "later": host(feature_discovery_provider="existing"),
+        "unknown": unknown,
         "proxy": host(hwaccel_pools=[known | {"driver": {"source": "build"}}], driver_build=build),
     }
     run = playbook("render", hosts, "-vv", "--diff")
@@ -140,11 +152,22 @@ def test_the_real_run_does_what_was_predicted(first: dict[str, t.Any]) -> None:
 def test_what_check_mode_cannot_know_of_undeclared_pools_is_marked(make_sandbox: MakeSandbox) -> None:
     """GPUs are known once NFD has seen the nodes, of two container runtimes at that."""
     machine = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
-    sandbox = make_sandbox({"time_scale": 0.02, "pools": [
-        {"name": "training", "count": 2, "labels": {"pool": "training"}, **machine},
-        {"name": "inference", "count": 1, "labels": {"pool": "inference"}, "container_runtime": "cri-o://1.34.1", **machine},
-        {"name": "general", "count": 1},
-    ]})
+    sandbox = make_sandbox(
+        {
+            "time_scale": 0.02,
+            "pools": [
+                {"name": "training", "count": 2, "labels": {"pool": "training"}, **machine},
+                {
+                    "name": "inference",
+                    "count": 1,
+                    "labels": {"pool": "inference"},
+                    "container_runtime": "cri-o://1.34.1",
+                    **machine,
+                },
+                {"name": "general", "count": 1},
+            ],
+        }
+    )
     undeclared = [{"name": name, "selector": f"pool={name}"} for name in ("training", "inference")]
     hosts = {"one": variables(sandbox, hwaccel_pools=undeclared)}
     planned = playbook("site", hosts, "--check", "--diff", warnings=["no node to judge"])
@@ -154,15 +177,31 @@ def test_what_check_mode_cannot_know_of_undeclared_pools_is_marked(make_sandbox:
     names = {name for _kind, _namespace, name in predictions.shown(done)}
     assert {"nvidia-container-toolkit-containerd", "nvidia-container-toolkit-cri-o"} <= names
     created = r"done: .*: created DaemonSet \S+"
-    assert predictions.unmarked(planned, done, {
-        r"pool (\S+): driver DaemonSets and labels nvidia\.com/gpu\.deploy\.\*": [created + " nvidia-driver-{0}-.*", r"done: gate driver: switched {0}-\d+"],
-        "container toolkits, until feature_discovery has seen the nodes of default, inference, training": [created + " nvidia-container-toolkit-.*"],
-    }) == []
+    assert (
+        predictions.unmarked(
+            planned,
+            done,
+            {
+                r"pool (\S+): driver DaemonSets and labels nvidia\.com/gpu\.deploy\.\*": [
+                    created + " nvidia-driver-{0}-.*",
+                    r"done: gate driver: switched {0}-\d+",
+                ],
+                "container toolkits, until feature_discovery has seen the nodes of default, inference, training": [
+                    created + " nvidia-container-toolkit-.*"
+                ],
+            },
+        )
+        == []
+    )
 
 
 def test_rendered_files_agree_with_what_check_mode_shows(first: dict[str, t.Any], rendered: Rendered) -> None:
     shown, written = predictions.shown(first["planned"]), rendered.objects("whole")
-    found = {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for objects in written.values() for one in objects}
+    found = {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one
+        for objects in written.values()
+        for one in objects
+    }
     assert found.keys() == shown.keys()
     assert [key for key, one in found.items() if not predictions.holds(shown[key], one)] == []
 
@@ -173,7 +212,11 @@ def test_every_gpu_can_be_scheduled(first: dict[str, t.Any]) -> None:
     summary = first["done"].summary["one"]
     assert summary["failed_nodes"] == []
     (row,) = [row for row in summary["pools"] if row["pool"] == "training"]
-    assert (row["expected"], row["seen"], row["gates"]) == (24, 24, ["features", "driver", "devices", "exporters", "validation"])
+    assert (row["expected"], row["seen"], row["gates"]) == (
+        24,
+        24,
+        ["features", "driver", "devices", "exporters", "validation"],
+    )
 
 
 def test_a_check_of_what_is_there_predicts_no_change(first: dict[str, t.Any]) -> None:
@@ -182,7 +225,10 @@ def test_a_check_of_what_is_there_predicts_no_change(first: dict[str, t.Any]) ->
 
 
 #: By account, the policy that holds it to its own node.
-POLICIES = {"nfd-worker": "hwaccel-gpu-nfd-worker-own-node", "gpu-feature-discovery": "hwaccel-gpu-feature-discovery-own-node"}
+POLICIES = {
+    "nfd-worker": "hwaccel-gpu-nfd-worker-own-node",
+    "gpu-feature-discovery": "hwaccel-gpu-feature-discovery-own-node",
+}
 
 
 def test_a_stolen_token_writes_nothing_about_another_node(first: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
@@ -203,17 +249,22 @@ def test_a_stolen_token_writes_nothing_about_another_node(first: dict[str, t.Any
             assert judged(stolen.writes(without, mine, "training-0")) == every
             # About its own node by the name that its program takes: another object would not be its own.
             own = judged(stolen.writes(with_token, mine, "training-0"))
-            assert own == dict.fromkeys(every, stolen.ALLOWED) | {way: stolen.DENIED for way in every if way.startswith("create")}
+            assert own == dict.fromkeys(every, stolen.ALLOWED) | {
+                way: stolen.DENIED for way in every if way.startswith("create")
+            }
             # Neither does its own object become another node's.
             body = {"metadata": {"labels": {stolen.NODE_NAME: "training-1"}}}
-            name = mine["metadata"]["name"]
-            assert stolen.outcome(policy, lambda: with_token.patch(stolen.FEATURES, name, AGENTS, body, dry_run=True)) == stolen.DENIED  # noqa: B023
+            taken = functools.partial(with_token.patch, stolen.FEATURES, mine["metadata"]["name"], AGENTS, body)
+            assert stolen.outcome(policy, functools.partial(taken, dry_run=True)) == stolen.DENIED
     finally:
         back()
     driver = thief.on("training-0", "nvidia-driver")
     switch = {"metadata": {"labels": {"nvidia.com/gpu.deploy.device-plugin": "false"}}}
     told = {
-        node: stolen.outcome("hwaccel-gpu-driver-node-labels", lambda: driver.patch(stolen.NODE, node, "", switch, dry_run=True))  # noqa: B023
+        node: stolen.outcome(
+            "hwaccel-gpu-driver-node-labels",
+            functools.partial(driver.patch, stolen.NODE, node, "", switch, dry_run=True),
+        )
         for node in ("training-0", "training-1", "general-0")
     }
     assert told == {"training-0": stolen.ALLOWED, "training-1": stolen.DENIED, "general-0": stolen.DENIED}
@@ -236,10 +287,29 @@ def every_gpu_taken(sandbox: Sandbox) -> c.Iterator[None]:
     pod, nodes = users.resource("v1", "Pod"), [name for name, count in allocatable(sandbox).items() if count == "8"]
     assert len(nodes) == 3
     for name in nodes:
-        container = {"name": "train", "image": "example.org/train:1", "command": ["sleep", "infinity"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-        spec = {"containers": [container], "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "terminationGracePeriodSeconds": 0}
-        users.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"on-{name}", "namespace": "default", "labels": JOB}, "spec": spec}, pod)
-    until(lambda: job_phases(users) == ["Running"] * len(nodes), "the users' pods to run", seen=lambda: job_phases(users))
+        container = {
+            "name": "train",
+            "image": "example.org/train:1",
+            "command": ["sleep", "infinity"],
+            "resources": {"limits": {"nvidia.com/gpu": "8"}},
+        }
+        spec = {
+            "containers": [container],
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        users.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"on-{name}", "namespace": "default", "labels": JOB},
+                "spec": spec,
+            },
+            pod,
+        )
+    until(
+        lambda: job_phases(users) == ["Running"] * len(nodes), "the users' pods to run", seen=lambda: job_phases(users)
+    )
     try:
         yield
     finally:
@@ -249,14 +319,20 @@ def every_gpu_taken(sandbox: Sandbox) -> c.Iterator[None]:
 
 
 def job_phases(users: Client) -> list[str]:
-    found = users.list(users.resource("v1", "Pod"), "default", label_selector=",".join(f"{key}={value}" for key, value in JOB.items())).items
+    found = users.list(
+        users.resource("v1", "Pod"), "default", label_selector=",".join(f"{key}={value}" for key, value in JOB.items())
+    ).items
     return [one["status"]["phase"] for one in found]
 
 
 def test_render_needs_no_cluster_and_agrees_with_itself(rendered: Rendered) -> None:
     written = rendered.objects("alone")
     assert sorted(written) == ["device-plugin.yaml", "driver.yaml", "feature-discovery.yaml", "monitoring.yaml"]
-    drivers = [one for one in written["driver.yaml"] if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")]
+    drivers = [
+        one
+        for one in written["driver.yaml"]
+        if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training")
+    ]
     assert len(drivers) == 2
     again = playbook("render", {"alone": rendered.hosts["alone"]})
     assert (again.rc, again.changed(), rendered.run.changed("alone") > 0) == (0, 0, True), again.stdout
@@ -265,7 +341,10 @@ def test_render_needs_no_cluster_and_agrees_with_itself(rendered: Rendered) -> N
 
 def test_a_render_that_knows_no_machine_is_refused(rendered: Rendered) -> None:
     (told,) = rendered.run.failures_of("unknown")
-    assert "no driver can be rendered (hwaccel_pools): no cluster is asked, and no pool with gpu is declared. Next: declare pools" in told
+    assert (
+        "no driver can be rendered (hwaccel_pools): no cluster is asked, and no pool with gpu is declared. Next: declare pools"
+        in told
+    )
     assert "driver.yaml" not in rendered.texts("unknown")
 
 
@@ -278,7 +357,15 @@ def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(rendered: Rendered) 
 
 def test_the_first_stage_that_needs_a_namespace_writes_it(rendered: Rendered) -> None:
     def namespaces(host: str) -> list[tuple[str, str]]:
-        return sorted((file, one["metadata"]["name"]) for file, objects in rendered.objects(host).items() for one in objects if one["kind"] == "Namespace")
+        return sorted(
+            (file, one["metadata"]["name"])
+            for file, objects in rendered.objects(host).items()
+            for one in objects
+            if one["kind"] == "Namespace"
+        )
 
-    assert namespaces("alone") == [("feature-discovery.yaml", "hwaccel-gpu"), ("feature-discovery.yaml", "hwaccel-gpu-system")]
+    assert namespaces("alone") == [
+        ("feature-discovery.yaml", "hwaccel-gpu"),
+        ("feature-discovery.yaml", "hwaccel-gpu-system"),
+    ]
     assert namespaces("later") == [("driver.yaml", "hwaccel-gpu")]

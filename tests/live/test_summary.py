@@ -13,9 +13,34 @@ STOPPED = "apply of the set device-plugin: pods is forbidden. Next: grant the ri
 
 
 def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() -> None:
-    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 0, "passed": 7, "failed": 1, "simulated": 0, "settled": 0, "kernels": [], "drivers": []}
-    fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "it crashed", "log_tail": "", "next_step": "read its log"}
-    gate = {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault], "held": [fault | {"node": "training-4", "state": "held"}]}
+    row = {
+        "pool": "training",
+        "nodes": 8,
+        "expected": 64,
+        "seen": 0,
+        "passed": 7,
+        "failed": 1,
+        "simulated": 0,
+        "settled": 0,
+        "kernels": [],
+        "drivers": [],
+    }
+    fault = {
+        "node": "training-3",
+        "pool": "training",
+        "state": "failed",
+        "link": "driver",
+        "reason": "it crashed",
+        "log_tail": "",
+        "next_step": "read its log",
+    }
+    gate = {
+        "gate": "driver",
+        "pools": [row],
+        "failed_nodes": ["training-3"],
+        "faults": [fault],
+        "held": [fault | {"node": "training-4", "state": "held"}],
+    }
     variables: dict[str, t.Any] = {"driver_gate": gate, "hwaccel_stopped": [STOPPED]}
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0

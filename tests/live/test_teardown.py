@@ -18,7 +18,9 @@ from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 
 def test_site_leaves_what_a_teardown_has_to_take(life: Life) -> None:
-    assert [name for one in life.done.summary.values() for name in one["failed_nodes"]] == ["bad-0"], life.done.stdout[-6000:]
+    assert [name for one in life.done.summary.values() for name in one["failed_nodes"]] == ["bad-0"], life.done.stdout[
+        -6000:
+    ]
     for part in ("hwaccel.gpu/quarantine", "nvidia.com/gpu.deploy.", "DaemonSet.apps"):
         assert any(part in line for line in life.between), life.between
 

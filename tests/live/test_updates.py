@@ -19,16 +19,34 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 BROKEN = "gpu-2"
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
-    "pools": [{"name": "gpu", "count": 3, "kernel": "6.8.0-134-generic", "gpu": GPU, "nodes": {BROKEN: {"faults": ["driver_load_failure"]}}}],
+    "pools": [
+        {
+            "name": "gpu",
+            "count": 3,
+            "kernel": "6.8.0-134-generic",
+            "gpu": GPU,
+            "nodes": {BROKEN: {"faults": ["driver_load_failure"]}},
+        }
+    ],
 }
 MIRROR = "mirror.example.com"
 #: By their label app.
-UPDATED = {"nfd-worker", "nvidia-container-toolkit-daemonset", "nvidia-operator-validator", "nvidia-device-plugin-daemonset", "gpu-feature-discovery"}
+UPDATED = {
+    "nfd-worker",
+    "nvidia-container-toolkit-daemonset",
+    "nvidia-operator-validator",
+    "nvidia-device-plugin-daemonset",
+    "gpu-feature-discovery",
+}
 
 
 def registries(client: Client, app: str) -> dict[str, str]:
     """Where the image of the app's pod is from, by node. Of pods that are not on their way out."""
-    found = [pod for pod in client.list(client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}").items if "deletionTimestamp" not in pod["metadata"]]
+    found = [
+        pod
+        for pod in client.list(client.resource("v1", "Pod"), AGENTS, label_selector=f"app={app}").items
+        if "deletionTimestamp" not in pod["metadata"]
+    ]
     return {pod["spec"]["nodeName"]: pod["spec"]["containers"][0]["image"].partition("/")[0] for pod in found}
 
 
@@ -45,7 +63,9 @@ def test_a_failed_node_keeps_no_change_from_the_others(cluster: Sandbox) -> None
     client = connect({"kubeconfig": cluster.kubeconfig})
     old = {app: registries(client, app) for app in UPDATED}
     assert all(found.keys() >= {"gpu-0", "gpu-1"} and MIRROR not in found.values() for found in old.values()), old
-    after = site.playbook("site", {"one": site.cluster(cluster.kubeconfig, hwaccel_wait_timeout=240, hwaccel_image_registry=MIRROR)})
+    after = site.playbook(
+        "site", {"one": site.cluster(cluster.kubeconfig, hwaccel_wait_timeout=240, hwaccel_image_registry=MIRROR)}
+    )
     assert after.summary["one"]["failed_nodes"] == [BROKEN], after.stdout[-6000:]
     for app in UPDATED:
         found = registries(client, app)
@@ -57,13 +77,24 @@ def test_a_failed_node_keeps_no_change_from_the_others(cluster: Sandbox) -> None
 def test_a_validator_that_is_replaced_before_the_toolkit_runs_keeps_no_node(cluster: Sandbox) -> None:
     """It takes its gate with it, and no other starts before the toolkit has run: neither may wait for the other. Here the toolkit's image comes late."""
     client = connect({"kubeconfig": cluster.kubeconfig})
-    toolkit, validator = (Agent(client, app) for app in ("nvidia-container-toolkit-daemonset", "nvidia-operator-validator"))
+    toolkit, validator = (
+        Agent(client, app) for app in ("nvidia-container-toolkit-daemonset", "nvidia-operator-validator")
+    )
     until(lambda: validator.ready, "the validator")
     cluster.add_fault("image_pull_failure", node="gpu-1", image="container-toolkit")
     late = {"name": "nvidia-container-toolkit-ctr", "image": "late.example.com/nvidia/k8s/container-toolkit:v1.20.0"}
-    patch, patch_type = {"spec": {"template": {"spec": {"containers": [late]}}}}, "application/strategic-merge-patch+json"
-    client.patch(client.resource("apps/v1", "DaemonSet"), "nvidia-container-toolkit", AGENTS, patch, patch_type=patch_type)
-    until(lambda: toolkit.waits_for in ("ErrImagePull", "ImagePullBackOff"), "the toolkit to miss its image", seen=lambda: toolkit.pods)
+    patch, patch_type = (
+        {"spec": {"template": {"spec": {"containers": [late]}}}},
+        "application/strategic-merge-patch+json",
+    )
+    client.patch(
+        client.resource("apps/v1", "DaemonSet"), "nvidia-container-toolkit", AGENTS, patch, patch_type=patch_type
+    )
+    until(
+        lambda: toolkit.waits_for in ("ErrImagePull", "ImagePullBackOff"),
+        "the toolkit to miss its image",
+        seen=lambda: toolkit.pods,
+    )
     old = validator.pods[0]["metadata"]
     client.delete(client.resource("v1", "Pod"), old["name"], AGENTS)
     until(lambda: all(pod["metadata"]["uid"] != old["uid"] for pod in validator.pods), "the validator to be replaced")
@@ -80,7 +111,12 @@ class Agent:
 
     @property
     def pods(self) -> list[dict[str, t.Any]]:
-        return self.client.list(self.client.resource("v1", "Pod"), AGENTS, label_selector=f"app={self.app}", field_selector="spec.nodeName=gpu-1").items
+        return self.client.list(
+            self.client.resource("v1", "Pod"),
+            AGENTS,
+            label_selector=f"app={self.app}",
+            field_selector="spec.nodeName=gpu-1",
+        ).items
 
     @property
     def containers(self) -> list[dict[str, t.Any]]:

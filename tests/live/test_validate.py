@@ -33,7 +33,10 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 MODES = {"ecc": True}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.01,
-    "pools": [{"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU | MODES}, {"name": "cpu", "count": 1}],
+    "pools": [
+        {"name": "gpu", "count": 3, "labels": {"pool": "gpu"}, "kernel": "6.8.0-134-generic", "gpu": GPU | MODES},
+        {"name": "cpu", "count": 1},
+    ],
 }
 POOLS = [{"name": "training", "selector": "pool=gpu", "gpu": GPU | MODES | {"mig": False}}]
 NODES = ["gpu-0", "gpu-1", "gpu-2"]
@@ -57,25 +60,42 @@ class Cluster:
 
     def proofs(self) -> dict[str, dict[str, t.Any]]:
         nodes = self.client.list(self.client.resource("v1", "Node"), metadata_only=True).items
-        found = {node["metadata"]["name"]: (node["metadata"].get("annotations") or {}).get(names.PROOF) for node in nodes}
+        found = {
+            node["metadata"]["name"]: (node["metadata"].get("annotations") or {}).get(names.PROOF) for node in nodes
+        }
         return {name: json.loads(text) for name, text in found.items() if text}
 
     @contextlib.contextmanager
     def busy(self, node: str) -> t.Iterator[None]:
         """Somebody's pod has all its GPUs."""
         pods = self.client.resource("v1", "Pod")
-        container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 8}}}
-        spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}]}
-        self.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods)
+        container = {
+            "name": "job",
+            "image": "registry.k8s.io/pause:3.10",
+            "resources": {"limits": {"nvidia.com/gpu": 8}},
+        }
+        spec = {
+            "containers": [container],
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "tolerations": [{"operator": "Exists"}],
+        }
+        self.client.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods
+        )
         until(lambda: self.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
         try:
             yield
         finally:
             self.client.delete(pods, "job", "default")
-            until(lambda: not self.client.list(pods, "default", field_selector="metadata.name=job").items, "the job to give its GPUs back")
+            until(
+                lambda: not self.client.list(pods, "default", field_selector="metadata.name=job").items,
+                "the job to give its GPUs back",
+            )
 
     def gpus(self, node: str) -> int:
-        return resources.total(schedulable.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node))))
+        return resources.total(
+            schedulable.observed(reduce_node(self.client.get(self.client.resource("v1", "Node"), node)))
+        )
 
     def crashes(self, node: str) -> int:
         """Of the containers that load its driver."""
@@ -84,7 +104,11 @@ class Cluster:
 
     def jobs(self, label: str = RUN_LABEL) -> list[str]:
         kinds = (("batch/v1", "Job"), ("v1", "Pod"))
-        found = [item for kind in kinds for item in self.client.list(self.client.resource(*kind), label_selector=label, metadata_only=True).items]
+        found = [
+            item
+            for kind in kinds
+            for item in self.client.list(self.client.resource(*kind), label_selector=label, metadata_only=True).items
+        ]
         return [item["metadata"]["name"] for item in found]
 
 
@@ -141,7 +165,9 @@ def test_a_node_whose_gpus_are_taken_keeps_its_proof(cluster: Cluster) -> None:
 
 
 def test_answers_of_a_survey_arrive_as_texts_and_empty(cluster: Cluster) -> None:
-    answers = json.dumps({"gpu_validation_max_failed": "", "gpu_validation_always": "false", "hwaccel_excluded_nodes": "gpu-0\ngpu-2"})
+    answers = json.dumps(
+        {"gpu_validation_max_failed": "", "gpu_validation_always": "false", "hwaccel_excluded_nodes": "gpu-0\ngpu-2"}
+    )
     run = cluster.run("validate", "-e", answers)
     (result,) = run.results("node_validate")
     assert run.rc == 0, run.stdout[-4000:]
@@ -186,7 +212,11 @@ def test_a_node_whose_driver_is_broken_is_told_with_that_link(cluster: Cluster) 
     assert (result["failed_nodes"], result["validated"]) == ([BROKEN], [name for name in NODES if name != BROKEN])
     (row,) = result["faults"]
     assert (row["pool"], row["link"]) == ("training", "driver"), row
-    assert "nvidia-driver-ctr" in row["reason"] and "RmInitAdapter failed" in row["log_tail"] and row["next_step"].startswith("the GPU does not answer"), row
+    assert (
+        "nvidia-driver-ctr" in row["reason"]
+        and "RmInitAdapter failed" in row["log_tail"]
+        and row["next_step"].startswith("the GPU does not answer")
+    ), row
     assert f"{BROKEN} (pool training) failed at gate validation, driver: " in run.stdout
     cluster.sandbox.clear_faults()
     cluster.sandbox.reboot(BROKEN)
@@ -196,14 +226,45 @@ def test_a_node_whose_driver_is_broken_is_told_with_that_link(cluster: Cluster) 
 def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster, tmp_path: pathlib.Path) -> None:
     """All its processes, as a machine that loses power would end them."""
     container = {"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "sleep 3000"]}
-    template = {"metadata": {"labels": {"app": "killed"}}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    template = {
+        "metadata": {"labels": {"app": "killed"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
     spec = {"activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 1, "template": template}
-    workload = {"name": "endless", "definition": {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "endless", "namespace": AGENTS}, "spec": spec}}
+    workload = {
+        "name": "endless",
+        "definition": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "endless", "namespace": AGENTS},
+            "spec": spec,
+        },
+    }
     given = json.dumps({"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
     mark = {"HWACCEL_RECORD": str(tmp_path)}
-    environment = os.environ | mark | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
-    command = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local", "-m", "hwaccel.gpu.workload_run", "-a", given]
-    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = (
+        os.environ
+        | mark
+        | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "adhoc",
+        "localhost",
+        "-i",
+        "localhost,",
+        "-c",
+        "local",
+        "-m",
+        "hwaccel.gpu.workload_run",
+        "-a",
+        given,
+    ]
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         until(lambda: len(cluster.jobs("app=killed")) > 0, "the pod of the workload")
     finally:
@@ -215,10 +276,16 @@ def test_what_a_killed_run_has_made_the_cluster_takes_away(cluster: Cluster, tmp
 
 #: By this kind a cluster is known for OpenShift.
 CLUSTER_VERSION: dict[str, t.Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "clusterversions.config.openshift.io"},
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "clusterversions.config.openshift.io"},
     "spec": {
-        "group": "config.openshift.io", "scope": "Cluster", "names": {"plural": "clusterversions", "singular": "clusterversion", "kind": "ClusterVersion"},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        "group": "config.openshift.io",
+        "scope": "Cluster",
+        "names": {"plural": "clusterversions", "singular": "clusterversion", "kind": "ClusterVersion"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
     },
 }
 #: As its admission does: no pod with a user of its own choice under an account that is bound to nothing.
@@ -228,16 +295,27 @@ _MAY_USE = """authorizer.serviceAccount(object.metadata.namespace, object.spec.?
 _BOUND = f'{_OWN_USER} ? ["nonroot-v2", "privileged"].exists(name, {_MAY_USE}) : true'
 ADMISSION: list[dict[str, t.Any]] = [
     {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "constraints"},
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "constraints"},
         "spec": {
-            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]},
-            "validations": [{"expression": _BOUND, "message": "unable to validate against any security context constraint"}],
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                ]
+            },
+            "validations": [
+                {"expression": _BOUND, "message": "unable to validate against any security context constraint"}
+            ],
         },
     },
     {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "constraints"},
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "constraints"},
         "spec": {
-            "policyName": "constraints", "validationActions": ["Deny"],
+            "policyName": "constraints",
+            "validationActions": ["Deny"],
             "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": AGENTS}}},
         },
     },
@@ -245,7 +323,11 @@ ADMISSION: list[dict[str, t.Any]] = [
 
 
 def refused(client: Client) -> bool:
-    spec = {"securityContext": {"runAsUser": 65534}, "containers": [{"name": "main", "image": "busybox:1.37"}], "nodeName": "none"}
+    spec = {
+        "securityContext": {"runAsUser": 65534},
+        "containers": [{"name": "main", "image": "busybox:1.37"}],
+        "nodeName": "none",
+    }
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own-user", "namespace": AGENTS}, "spec": spec}
     try:
         client.create(pod, client.resource("v1", "Pod"))
@@ -265,7 +347,10 @@ def test_on_openshift_pods_run_under_an_account_that_is_bound(cluster: Cluster) 
     for manifest in (CLUSTER_VERSION, *ADMISSION):
         cluster.client.create(manifest, cluster.client.resource(manifest["apiVersion"], manifest["kind"]))
     until(lambda: refused(cluster.client), "pods to be refused as OpenShift refuses them")
-    until(lambda: fleet.platform(connect({"kubeconfig": cluster.sandbox.kubeconfig}))["distribution"] == "openshift", "the kind to be served")
+    until(
+        lambda: fleet.platform(connect({"kubeconfig": cluster.sandbox.kubeconfig}))["distribution"] == "openshift",
+        "the kind to be served",
+    )
     run, result = cluster.validate()
     assert run.rc == 0, run.stdout[-6000:]
     assert result["nodes"] == {"passed": 3, "unproven": 0, "failed": 0}

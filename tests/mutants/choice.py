@@ -28,14 +28,18 @@ def seeded(tree: pathlib.Path, seed: int, count: int) -> list[tuple[str, Mutant]
 
     Each has its rank from the seed and from what it is, so the same seed takes the same mutants from another tree, and a smaller count takes the first of them.
     """
-    lots = {area: sorted(_of_area(tree, patterns), key=lambda one: _rank(seed, one)) for area, patterns in AREAS.items()}
+    lots = {
+        area: sorted(_of_area(tree, patterns), key=lambda one: _rank(seed, one)) for area, patterns in AREAS.items()
+    }
     rounds = max(map(len, lots.values()), default=0)
     return [(area, lot[number]) for number in range(rounds) for area, lot in lots.items() if number < len(lot)][:count]
 
 
 def _of_area(tree: pathlib.Path, patterns: Iterable[str]) -> list[Mutant]:
     paths = sorted({path for pattern in patterns for path in tree.glob(pattern)})
-    return [one for path in paths for one in mutants(path.relative_to(tree).as_posix(), path.read_text(encoding="utf-8"))]
+    return [
+        one for path in paths for one in mutants(path.relative_to(tree).as_posix(), path.read_text(encoding="utf-8"))
+    ]
 
 
 def _rank(seed: int, mutant: Mutant) -> str:

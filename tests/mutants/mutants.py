@@ -56,9 +56,15 @@ class Worker:
         self.changes = 0
         # A short name: sockets have no long ones.
         self.temporary = tempfile.mkdtemp(prefix="mutants-")
-        own = {"PYTHONPATH": str(home / ".build"), "ANSIBLE_COLLECTIONS_PATH": str(home / ".build"), "TMPDIR": self.temporary}
+        own = {
+            "PYTHONPATH": str(home / ".build"),
+            "ANSIBLE_COLLECTIONS_PATH": str(home / ".build"),
+            "TMPDIR": self.temporary,
+        }
         command = [sys.executable, "tests/mutants/worker.py", f"{self.temporary}/answer"]
-        self.process = subprocess.Popen(command, cwd=self.tree, env=os.environ | own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=self.tree, env=os.environ | own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ask(self, **request: object) -> dict:
         assert self.process.stdin and self.process.stdout
@@ -117,7 +123,9 @@ class Crew:
 
         with concurrent.futures.ThreadPoolExecutor(len(self.workers)) as pool:
             try:
-                for number, done in enumerate(concurrent.futures.as_completed([pool.submit(one, entry) for entry in entries]), 1):
+                for number, done in enumerate(
+                    concurrent.futures.as_completed([pool.submit(one, entry) for entry in entries]), 1
+                ):
                     done.result()
                     progress(number)
             except BaseException:
@@ -146,7 +154,11 @@ class Progress:
 
 
 def test_files(tree: pathlib.Path, places: Sequence[str]) -> list[str]:
-    found = {path for place in places for path in ([tree / place] if place.endswith(".py") else (tree / place).rglob("test_*.py"))}
+    found = {
+        path
+        for place in places
+        for path in ([tree / place] if place.endswith(".py") else (tree / place).rglob("test_*.py"))
+    }
     return sorted(path.relative_to(tree).as_posix() for path in found)
 
 
@@ -158,12 +170,16 @@ def helpers_of(tree: pathlib.Path) -> list[pathlib.Path]:
 def records(tree: pathlib.Path, files: Sequence[str], crew: Crew, kept: results.Kept) -> dict[str, choice.Record]:
     """What each file of tests runs with no mutant: from the cache where neither it nor what it may import has changed."""
     common = results.digest_of(tree, [*helpers_of(tree), *(tree / "plugins").rglob("*.py")])
-    keys = {file: results.digest("record", sys.version, common, results.digest_of(tree, [tree / file])) for file in files}
+    keys = {
+        file: results.digest("record", sys.version, common, results.digest_of(tree, [tree / file])) for file in files
+    }
 
     def record(worker: Worker, file: str) -> None:
         answer = worker.ask(record=file, limit=RECORDING)
         if answer.get("timeout") or "lines" not in answer:
-            raise SystemExit(f"{file} did not end without a mutant: {answer}. Next: run it by itself (make test-unit ARGS={file}).")
+            raise SystemExit(
+                f"{file} did not end without a mutant: {answer}. Next: run it by itself (make test-unit ARGS={file})."
+            )
         if not answer["failed"]:
             kept.put(keys[file], answer)
         failed.extend(answer["failed"])
@@ -172,11 +188,17 @@ def records(tree: pathlib.Path, files: Sequence[str], crew: Crew, kept: results.
     missing = [file for file in files if kept.get(keys[file]) is None]
     crew.each(record, missing, Progress("tests without a mutant", len(missing)))
     if failed:
-        raise SystemExit("These tests fail with no mutant in the source:\n  " + "\n  ".join(failed) + "\nNext: see why (make test-unit), then run this again.")
+        raise SystemExit(
+            "These tests fail with no mutant in the source:\n  "
+            + "\n  ".join(failed)
+            + "\nNext: see why (make test-unit), then run this again."
+        )
     return {file: choice.record_of(kept.get(key) or {}) for file, key in keys.items()}
 
 
-def judge(tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Mutant]], crew: Crew, kept: results.Kept) -> list[results.Result]:
+def judge(
+    tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Mutant]], crew: Crew, kept: results.Kept
+) -> list[results.Result]:
     known = records(tree, files, crew, kept)
     tests = {mutant.identity: choice.chosen(mutant, known.values()) for _area, mutant in wanted}
     helpers = results.digest_of(tree, helpers_of(tree))
@@ -189,7 +211,15 @@ def judge(tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Muta
         area, mutant = entry
         names = tests[mutant.identity]
         met_contents = (contents[file] for file in sorted({name.split("::", 1)[0] for name in names}))
-        key = results.digest("mutant", sys.version, mutant.path, mutant.applied(sources[mutant.path]), helpers, *met_contents, *sorted(names))
+        key = results.digest(
+            "mutant",
+            sys.version,
+            mutant.path,
+            mutant.applied(sources[mutant.path]),
+            helpers,
+            *met_contents,
+            *sorted(names),
+        )
         answer, started = kept.get(key), time.monotonic()
         if answer is None:
             answer = worker.meet(mutant, names) if names else {"failed": ""}
@@ -198,7 +228,9 @@ def judge(tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Muta
         by = "the clock" if answer.get("timeout") else answer["failed"]
         verdict = results.KILLED if by else results.SURVIVED if names else results.UNCOVERED
         place = f"{mutant.path}:{mutant.lines[0]}"
-        found[mutant.identity] = results.Result(mutant.identity, area, place, mutant.function, mutant.change, verdict, by, len(names), answer["seconds"])
+        found[mutant.identity] = results.Result(
+            mutant.identity, area, place, mutant.function, mutant.change, verdict, by, len(names), answer["seconds"]
+        )
 
     progress = Progress("mutants", len(wanted))
 

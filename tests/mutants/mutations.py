@@ -15,12 +15,26 @@ import hashlib
 from collections.abc import Callable, Iterator
 
 OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq, ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Is: ast.IsNot, ast.In: ast.NotIn,
+    ast.Eq: ast.NotEq,
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.In: ast.NotIn,
 }
 OPPOSITES |= {other: one for one, other in OPPOSITES.items()}
-BOUNDARIES: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+BOUNDARIES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
 ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
 }
 LOGS = frozenset({"debug", "log", "logger", "logging", "warn", "warnings", "vvv", "vvvv"})
 
@@ -102,15 +116,25 @@ class _Search:
             for operator, other in _changes(node):
                 yield self._mutant(statement, node, operator, other, function, inside)
 
-    def _mutant(self, statement: ast.stmt, node: ast.AST, operator: str, other: ast.AST, function: str, inside: bool) -> Mutant:
+    def _mutant(
+        self, statement: ast.stmt, node: ast.AST, operator: str, other: ast.AST, function: str, inside: bool
+    ) -> Mutant:
         body = getattr(statement, "body", None)
         last = body[0].lineno - 1 if isinstance(body, list) else statement.end_lineno or statement.lineno
         before = ast.unparse(node.test if isinstance(node, _Condition) else node)
         after = ast.unparse(ast.fix_missing_locations(other))
         return Mutant(
-            self.path, function, operator, before, after if isinstance(node, ast.stmt) else f"({after})", _head(statement), 0,
-            (statement.lineno, max(last, statement.lineno)), inside,
-            self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset,  # type: ignore[attr-defined]
+            self.path,
+            function,
+            operator,
+            before,
+            after if isinstance(node, ast.stmt) else f"({after})",
+            _head(statement),
+            0,
+            (statement.lineno, max(last, statement.lineno)),
+            inside,
+            self.starts[node.lineno - 1] + node.col_offset,
+            self.starts[node.end_lineno - 1] + node.end_col_offset,  # type: ignore[attr-defined]
         )
 
 
@@ -130,7 +154,9 @@ def _head(statement: ast.stmt) -> str:
 
 def _removed(statement: ast.stmt) -> Iterator[Change]:
     match statement:
-        case ast.Return(value=value) if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=value) if value is not None and not (
+            isinstance(value, ast.Constant) and value.value is None
+        ):
             yield "return removed", ast.Pass()
         case ast.Raise(exc=exc) if not (isinstance(exc, ast.Name) and exc.id == "NotImplementedError"):
             yield "raise removed", ast.Pass()
@@ -152,7 +178,11 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
         yield _Condition(statement.test)
     for field, value in ast.iter_fields(statement):
         if field != "annotation":
-            yield from (entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, ast.expr | ast.withitem))
+            yield from (
+                entry
+                for entry in (value if isinstance(value, list) else [value])
+                if isinstance(entry, ast.expr | ast.withitem)
+            )
             if isinstance(value, list):
                 yield from (entry.guard for entry in value if isinstance(entry, ast.match_case) and entry.guard)
 
@@ -180,17 +210,23 @@ def _code(expression: ast.AST) -> Iterator[ast.AST]:
 
 
 def _logs(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and any(part.strip("_") in LOGS for part in ast.unparse(node.func).lower().split("."))
+    return isinstance(node, ast.Call) and any(
+        part.strip("_") in LOGS for part in ast.unparse(node.func).lower().split(".")
+    )
 
 
 def _textual(node: ast.AST) -> bool:
     """Added to, never reckoned with: any other operator only fails."""
-    return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def _negatable(test: ast.expr) -> bool:
     """Comparisons and `not` have operators of their own, which say the same."""
-    return not (isinstance(test, ast.Compare) and len(test.ops) == 1) and not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
+    return not (isinstance(test, ast.Compare) and len(test.ops) == 1) and not (
+        isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    )
 
 
 def _negated(test: ast.expr) -> ast.expr:
@@ -205,7 +241,10 @@ def _of_compare(node: ast.Compare) -> Iterator[Change]:
     for number, op in enumerate(node.ops):
         for operator, table in (("comparison", OPPOSITES), ("boundary", BOUNDARIES)):
             if other := table.get(type(op)):
-                yield operator, ast.Compare(node.left, [*node.ops[:number], other(), *node.ops[number + 1 :]], node.comparators)
+                yield (
+                    operator,
+                    ast.Compare(node.left, [*node.ops[:number], other(), *node.ops[number + 1 :]], node.comparators),
+                )
 
 
 def _of_bool(node: ast.BoolOp) -> Iterator[Change]:
@@ -240,6 +279,11 @@ def _of_condition(node: _Condition) -> Iterator[Change]:
 
 
 _OPERATORS: dict[type, Callable[..., Iterator[Change]]] = {
-    ast.Compare: _of_compare, ast.BoolOp: _of_bool, ast.UnaryOp: _of_not, ast.Constant: _of_constant,
-    ast.BinOp: _of_arithmetic, ast.IfExp: _of_choice, _Condition: _of_condition,
+    ast.Compare: _of_compare,
+    ast.BoolOp: _of_bool,
+    ast.UnaryOp: _of_not,
+    ast.Constant: _of_constant,
+    ast.BinOp: _of_arithmetic,
+    ast.IfExp: _of_choice,
+    _Condition: _of_condition,
 }

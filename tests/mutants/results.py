@@ -52,12 +52,17 @@ def digest(*parts: str) -> str:
 
 def digest_of(tree: pathlib.Path, paths: Iterable[pathlib.Path]) -> str:
     """Of files' names and contents."""
-    return digest(*(f"{path.relative_to(tree)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(paths)))
+    return digest(
+        *(f"{path.relative_to(tree)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(paths))
+    )
 
 
 def write_run(path: pathlib.Path, seed: int, results: Sequence[Result]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"seed": seed, "results": [dataclasses.asdict(one) for one in results]}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"seed": seed, "results": [dataclasses.asdict(one) for one in results]}, indent=1) + "\n",
+        encoding="utf-8",
+    )
 
 
 def read_run(path: pathlib.Path) -> list[Result]:
@@ -91,7 +96,8 @@ def compared(before: Sequence[Result], after: Sequence[Result]) -> tuple[str, bo
     won = [new[identity] for identity in both if new[identity].verdict == KILLED != old[identity].verdict]
     lines = [
         f"{len(both)} mutants in both runs, {len(old) - len(both)} only before, {len(new) - len(both)} only after",
-        f"before: {share(earlier)}", f"after:  {share(later)}",
+        f"before: {share(earlier)}",
+        f"after:  {share(later)}",
         *(f"killed before, and not now: {told(one)}" for one in lost),
         *(f"killed now: {told(one)}" for one in won),
     ]

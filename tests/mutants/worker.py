@@ -138,7 +138,11 @@ def answered(request: dict, answer: pathlib.Path) -> dict:
             os.setsid()
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            with (
+                open(os.devnull, "w", encoding="utf-8") as nowhere,
+                contextlib.redirect_stdout(nowhere),
+                contextlib.redirect_stderr(nowhere),
+            ):
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
                 answer.write_text(json.dumps(run(request, f"{answer}.tmp")), encoding="utf-8")

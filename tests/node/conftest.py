@@ -124,7 +124,9 @@ def bare(cluster: Cluster, node: KubernetesNode) -> departure.Traces:
 @pytest.fixture(scope="session")
 def discovered(cluster: Cluster, bare: departure.Traces) -> site.Run:
     """Before simulated nodes are there, so that all of Node Feature Discovery is real."""
-    return site.playbook("site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}})
+    return site.playbook(
+        "site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}}
+    )
 
 
 @pytest.fixture(scope="session")
@@ -140,18 +142,32 @@ def take(cluster: Cluster, enabled: Enabled) -> c.Iterator[Taken]:
     names: list[str] = []
 
     def create(name: str) -> None:
-        container = {"name": "main", "image": images.BUSYBOX, "command": ["sleep", "1000000"], "resources": {"limits": {WHOLE: 1}}}
+        container = {
+            "name": "main",
+            "image": images.BUSYBOX,
+            "command": ["sleep", "1000000"],
+            "resources": {"limits": {WHOLE: 1}},
+        }
         spec = {
-            "nodeSelector": {"kubernetes.io/hostname": REAL}, "terminationGracePeriodSeconds": 0, "containers": [container],
+            "nodeSelector": {"kubernetes.io/hostname": REAL},
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
             "tolerations": [{"operator": "Exists"}],
         }
-        cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}, POD)
+        cluster.client.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}, POD
+        )
         names.append(name)
 
     yield create
     for name in names:
         cluster.client.delete(POD, name, "default")
-    cluster.wait("the pods are gone", lambda: not any(pod["metadata"]["name"] in names for pod in cluster.client.list(POD, namespace="default").items))
+    cluster.wait(
+        "the pods are gone",
+        lambda: (
+            not any(pod["metadata"]["name"] in names for pod in cluster.client.list(POD, namespace="default").items)
+        ),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +179,13 @@ def variables(cluster: Cluster) -> dict[str, t.Any]:
     """As short intervals as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
     builds = [reference.rpartition(":")[2] for reference in DRIVERS]
     return site.cluster(
-        cluster.sandbox.kubeconfig, hwaccel_stages=site.ALL, hwaccel_pools=POOLS, hwaccel_wait_timeout=600, gpu_validation_schedule_timeout=240,
-        feature_discovery_sleep_interval="1s", driver_build_images=builds,
-        monitoring_scrape_interval="2s", monitoring_alerts={name: {"for": "1s"} for name in AT_ONCE},
+        cluster.sandbox.kubeconfig,
+        hwaccel_stages=site.ALL,
+        hwaccel_pools=POOLS,
+        hwaccel_wait_timeout=600,
+        gpu_validation_schedule_timeout=240,
+        feature_discovery_sleep_interval="1s",
+        driver_build_images=builds,
+        monitoring_scrape_interval="2s",
+        monitoring_alerts={name: {"for": "1s"} for name in AT_ONCE},
     )

@@ -62,7 +62,10 @@ class Engine:
         return f'[plugins."{self.plugin}".containerd]\ndefault_runtime_name = "{name}"\n'
 
 
-ENGINES = (Engine((1, 6), 2, "io.containerd.grpc.v1.cri", f'sandbox_image = "{PAUSE}"\n'), Engine((2, 4), 3, "io.containerd.cri.v1.runtime"))
+ENGINES = (
+    Engine((1, 6), 2, "io.containerd.grpc.v1.cri", f'sandbox_image = "{PAUSE}"\n'),
+    Engine((2, 4), 3, "io.containerd.cri.v1.runtime"),
+)
 
 
 class Seen(t.NamedTuple):
@@ -108,7 +111,10 @@ def image_file(components: programs.Components, tmp_path_factory: pytest.TempPat
     """What is run here, and no more: two machines import it."""
     busybox = shutil.which("busybox")
     assert busybox, "it is among what the rig needs"
-    (node, layers), (ours, their_layers) = images.node_images(components, pathlib.Path(busybox)), nvidia_images.stand_ins(components, {})
+    (node, layers), (ours, their_layers) = (
+        images.node_images(components, pathlib.Path(busybox)),
+        nvidia_images.stand_ins(components, {}),
+    )
     wanted = (PAUSE, BUSYBOX, toolkit_container.image())
     target = tmp_path_factory.mktemp("images") / "images.tar"
     archive.write(target, [one for one in node + ours if one.name in wanted], layers | their_layers, architecture())
@@ -116,19 +122,28 @@ def image_file(components: programs.Components, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=["1.6", "2.4"])
-def host(request: pytest.FixtureRequest, rig: Rig, components: programs.Components, image_file: pathlib.Path) -> c.Iterator[Host]:
+def host(
+    request: pytest.FixtureRequest, rig: Rig, components: programs.Components, image_file: pathlib.Path
+) -> c.Iterator[Host]:
     engine: Engine = request.param
-    machine = rig.machine(f"default-{engine.version[0]}", {str(components.folder): PROGRAMS, str(image_file.parent): IMAGES})
+    machine = rig.machine(
+        f"default-{engine.version[0]}", {str(components.folder): PROGRAMS, str(image_file.parent): IMAGES}
+    )
     if engine.form == 3:
         take_containerd_2(machine)
     # The program that NVIDIA's installer puts before its runtime asks for the driver's module in /proc/modules.
     machine.write("/rig/machine.json", "{}")
     machine.sh(f"{PROGRAMS}/stand-in machine /rig/machine.json; ln -s {PROGRAMS}/stand-in /usr/local/bin/cat")
     install_driver(machine, 2)
-    machine.sh("echo 0 >/sys/module/nvidia/refcnt; " + "; ".join(f"ln -s {PROGRAMS}/{name} /usr/bin/{name}" for name in TOOLKIT))
+    machine.sh(
+        "echo 0 >/sys/module/nvidia/refcnt; "
+        + "; ".join(f"ln -s {PROGRAMS}/{name} /usr/bin/{name}" for name in TOOLKIT)
+    )
     machine.write(OTHER, f'#!/bin/sh\ntouch {CALLED}\nexec runc "$@"\n', "0755")
     machine.write(CONFIG, engine.configuration())
-    machine.sh(f"systemctl daemon-reload; systemctl restart containerd; ctr --namespace k8s.io images import {IMAGES}/images.tar")
+    machine.sh(
+        f"systemctl daemon-reload; systemctl restart containerd; ctr --namespace k8s.io images import {IMAGES}/images.tar"
+    )
     toolkit_container.install(machine)
     assert version_of(machine.sh("containerd --version"))[:2] == engine.version
     yield Host(machine, engine)
@@ -138,7 +153,11 @@ def host(request: pytest.FixtureRequest, rig: Rig, components: programs.Componen
 @pytest.mark.parametrize("dropped_in", [True, False], ids=["drop-in", "main file"])
 def test_a_toolkit_of_the_host_stays_the_default_beside_ours(host: Host, dropped_in: bool) -> None:
     engine = host.engine
-    before = host.default_is(script=CONFIGURE) if dropped_in else host.default_is(engine.default("nvidia") + engine.runtime("nvidia", OF_HOST))
+    before = (
+        host.default_is(script=CONFIGURE)
+        if dropped_in
+        else host.default_is(engine.default("nvidia") + engine.runtime("nvidia", OF_HOST))
+    )
     assert before == ("nvidia", OF_HOST, GPUS, False)
     with toolkit_container.running(host.machine):
         assert host.seen() == before

@@ -59,7 +59,9 @@ def test_the_exporter_names_the_pod_that_has_a_gpu(cluster: Cluster, node: Kuber
     assert sum('namespace="default"' in line and 'pod="user"' in line for line in temperatures) == 1
 
 
-def test_a_sick_gpu_is_offered_to_nobody_until_the_plugin_starts_anew(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_a_sick_gpu_is_offered_to_nobody_until_the_plugin_starts_anew(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     node.set_gpus(2, {"xid": {"1": 48}})
     cluster.wait("one GPU is left", lambda: cluster.gpus(REAL) == ("2", "1"))
     node.set_gpus(2)
@@ -67,7 +69,9 @@ def test_a_sick_gpu_is_offered_to_nobody_until_the_plugin_starts_anew(cluster: C
     cluster.wait("both are back", lambda: cluster.gpus(REAL) == ("2", "2"))
 
 
-def test_a_kubelet_that_starts_anew_is_registered_with_anew(cluster: Cluster, node: KubernetesNode, take: Taken) -> None:
+def test_a_kubelet_that_starts_anew_is_registered_with_anew(
+    cluster: Cluster, node: KubernetesNode, take: Taken
+) -> None:
     take("stays")
     cluster.wait("it runs", lambda: running(cluster, "stays"))
     before = cluster.pod(REAL, APP)["metadata"]["uid"]
@@ -81,7 +85,9 @@ def test_a_kubelet_that_starts_anew_is_registered_with_anew(cluster: Cluster, no
     assert running(cluster, "stays")
 
 
-def test_without_a_plugin_allocatable_tells_at_once_and_capacity_does_not(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_without_a_plugin_allocatable_tells_at_once_and_capacity_does_not(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     switch(cluster, "false")
     cluster.wait("none can be allocated", lambda: cluster.gpus(REAL) == ("2", "0"))
     switch(cluster, None)

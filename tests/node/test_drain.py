@@ -27,8 +27,14 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machi
 
 DAEMON = "/etc/docker/daemon.json"
 VARIABLES = {
-    "ansible_user": "root", "ansible_python_interpreter": PYTHON, "node_runtime_node": NODE, "node_runtime_engines": ["docker"],
-    "node_runtime_without_gpu": True, "node_runtime_cdi": False, "node_runtime_min_disk_gib": 0.1, "node_runtime_skipped_checks": ["clock"],
+    "ansible_user": "root",
+    "ansible_python_interpreter": PYTHON,
+    "node_runtime_node": NODE,
+    "node_runtime_engines": ["docker"],
+    "node_runtime_without_gpu": True,
+    "node_runtime_cdi": False,
+    "node_runtime_min_disk_gib": 0.1,
+    "node_runtime_skipped_checks": ["clock"],
 }
 
 
@@ -42,7 +48,10 @@ class Place:
 
     def play(self, *arguments: str, clusters: site.Clusters | None = None, **variables: t.Any) -> site.Run:
         """The host of the cluster says how the cluster is reached, by a variable of its own, and nothing of how itself is, as in our examples."""
-        one = {"hwaccel_connection": {"kubeconfig": "{{ kept_in }}/kubeconfig"}, "kept_in": str(self.cluster.sandbox.state_dir)}
+        one = {
+            "hwaccel_connection": {"kubeconfig": "{{ kept_in }}/kubeconfig"},
+            "kept_in": str(self.cluster.sandbox.state_dir),
+        }
         known = {"one": one} if clusters is None else clusters
         machines = {"workers": {self.machine.name: {"ansible_host": self.machine.address, **VARIABLES, **variables}}}
         return site.playbook("node_runtime", known, *arguments, machines=machines, environment=self.environment)
@@ -122,7 +131,10 @@ def test_a_run_that_ended_between_restart_and_release_is_finished_by_the_next(pl
     place.cluster.drain()
     assert place.cluster.unschedulable
     assert place.changed() == 1
-    assert (place.cluster.unschedulable, names.CORDONED in place.cluster.node["metadata"]["annotations"]) == (False, False)
+    assert (place.cluster.unschedulable, names.CORDONED in place.cluster.node["metadata"]["annotations"]) == (
+        False,
+        False,
+    )
 
 
 @pytest.mark.slow
@@ -145,10 +157,15 @@ def test_containers_that_outlive_the_restart_stay(place: Place) -> None:
     ("variables", "told"),
     [
         ({"node_runtime_node": "gpu-9"}, "the cluster has no node gpu-9: there is nothing to drain"),
-        ({"clusters": {}}, "gpu-0 is not drained, though a restart of docker ends its containers: it is a machine of no cluster"),
+        (
+            {"clusters": {}},
+            "gpu-0 is not drained, though a restart of docker ends its containers: it is a machine of no cluster",
+        ),
     ],
 )
-def test_a_machine_that_is_no_node_yet_is_restarted_at_once(place: Place, variables: dict[str, t.Any], told: str) -> None:
+def test_a_machine_that_is_no_node_yet_is_restarted_at_once(
+    place: Place, variables: dict[str, t.Any], told: str
+) -> None:
     running = place.make_due()
     run = place.play(**variables)
     assert (run.rc, run.changed()) == (0, 1), run.stdout
@@ -160,7 +177,9 @@ def test_a_machine_that_is_no_node_yet_is_restarted_at_once(place: Place, variab
 @pytest.mark.parametrize(
     ("cluster", "told"),
     [
-        ("one", "has no hwaccel_connection of its own"), ("two", "this is another cluster than the inventory means"), ("three", "is no host of the inventory"),
+        ("one", "has no hwaccel_connection of its own"),
+        ("two", "this is another cluster than the inventory means"),
+        ("three", "is no host of the inventory"),
     ],
 )
 def test_where_another_cluster_could_be_meant_nothing_is_restarted(place: Place, cluster: str, told: str) -> None:

@@ -34,10 +34,17 @@ def test_the_labels_are_those_that_the_stack_uses(cluster: Cluster, node: Kubern
     found = labels(cluster, node)
     assert found.pop(f"{PREFIX}cpu-model.vendor_id") in ("Intel", "AMD")
     system = f"{PREFIX}system-os_release"
-    assert found == {GPU: "true", f"{PREFIX}kernel-version.full": platform.release(), f"{system}.ID": "debian", f"{system}.VERSION_ID": "12"}
+    assert found == {
+        GPU: "true",
+        f"{PREFIX}kernel-version.full": platform.release(),
+        f"{system}.ID": "debian",
+        f"{system}.VERSION_ID": "12",
+    }
 
 
-def test_the_label_goes_with_the_device_and_comes_again(cluster: Cluster, node: KubernetesNode, discovered: site.Run) -> None:
+def test_the_label_goes_with_the_device_and_comes_again(
+    cluster: Cluster, node: KubernetesNode, discovered: site.Run
+) -> None:
     slots = node.machine.devices()
     for slot in slots:
         node.machine.unplug_device(slot)

@@ -82,16 +82,26 @@ def told(outcome: Outcome) -> dict[str, t.Any]:
 def exporter(cluster: Cluster, image: str) -> c.Iterator[c.Callable[[], str]]:
     """A DaemonSet with a younger exporter for the node, which is the one that counts; says what its container waits for."""
     probe = {"httpGet": {"path": "/health", "port": 9400}}
-    container = {"name": "nvidia-dcgm-exporter", "image": image, "imagePullPolicy": "IfNotPresent", "readinessProbe": probe}
+    container = {
+        "name": "nvidia-dcgm-exporter",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "readinessProbe": probe,
+    }
     spec = {
-        "nodeSelector": {"kubernetes.io/hostname": REAL}, "tolerations": [{"operator": "Exists"}], "containers": [container],
-        "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
-    }  # fmt: skip
+        "nodeSelector": {"kubernetes.io/hostname": REAL},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [container],
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+    }
     labels = {"app": ANOTHER}
     daemon_set = {
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": ANOTHER, "namespace": AGENTS},
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": ANOTHER, "namespace": AGENTS},
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
-    }  # fmt: skip
+    }
     cluster.client.create(daemon_set, DAEMON_SET)
 
     def pods() -> list[dict[str, t.Any]]:
@@ -108,7 +118,9 @@ def exporter(cluster: Cluster, image: str) -> c.Iterator[c.Callable[[], str]]:
     cluster.wait("it is gone", lambda: not pods())
 
 
-def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_tries(cluster: Cluster, enabled: Enabled) -> None:
+def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_tries(
+    cluster: Cluster, enabled: Enabled
+) -> None:
     assert gate(cluster, "exporters").values["nodes"]["passed"] == 1
     seen = {}
     # Where nobody answers at once; containerd has other tags of it only.
@@ -134,12 +146,17 @@ def test_a_crash_loop_is_told_with_its_count_and_its_log(cluster: Cluster, enabl
         cluster.wait("the kubelet backs off", lambda: reason() == "CrashLoopBackOff")
         row = told(gate(cluster, "exporters", wait_timeout=90.0))
     assert (row["state"], row["link"]) == ("failed", "exporter")
-    assert row["reason"] == f"container nvidia-dcgm-exporter of pod {row['pod']} crashed {CRASHES} times, last with exit code 1"
+    assert (
+        row["reason"]
+        == f"container nvidia-dcgm-exporter of pod {row['pod']} crashed {CRASHES} times, last with exit code 1"
+    )
     assert "Failed to initialize NVML" in row["log_tail"]
 
 
 @pytest.mark.slow
-def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     assert set(FILES) <= files(node)
     with node.faulty({"load": FAULT}):
         node.machine.reboot()
@@ -147,7 +164,10 @@ def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(clust
         assert row["state"] == "waiting" and not any(word in row["reason"] for word in LOST), row
         row = told(gate(cluster, "driver", wait_timeout=300.0))
         assert (row["state"], row["link"]) == ("failed", "driver"), row
-        count = re.fullmatch(r"container nvidia-driver-ctr of pod \S+ crashed (?:at least )?(\d+) times, last with exit code 1", row["reason"])
+        count = re.fullmatch(
+            r"container nvidia-driver-ctr of pod \S+ crashed (?:at least )?(\d+) times, last with exit code 1",
+            row["reason"],
+        )
         assert count and int(count.group(1)) >= CRASHES, row
         assert FAULT in row["log_tail"] and row["next_step"].startswith("Secure Boot refuses the unsigned module"), row
 
@@ -167,11 +187,15 @@ def test_a_reboot_closes_all_gates_and_a_driver_that_fails_keeps_them_shut(clust
 
 
 @pytest.mark.slow
-def test_a_driver_that_was_killed_closes_the_gate_and_opens_it_again(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_a_driver_that_was_killed_closes_the_gate_and_opens_it_again(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     """Its modules stay loaded, and the plugin goes on: nobody's GPU is taken away."""
     plugin = cluster.pod(REAL, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"]
     node.machine.sh("kill -KILL $(pidof -s nvidia-driver)")
     cluster.wait("the gate is closed", lambda: "cuda-ready" not in files(node), 90)
     cluster.wait("it is open again", lambda: "cuda-ready" in files(node), 240)
     assert cluster.gpus(REAL)[1] == "2"
-    assert cluster.pod(REAL, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"] == plugin
+    assert (
+        cluster.pod(REAL, "nvidia-device-plugin-daemonset")["status"]["containerStatuses"][0]["containerID"] == plugin
+    )

@@ -27,10 +27,22 @@ def test_every_gate_has_its_file_of_this_boot(node: KubernetesNode, enabled: Ena
 def test_a_pod_is_given_one_gpu(cluster: Cluster, enabled: Enabled) -> None:
     script = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader && vectorAdd && ls -d /dev/nvidia[0-9]*"
     image = defaults("gpu_validation")["gpu_validation_image"]
-    container = {"name": "main", "image": image, "command": ["sh", "-c", script], "resources": {"limits": {RESOURCE: 1}}}
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["sh", "-c", script],
+        "resources": {"limits": {RESOURCE: 1}},
+    }
     # Past the scheduler: which node it is on is no matter of this test, and kubelet allocates all the same.
-    spec: dict[str, t.Any] = {"restartPolicy": "Never", "runtimeClassName": "nvidia", "nodeName": REAL, "containers": [container]}
-    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user", "namespace": "default"}, "spec": spec}, POD)
+    spec: dict[str, t.Any] = {
+        "restartPolicy": "Never",
+        "runtimeClassName": "nvidia",
+        "nodeName": REAL,
+        "containers": [container],
+    }
+    cluster.client.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user", "namespace": "default"}, "spec": spec}, POD
+    )
     phase = cluster.wait("the pod has ended", lambda: _ended(cluster, "user"))
     log = cluster.client.logs("default", "user", "main")
     cluster.client.delete(POD, "user", "default")
@@ -45,5 +57,7 @@ def _ended(cluster: Cluster, name: str) -> str:
 
 
 def test_the_toolkit_goes_on_while_containerd_starts_anew(cluster: Cluster, enabled: Enabled) -> None:
-    found = cluster.client.list(POD, NAMESPACE, label_selector="app=nvidia-container-toolkit-daemonset", field_selector=f"spec.nodeName={REAL}").items
+    found = cluster.client.list(
+        POD, NAMESPACE, label_selector="app=nvidia-container-toolkit-daemonset", field_selector=f"spec.nodeName={REAL}"
+    ).items
     assert [one["restartCount"] for pod in found for one in pod["status"]["containerStatuses"]] == [0]

@@ -13,8 +13,12 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import Kuber
 def test_a_pod_runs_and_its_log_comes_from_the_node(cluster: Cluster, node: KubernetesNode) -> None:
     container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", "echo from $HOSTNAME"]}
     spec = {"restartPolicy": "Never", "nodeName": node.machine.name, "containers": [container]}
-    cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hello", "namespace": "default"}, "spec": spec}, POD)
-    cluster.wait("the pod has run", lambda: cluster.client.get(POD, "hello", "default")["status"].get("phase") == "Succeeded")
+    cluster.client.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hello", "namespace": "default"}, "spec": spec}, POD
+    )
+    cluster.wait(
+        "the pod has run", lambda: cluster.client.get(POD, "hello", "default")["status"].get("phase") == "Succeeded"
+    )
     log = cluster.client.logs("default", "hello", "main")
     cluster.client.delete(POD, "hello", "default")
     assert log.startswith("from hello\n")

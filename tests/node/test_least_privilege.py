@@ -36,15 +36,21 @@ for _role in stack.ROLES:
 PRUNE = "nfd-prune"
 #: Words of the level `baseline` against a pod, and the needs that they are against.
 REFUSED: dict[str, c.Callable[[dict[str, t.Any]], bool]] = {
-    "hostPath volumes": lambda row: bool(row["host_paths"]), "privileged (": lambda row: row["privileged"], "hostPID=true": lambda row: row["host_pid"],
+    "hostPath volumes": lambda row: bool(row["host_paths"]),
+    "privileged (": lambda row: row["privileged"],
+    "hostPID=true": lambda row: row["host_pid"],
     "seLinuxOptions (": lambda row: "type" in row["selinux"],
 }
 #: Accounts whose program is a stand-in.
 STAND_INS = {f"{AGENTS}/{name}" for name in ("nvidia-driver", "nvidia-validator", "gpu-feature-discovery")}
 #: The pod of this one runs the real toolkit, which asks the API server for nothing. What asks is its init container, a stand-in.
 STAND_INS |= {f"{AGENTS}/nvidia-container-toolkit"}
-_BY_WATCH = "client-go asks for a list by a watch where the server can (feature WatchListClient), and by a list elsewhere"
-_WHERE_A_NODE_LEAVES = "node-feature-discovery v0.19.0, pkg/nfd-gc/nfd-gc.go: deleted is what was found of nodes that have left"
+_BY_WATCH = (
+    "client-go asks for a list by a watch where the server can (feature WatchListClient), and by a list elsewhere"
+)
+_WHERE_A_NODE_LEAVES = (
+    "node-feature-discovery v0.19.0, pkg/nfd-gc/nfd-gc.go: deleted is what was found of nodes that have left"
+)
 #: Rights that real programs need not use in a session, and why.
 NOT_ALWAYS = {
     f"{CONTROLLERS}/nfd-gc: delete nodefeatures.nfd.k8s-sigs.io": _WHERE_A_NODE_LEAVES,
@@ -63,22 +69,33 @@ def spaces(cluster: Cluster) -> c.Iterator[dict[str, str]]:
     namespace, account = client.resource("v1", "Namespace"), client.resource("v1", "ServiceAccount")
     made = {level: f"level-{level}" for level in LEVELS}
     for level, name in made.items():
-        client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {ENFORCE: level}}}, namespace)
+        client.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {ENFORCE: level}}}, namespace
+        )
     for name in made.values():
         cluster.wait("its account is there", lambda name=name: client.list(account, name).items)
     yield made
     for name in made.values():
         client.delete(namespace, name)
     for name in made.values():
-        cluster.wait("it is gone", lambda name=name: name not in [item["metadata"]["name"] for item in client.list(namespace).items])
+        cluster.wait(
+            "it is gone",
+            lambda name=name: name not in [item["metadata"]["name"] for item in client.list(namespace).items],
+        )
 
 
 def refusal(cluster: Cluster, namespace: str, pod: dict[str, t.Any]) -> str:
     """What the API server says against such a pod there, "" where it would take it. Its account is another, which is no matter of Pod Security."""
-    spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "serviceAccount", "serviceAccountName")}
+    spec = {
+        key: value
+        for key, value in pod["spec"].items()
+        if key not in ("nodeName", "serviceAccount", "serviceAccountName")
+    }
     metadata = {"name": "tried", "namespace": namespace}
     try:
-        cluster.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD, dry_run=True)
+        cluster.client.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD, dry_run=True
+        )
     except Forbidden as refused:
         return str(refused)
     return ""
@@ -103,16 +120,27 @@ def test_the_namespaces_enforce_what_the_documentation_states(cluster: Cluster, 
     labels = {name: cluster.client.get(namespace, name)["metadata"]["labels"] for name in NAMESPACES}
     assert {name: found.get(ENFORCE) for name, found in labels.items()} == LEVEL_OF
     text = (stack.TOP / "docs" / "rights.md").read_text(encoding="utf-8")
-    assert "`hwaccel_namespace`, at the Pod Security level `privileged`" in text and "in another namespace, at the level `restricted`" in text
+    assert (
+        "`hwaccel_namespace`, at the Pod Security level `privileged`" in text
+        and "in another namespace, at the level `restricted`" in text
+    )
 
 
-def test_every_pod_complies_and_an_agent_with_nothing_stricter(cluster: Cluster, enabled: Enabled, spaces: dict[str, str]) -> None:
+def test_every_pod_complies_and_an_agent_with_nothing_stricter(
+    cluster: Cluster, enabled: Enabled, spaces: dict[str, str]
+) -> None:
     agents, controllers = running(cluster, AGENTS), running(cluster, CONTROLLERS)
     assert agents.keys() | controllers.keys() == WORKLOADS.keys() - {PRUNE}
-    assert {name: refusal(cluster, spaces[PRIVILEGED], pod) for name, pod in agents.items()} == dict.fromkeys(agents, "")
-    assert {name: refusal(cluster, spaces[RESTRICTED], pod) for name, pod in controllers.items()} == dict.fromkeys(controllers, "")
+    assert {name: refusal(cluster, spaces[PRIVILEGED], pod) for name, pod in agents.items()} == dict.fromkeys(
+        agents, ""
+    )
+    assert {name: refusal(cluster, spaces[RESTRICTED], pod) for name, pod in controllers.items()} == dict.fromkeys(
+        controllers, ""
+    )
     refused = {name: refusal(cluster, spaces[BASELINE], pod) for name, pod in agents.items()}
-    assert {name: {word for word in REFUSED if word in why} for name, why in refused.items()} == {name: refused_for(WORKLOADS[name]) for name in agents}
+    assert {name: {word for word in REFUSED if word in why} for name, why in refused.items()} == {
+        name: refused_for(WORKLOADS[name]) for name in agents
+    }
     assert all('violates PodSecurity "baseline:' in why for why in refused.values()), refused
 
 
@@ -135,5 +163,7 @@ def test_every_right_of_a_real_program_is_used(departed: Departure) -> None:
     for account in sorted({right.account for right in departed.granted}):
         mine = [right for right in departed.granted if right.account == account]
         unused = [str(right) for right in left if right.account == account]
-        print(f"{account}{' (stand-in)' if account in STAND_INS else ''}: {len(mine)} rights, not used on real nodes: {unused or 'none'}")
+        print(
+            f"{account}{' (stand-in)' if account in STAND_INS else ''}: {len(mine)} rights, not used on real nodes: {unused or 'none'}"
+        )
     assert sorted(str(right) for right in left if right.account not in STAND_INS and str(right) not in NOT_ALWAYS) == []

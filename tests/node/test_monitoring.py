@@ -95,17 +95,39 @@ def watch(cluster: Cluster, enabled: Enabled, tmp_path_factory: pytest.TempPathF
         states = stack.enter_context(server.pages(stack.enter_context(States(cluster.client)).pages))
         stack.enter_context(granted(cluster.client, USER, rights(), NAMESPACE))
         stack.enter_context(Discovery(str(cluster.sandbox.kubeconfig), USER, discovery, folder / "targets.json"))
-        of_states = {"job_name": "kube-state-metrics", "honor_labels": True, "metrics_path": "/states", "static_configs": [{"targets": [states]}]}
-        config = {"global": {"scrape_interval": "2s", "evaluation_interval": "1s"}, "rule_files": ["rules.yml"], "scrape_configs": [job, of_states]}
+        of_states = {
+            "job_name": "kube-state-metrics",
+            "honor_labels": True,
+            "metrics_path": "/states",
+            "static_configs": [{"targets": [states]}],
+        }
+        config = {
+            "global": {"scrape_interval": "2s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yml"],
+            "scrape_configs": [job, of_states],
+        }
         found = Watch(stack.enter_context(server.prometheus(program, folder, config, data["rules.yml"])), folder)
-        server.until("scrapes of the real node", lambda: bool(found.prometheus.query(f'count_over_time((up{{node="{REAL}"}} == 1)[1m:1s]) >= 3')))
+        server.until(
+            "scrapes of the real node",
+            lambda: bool(found.prometheus.query(f'count_over_time((up{{node="{REAL}"}} == 1)[1m:1s]) >= 3')),
+        )
         seen = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
-        server.until("an evaluation of all rules", lambda: all(rule["lastEvaluation"] > seen for rule in found.prometheus.rules()))
+        server.until(
+            "an evaluation of all rules",
+            lambda: all(rule["lastEvaluation"] > seen for rule in found.prometheus.rules()),
+        )
         yield found
 
 
 def test_promtool_accepts_the_configuration(watch: Watch) -> None:
-    done = subprocess.run(["promtool", "check", "config", "prometheus.yml"], cwd=watch.folder, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "config", "prometheus.yml"],
+        cwd=watch.folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rules found" in done.stdout
 
@@ -113,10 +135,17 @@ def test_promtool_accepts_the_configuration(watch: Watch) -> None:
 def test_each_exporter_behind_the_service_is_a_target_and_the_real_one_is_up(cluster: Cluster, watch: Watch) -> None:
     server.until("each target is tried", lambda: all(one["health"] != "unknown" for one in watch.targets()))
     found = {one["labels"]["node"]: one for one in watch.targets()}
-    pods = {pod["spec"]["nodeName"]: pod for pod in cluster.client.list(POD, NAMESPACE, label_selector=f"app={EXPORTER}").items}
+    pods = {
+        pod["spec"]["nodeName"]: pod
+        for pod in cluster.client.list(POD, NAMESPACE, label_selector=f"app={EXPORTER}").items
+    }
     assert found.keys() == pods.keys()
     assert found[REAL]["labels"] | {"job": EXPORTER} == {
-        "job": EXPORTER, "namespace": NAMESPACE, "pod": pods[REAL]["metadata"]["name"], "container": EXPORTER, "node": REAL,
+        "job": EXPORTER,
+        "namespace": NAMESPACE,
+        "pod": pods[REAL]["metadata"]["name"],
+        "container": EXPORTER,
+        "node": REAL,
         "instance": f"{pods[REAL]['status']['podIP']}:9400",
     }
     health = {name: one["health"] for name, one in found.items()}
@@ -136,27 +165,46 @@ def test_nodes_have_as_many_gpus_as_the_inventory_expects(watch: Watch) -> None:
 
 
 def test_an_alert_fires_where_an_exporter_serves_nothing_and_none_where_all_is_well(watch: Watch) -> None:
-    server.until("GpuExporterDown alone fires for simulated nodes", lambda: watch.firing("sim-0") == watch.firing("twin-0") == {"GpuExporterDown"})
+    server.until(
+        "GpuExporterDown alone fires for simulated nodes",
+        lambda: watch.firing("sim-0") == watch.firing("twin-0") == {"GpuExporterDown"},
+    )
     server.until("nothing fires for the real one", lambda: watch.firing() == set())
 
 
-def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(cluster: Cluster, watch: Watch, take: Taken) -> None:
+def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(
+    cluster: Cluster, watch: Watch, take: Taken
+) -> None:
     take("user")
     cluster.wait("it runs", lambda: running(cluster, "user"))
     watch.await_values("namespace:hwaccel_gpus:count", "exported_namespace", {"default": 1})
     (row,) = server.seen(lambda: watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}'), bool)
-    labels = {"hostname": REAL, "node": REAL, "exported_namespace": "default", "exported_container": "main", "namespace": NAMESPACE, "modelName": PRODUCT}
+    labels = {
+        "hostname": REAL,
+        "node": REAL,
+        "exported_namespace": "default",
+        "exported_container": "main",
+        "namespace": NAMESPACE,
+        "modelName": PRODUCT,
+    }
     assert row["metric"].items() >= labels.items(), row
     server.until("every rule that records has values", lambda: all(watch.values(name, "") for name in rules.RECORDED))
     found = cluster.client.list(CONFIG_MAP, NAMESPACE, label_selector="grafana_dashboard=1").items
 
     def empty() -> set[tuple[str, str]]:
-        return {panel[:2] for one in found for text in one["data"].values() for panel in without_data(watch.prometheus, json.loads(text))}
+        return {
+            panel[:2]
+            for one in found
+            for text in one["data"].values()
+            for panel in without_data(watch.prometheus, json.loads(text))
+        }
 
     assert server.seen(empty, lambda panels: panels == set(EMPTY)) == set(EMPTY)
 
 
-def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(cluster: Cluster, node: KubernetesNode, watch: Watch) -> None:
+def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(
+    cluster: Cluster, node: KubernetesNode, watch: Watch
+) -> None:
     wanted = {"GpuXidMemoryUncorrectable", "GpuEccUncorrectable", "GpuNotAllocatable"}
     node.set_gpus(2, {"xid": {"1": 48}, "ecc": {"1": 1}})
     try:
@@ -170,7 +218,10 @@ def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(c
     xid = told["GpuXidMemoryUncorrectable"]
     assert (xid["labels"]["gpu"], xid["labels"]["xid"], xid["labels"]["severity"]) == ("1", "48", "critical")
     assert xid["annotations"]["summary"] == f"GPU 1 of {REAL} had a memory error that was not contained"
-    assert told["GpuNotAllocatable"]["annotations"]["description"] == f"1 of nvidia_com_gpu on {REAL} are unhealthy, by its device plugin."
+    assert (
+        told["GpuNotAllocatable"]["annotations"]["description"]
+        == f"1 of nvidia_com_gpu on {REAL} are unhealthy, by its device plugin."
+    )
 
 
 def switch(cluster: Cluster, value: str | None) -> None:
@@ -183,19 +234,31 @@ def test_without_the_last_exporter_somebody_is_called(cluster: Cluster, watch: W
     switch(cluster, "false")
     try:
         server.until("its target is gone", lambda: not watch.values(f'up{{node="{REAL}"}}', "node"))
-        server.until("GpuMetricsAbsent fires", lambda: "GpuMetricsAbsent" in {alert["labels"]["alertname"] for alert in watch.alerts()})
+        server.until(
+            "GpuMetricsAbsent fires",
+            lambda: "GpuMetricsAbsent" in {alert["labels"]["alertname"] for alert in watch.alerts()},
+        )
     finally:
         switch(cluster, before)
     watch.await_values(alerts.NODE_GPUS_SEEN, "node", {REAL: 2})
 
 
 @pytest.mark.slow
-def test_a_gpu_that_fell_off_the_bus_is_missed_and_nothing_is_proven_any_more(cluster: Cluster, node: KubernetesNode, watch: Watch) -> None:
+def test_a_gpu_that_fell_off_the_bus_is_missed_and_nothing_is_proven_any_more(
+    cluster: Cluster, node: KubernetesNode, watch: Watch
+) -> None:
     node.set_gpus(2, {"xid": {"1": 79}})
     try:
         server.until("it is missed", lambda: watch.firing() >= {"GpuXidBusLost", "GpuMissing", "GpuNotAllocatable"})
-        (missing,) = (alert for alert in watch.alerts() if alert["labels"]["alertname"] == "GpuMissing" and alert["labels"]["node"] == REAL)
-        assert missing["annotations"]["description"] == f"{REAL} of pool real shows 1 GPUs fewer than the inventory expects."
+        (missing,) = (
+            alert
+            for alert in watch.alerts()
+            if alert["labels"]["alertname"] == "GpuMissing" and alert["labels"]["node"] == REAL
+        )
+        assert (
+            missing["annotations"]["description"]
+            == f"{REAL} of pool real shows 1 GPUs fewer than the inventory expects."
+        )
         cluster.wait("the validator takes its proof back", lambda: not ready(cluster, VALIDATOR))
     finally:
         node.set_gpus(2)

@@ -116,7 +116,12 @@ def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> N
 def test_files_get_what_is_missing_and_keep_every_other_byte(configured: Configured) -> None:
     machine = configured.machine
     assert machine.read(CONFIG) == EDITED.replace("version = 2\n", f'version = 2\nimports = ["{DROP_IN}"]\n')
-    assert machine.sh(f"stat -L -c %a {CONFIG} {DROP_IN} {DAEMON}; readlink {DAEMON}").split() == ["640", "640", "600", OURS]
+    assert machine.sh(f"stat -L -c %a {CONFIG} {DROP_IN} {DAEMON}; readlink {DAEMON}").split() == [
+        "640",
+        "640",
+        "600",
+        OURS,
+    ]
     read = machine.sh("containerd config dump")
     assert f'BinaryName = "{RUNTIME}"' in read
     assert f'sandbox_image = "{PAUSE}"' in read
@@ -135,14 +140,20 @@ def test_the_gpu_is_described_by_jetpacks_files_and_what_is_missing_is_told(conf
 
 
 def in_pod(machine: Machine, wanted: bool, script: str) -> str:
-    chosen = ("-runtime", "nvidia", "-env", "NVIDIA_VISIBLE_DEVICES=all") if wanted else ("-env", "NVIDIA_VISIBLE_DEVICES=all")
+    chosen = (
+        ("-runtime", "nvidia", "-env", "NVIDIA_VISIBLE_DEVICES=all")
+        if wanted
+        else ("-env", "NVIDIA_VISIBLE_DEVICES=all")
+    )
     return machine.execute(f"{PROGRAMS}/pod", *chosen, BUSYBOX, "sh", "-c", script).stdout
 
 
 def in_docker(machine: Machine, wanted: bool, script: str) -> str:
     chosen = ("--runtime", "nvidia") if wanted else ()
     variable = ("--env", "NVIDIA_VISIBLE_DEVICES=all")
-    return machine.execute("docker", "run", "--rm", "--network", "none", *chosen, *variable, BUSYBOX, "sh", "-c", script).stdout
+    return machine.execute(
+        "docker", "run", "--rm", "--network", "none", *chosen, *variable, BUSYBOX, "sh", "-c", script
+    ).stdout
 
 
 def in_podman(machine: Machine, wanted: bool, script: str) -> str:
@@ -151,7 +162,9 @@ def in_podman(machine: Machine, wanted: bool, script: str) -> str:
 
 
 @pytest.mark.parametrize("run", [in_pod, in_docker, in_podman], ids=["pod", "docker", "podman"])
-def test_a_container_that_asks_for_the_gpu_may_use_it_and_no_other_has_it(configured: Configured, run: c.Callable[[Machine, bool, str], str]) -> None:
+def test_a_container_that_asks_for_the_gpu_may_use_it_and_no_other_has_it(
+    configured: Configured, run: c.Callable[[Machine, bool, str], str]
+) -> None:
     script = f"{LOOK}; cat {JETSON_LIBRARY} 2>/dev/null || echo without"
     assert run(configured.machine, True, script) == admitted(GPU) + "stand-in for libcuda.so\n"
     assert run(configured.machine, False, script) == "without\n"
@@ -159,7 +172,9 @@ def test_a_container_that_asks_for_the_gpu_may_use_it_and_no_other_has_it(config
 
 def test_podman_refuses_a_gpu_that_is_not_described(configured: Configured) -> None:
     with pytest.raises(RuntimeError, match=r"unresolvable CDI devices nvidia\.com/gpu=7"):
-        configured.machine.execute("podman", "run", "--rm", "--network", "none", "--device", "nvidia.com/gpu=7", BUSYBOX, "true")
+        configured.machine.execute(
+            "podman", "run", "--rm", "--network", "none", "--device", "nvidia.com/gpu=7", BUSYBOX, "true"
+        )
 
 
 def test_a_second_run_touches_nothing(configured: Configured) -> None:

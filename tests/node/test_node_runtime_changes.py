@@ -22,7 +22,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=[(1, 6), (2, 4)], ids=["1.6", "2.4"])
 def engines(
-    request: pytest.FixtureRequest, rig: Rig, components: programs.Components, tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    rig: Rig,
+    components: programs.Components,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Site:
     """A machine without a GPU. The newer containerd has a configuration of the older one's form, as after an upgrade."""
     version: tuple[int, int] = request.param

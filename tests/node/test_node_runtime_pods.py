@@ -22,7 +22,16 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import LIBRARY, 
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
-from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import CONFIG, DROP_IN, SPECIFICATION, Site, overwritten, started, state, times
+from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import (
+    CONFIG,
+    DROP_IN,
+    SPECIFICATION,
+    Site,
+    overwritten,
+    started,
+    state,
+    times,
+)
 
 RUNTIME_CLASS = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
 #: Not that of the role driver, which other tests may have made.
@@ -52,17 +61,28 @@ class Configured:
         """What a pod writes."""
         environment = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}] if visible else []
         container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", script], "env": environment}
-        spec: dict[str, t.Any] = {"restartPolicy": "Never", "nodeName": NAME, "terminationGracePeriodSeconds": 0, "containers": [container]}
+        spec: dict[str, t.Any] = {
+            "restartPolicy": "Never",
+            "nodeName": NAME,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
+        }
         if runtime_class:
             spec["runtimeClassName"] = runtime_class
         client = self.cluster.client
-        client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taker", "namespace": "default"}, "spec": spec}, POD)
+        client.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "taker", "namespace": "default"}, "spec": spec},
+            POD,
+        )
         try:
             self.machine.wait("the pod has ended", lambda: self._phase() in ("Succeeded", "Failed"))
             phase, log = self._phase(), client.logs("default", "taker", "main")
         finally:
             client.delete(POD, "taker", "default")
-            self.cluster.wait("the pod is gone", lambda: "taker" not in [pod["metadata"]["name"] for pod in client.list(POD, namespace="default").items])
+            self.cluster.wait(
+                "the pod is gone",
+                lambda: "taker" not in [pod["metadata"]["name"] for pod in client.list(POD, namespace="default").items],
+            )
         assert phase == "Succeeded", log
         return log
 
@@ -83,13 +103,19 @@ def reading(machine: Machine) -> dict[str, t.Any]:
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster, components: programs.Components, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
+def site(
+    cluster: Cluster, components: programs.Components, tmp_path_factory: pytest.TempPathFactory
+) -> c.Iterator[Site]:
     """A node whose containerd has settings and a drop-in of somebody else's."""
     node = cluster.join(NAME, gpus=2)
     install_driver(node.machine, 2)
     machine = node.machine
     machine.write(THEIRS, SETTING)
-    machine.write(CONFIG, machine.read(CONFIG).replace("version = 3\n", f'version = 3\n{COMMENT}imports = ["{THEIRS}"]  # as agreed\n'), "0640")
+    machine.write(
+        CONFIG,
+        machine.read(CONFIG).replace("version = 3\n", f'version = 3\n{COMMENT}imports = ["{THEIRS}"]  # as agreed\n'),
+        "0640",
+    )
     machine.sh("systemctl restart containerd")
     yield Site.of(machine, tmp_path_factory.mktemp("site"), components)
     machine.sh("systemctl stop kubelet")
@@ -121,9 +147,13 @@ def test_containerd_2_has_the_runtime_beside_everything_that_others_have_set(con
 
 
 @pytest.mark.parametrize(
-    ("visible", "given"), [("1", (SECOND,)), ("all", (FIRST, SECOND)), ("nvidia.com/gpu=0", (FIRST,)), ("void", ())], ids=["one", "all", "described", "none"],
+    ("visible", "given"),
+    [("1", (SECOND,)), ("all", (FIRST, SECOND)), ("nvidia.com/gpu=0", (FIRST,)), ("void", ())],
+    ids=["one", "all", "described", "none"],
 )
-def test_a_pod_with_the_runtime_class_gets_the_gpus_that_it_names(configured: Configured, visible: str, given: tuple[str, ...]) -> None:
+def test_a_pod_with_the_runtime_class_gets_the_gpus_that_it_names(
+    configured: Configured, visible: str, given: tuple[str, ...]
+) -> None:
     log = configured.pod(CLASS, visible, f"{LOOK}; cat {LIBRARY} 2>/dev/null || echo without a driver")
     assert log == admitted(*given) + ("stand-in for libcuda.so\n" if given else "without a driver\n")
 
@@ -132,8 +162,14 @@ def test_a_pod_without_the_class_gets_none(configured: Configured) -> None:
     assert configured.pod(visible="all") == ""
 
 
-@pytest.mark.parametrize("asked", [("-cdi", "nvidia.com/gpu=1"), ("-annotation", "cdi.k8s.io/test=nvidia.com/gpu=1")], ids=["request", "annotation"])
-def test_containerd_itself_gives_a_gpu_that_is_asked_for_by_its_cdi_name(configured: Configured, asked: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [("-cdi", "nvidia.com/gpu=1"), ("-annotation", "cdi.k8s.io/test=nvidia.com/gpu=1")],
+    ids=["request", "annotation"],
+)
+def test_containerd_itself_gives_a_gpu_that_is_asked_for_by_its_cdi_name(
+    configured: Configured, asked: tuple[str, str]
+) -> None:
     """As a device plugin asks for it; no RuntimeClass is needed."""
     assert configured.container(*asked) == admitted(SECOND)
 
@@ -150,7 +186,9 @@ def test_a_second_run_touches_nothing(configured: Configured) -> None:
     assert (state(machine), times(machine), started(machine, "containerd")) == done
 
 
-def test_a_configuration_that_containerd_2_does_not_take_is_refused_while_pods_are_served(configured: Configured) -> None:
+def test_a_configuration_that_containerd_2_does_not_take_is_refused_while_pods_are_served(
+    configured: Configured,
+) -> None:
     machine = configured.machine
     with overwritten(machine, CONFIG, "[[[\n"):
         before = state(machine), started(machine, "containerd")

@@ -36,27 +36,42 @@ class Mirrored:
 
     def installed(self) -> dict[str, str]:
         """Version by package."""
-        listed = self.machine.sh(f"dpkg-query --show --showformat '${{Package}} ${{Version}} ${{db:Status-Status}}\\n' {' '.join(PACKAGES)} 2>/dev/null || :")
+        listed = self.machine.sh(
+            f"dpkg-query --show --showformat '${{Package}} ${{Version}} ${{db:Status-Status}}\\n' {' '.join(PACKAGES)} 2>/dev/null || :"
+        )
         rows = (line.split() for line in listed.splitlines())
         return {name: version for name, version, status in rows if status == "installed"}
 
 
 @pytest.fixture(scope="module")
-def mirrored(rig: Rig, components: programs.Components, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Mirrored]:
+def mirrored(
+    rig: Rig, components: programs.Components, tmp_path_factory: pytest.TempPathFactory
+) -> c.Iterator[Mirrored]:
     machine = rig.machine("mirrored")
     machine.sh("systemctl start containerd; rm /etc/apt/sources.list")
     folder = tmp_path_factory.mktemp("repository")
     built = [
         package.rename(folder / package.name)
-        for version in (VERSION, NEWER) for package in packages(components, tmp_path_factory.mktemp(version), version)
+        for version in (VERSION, NEWER)
+        for package in packages(components, tmp_path_factory.mktemp(version), version)
     ]
-    with tempfile.TemporaryDirectory(prefix="hwaccel-keys-") as keys, repository.Signer.made(pathlib.Path(keys, "ours")) as signer:
+    with (
+        tempfile.TemporaryDirectory(prefix="hwaccel-keys-") as keys,
+        repository.Signer.made(pathlib.Path(keys, "ours")) as signer,
+    ):
         repository.index(folder, built, signer)
-        with repository.Signer.made(pathlib.Path(keys, "other")) as other, repository.served(folder, USERNAME, PASSWORD) as url:
+        with (
+            repository.Signer.made(pathlib.Path(keys, "other")) as other,
+            repository.served(folder, USERNAME, PASSWORD) as url,
+        ):
             site = Site.of(machine, tmp_path_factory.mktemp("mirrored"), components)
             site.variables |= {
-                "node_runtime_toolkit_source": "repository", "node_runtime_repository_url": url, "node_runtime_repository_key": signer.key,
-                "node_runtime_repository_username": USERNAME, "node_runtime_repository_password": PASSWORD, "node_runtime_without_gpu": True,
+                "node_runtime_toolkit_source": "repository",
+                "node_runtime_repository_url": url,
+                "node_runtime_repository_key": signer.key,
+                "node_runtime_repository_username": USERNAME,
+                "node_runtime_repository_password": PASSWORD,
+                "node_runtime_without_gpu": True,
             }
             yield Mirrored(site, other.key)
 
@@ -64,7 +79,9 @@ def mirrored(rig: Rig, components: programs.Components, tmp_path_factory: pytest
 @pytest.mark.slow
 def test_a_repository_that_another_key_has_signed_is_refused(mirrored: Mirrored) -> None:
     """Ansible's module tries five times, half a minute in all, and warns each time."""
-    strict = dataclasses.replace(mirrored.site, warnings=("Failed to update cache", "before attempting to refresh the cache"))
+    strict = dataclasses.replace(
+        mirrored.site, warnings=("Failed to update cache", "before attempting to refresh the cache")
+    )
     assert "is not signed" in strict.refused(node_runtime_repository_key=mirrored.stranger)
     assert mirrored.installed() == {}
 
@@ -73,9 +90,9 @@ def test_the_version_that_is_meant_is_installed_and_the_password_is_seen_by_nobo
     run = mirrored.site.done("-vvv", "--diff")
     assert mirrored.installed() == dict.fromkeys(PACKAGES, f"{VERSION}-1")
     assert PASSWORD not in run.stdout + str(run.tasks)
-    assert mirrored.machine.sh(f"grep -rlF {PASSWORD} /etc /var/lib /var/log /run /root /tmp 2>/dev/null | xargs stat -c '%a %n'").splitlines() == [
-        "600 /etc/apt/auth.conf.d/hwaccel-gpu.conf"
-    ]
+    assert mirrored.machine.sh(
+        f"grep -rlF {PASSWORD} /etc /var/lib /var/log /run /root /tmp 2>/dev/null | xargs stat -c '%a %n'"
+    ).splitlines() == ["600 /etc/apt/auth.conf.d/hwaccel-gpu.conf"]
 
 
 def test_a_second_run_changes_nothing(mirrored: Mirrored) -> None:

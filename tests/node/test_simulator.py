@@ -30,7 +30,9 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.observer import Key, Observe
 
 REAL, SIMULATED = "real-2", "late-0"
 NAMES = (REAL, SIMULATED)
-SCENARIO: list[dict[str, t.Any]] = yaml.safe_load(pathlib.Path(__file__).with_name("scenario.yml").read_text(encoding="utf-8"))
+SCENARIO: list[dict[str, t.Any]] = yaml.safe_load(
+    pathlib.Path(__file__).with_name("scenario.yml").read_text(encoding="utf-8")
+)
 #: One that both sides have and that has a shell.
 _IMAGE = defaults("gpu_validation")["gpu_validation_image"]
 _USER = "user-of-a-gpu"
@@ -39,9 +41,15 @@ QUIET = 8
 #: What is different, and why it may be.
 DIFFERENT: dict[Key, str] = {
     ("label", "nvidia.com/gpu.deploy.dra-driver"): "the stand-in for the driver manager knows no DRA driver",
-    ("capacity", "nvidia.com/gpu"): "kubelet forgets the devices of a plugin that is gone after five minutes, which the simulator's clock has long told",
+    (
+        "capacity",
+        "nvidia.com/gpu",
+    ): "kubelet forgets the devices of a plugin that is gone after five minutes, which the simulator's clock has long told",
     # The control plane's, of the condition Ready, which is compared: whether they come at all depends on for how long a machine is not ready.
-    ("taint", "node.kubernetes.io/not-ready"): "a rebooted node is not ready for seconds, a simulated one for a tenth of one",
+    (
+        "taint",
+        "node.kubernetes.io/not-ready",
+    ): "a rebooted node is not ready for seconds, a simulated one for a tenth of one",
     ("taint", "node.kubernetes.io/unreachable"): "as above",
 }
 _READY = ("Running, ready", "Succeeded")
@@ -92,7 +100,9 @@ class Story:
             self.cluster.wait(f"{step['step']}: both are as they are to be", done, 300)
             self.cluster.wait(f"{step['step']}: nothing changes any more", lambda: self.seen.quiet() > QUIET, 120)
         except AssertionError as late:
-            raise AssertionError("\n".join([str(late), *(f"{name}: {self.seen.sequences(name)}" for name in NAMES)])) from None
+            raise AssertionError(
+                "\n".join([str(late), *(f"{name}: {self.seen.sequences(name)}" for name in NAMES)])
+            ) from None
         played = Played({name: self.seen.sequences(name) for name in NAMES}, seconds)
         self.seen.forget()
         return played
@@ -158,13 +168,26 @@ class Story:
 
 #: What scenario.yml can say.
 ACTIONS: dict[str, c.Callable[[Story, t.Any], None]] = {
-    "join": Story.join, "site": Story.site, "take": Story.take, "release": Story.release, "label": Story.label, "sicken": Story.sicken, "heal": Story.heal,
-    "reboot": Story.reboot, "restart": Story.restart, "leave": Story.leave,
-}  # fmt: skip
+    "join": Story.join,
+    "site": Story.site,
+    "take": Story.take,
+    "release": Story.release,
+    "label": Story.label,
+    "sicken": Story.sicken,
+    "heal": Story.heal,
+    "reboot": Story.reboot,
+    "restart": Story.restart,
+    "leave": Story.leave,
+}
 
 
 def _user(node: str) -> dict[str, object]:
-    container = {"name": "main", "image": _IMAGE, "command": ["sh", "-c", "sleep 1000000"], "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    container = {
+        "name": "main",
+        "image": _IMAGE,
+        "command": ["sh", "-c", "sleep 1000000"],
+        "resources": {"limits": {"nvidia.com/gpu": 1}},
+    }
     place = {"nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}]}
     spec = {"terminationGracePeriodSeconds": 0, "containers": [container], **place}
     metadata = {"name": f"user-{node}", "namespace": "default", "labels": {"app": _USER}}

@@ -45,7 +45,11 @@ def test_no_mark_is_left_on_a_node_and_no_gpu_is_offered(cluster: Cluster, depar
 
 def test_gates_and_runtime_are_gone_from_the_machine_and_what_stays_is_known(departed: Departure) -> None:
     left = departed.files_left()
-    assert not {f"/run/nvidia/validations/{gate}-ready" for gate in ("driver", "toolkit", "cuda")} & left.keys(), "a gate stays open that nobody keeps true"
+    assert not {f"/run/nvidia/validations/{gate}-ready" for gate in ("driver", "toolkit", "cuda")} & left.keys(), (
+        "a gate stays open that nobody keeps true"
+    )
     assert [path for path in left if not path.startswith(tuple(STAYS))] == []
     # Each of them is there on a node that has had the stack; one that no longer is should leave the table.
-    assert [start for start in STAYS if start not in SOMETIMES and not any(path.startswith(start) for path in left)] == []
+    assert [
+        start for start in STAYS if start not in SOMETIMES and not any(path.startswith(start) for path in left)
+    ] == []

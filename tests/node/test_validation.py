@@ -49,7 +49,9 @@ def failure(cluster: Cluster) -> dict[str, t.Any]:
     """What a run of the module that fails says of the node, as data; on the screen it is the same."""
     pod = gpu_validation_pod(stack.texts("gpu_validation"), {})
     options = RunOptions(namespace=AGENTS, schedule_timeout=240.0)
-    settings = validation.Settings(pod, parse_pools(POOLS), frozenset(cluster.others(REAL)), always=True, options=options)
+    settings = validation.Settings(
+        pod, parse_pools(POOLS), frozenset(cluster.others(REAL)), always=True, options=options
+    )
     outcome = validation.run(settings, cluster.client, Clock())
     assert outcome.values["failed_nodes"] == [REAL], outcome
     (row,) = outcome.values["faults"]
@@ -66,13 +68,17 @@ def proof(cluster: Cluster) -> dict[str, str]:
 def left(cluster: Cluster) -> list[str]:
     """Jobs and pods of validations."""
     kinds = (cluster.client.resource("batch/v1", "Job"), POD)
-    return [item["metadata"]["name"] for kind in kinds for item in cluster.client.list(kind, label_selector=RUN_LABEL).items]
+    return [
+        item["metadata"]["name"] for kind in kinds for item in cluster.client.list(kind, label_selector=RUN_LABEL).items
+    ]
 
 
 def allocations(cluster: Cluster) -> int:
     """How often kubelet has asked the plugin for a GPU."""
     metadata = cluster.pod(REAL, PLUGIN)["metadata"]
-    return cluster.client.logs(metadata["namespace"], metadata["name"], "nvidia-device-plugin", tail_lines=10000).count("] Allocate GPU-")
+    return cluster.client.logs(metadata["namespace"], metadata["name"], "nvidia-device-plugin", tail_lines=10000).count(
+        "] Allocate GPU-"
+    )
 
 
 @contextlib.contextmanager
@@ -112,17 +118,28 @@ def module(cluster: Cluster, node: KubernetesNode, version: str) -> c.Iterator[N
         yield
     finally:
         node.machine.sh(f"echo {DRIVER} >/sys/module/nvidia/version")
-        cluster.wait("the node is proven again", lambda: node.machine.sh("ls -A /run/nvidia/validations").split().count(".failed") == 0, 240)
+        cluster.wait(
+            "the node is proven again",
+            lambda: node.machine.sh("ls -A /run/nvidia/validations").split().count(".failed") == 0,
+            240,
+        )
         cluster.wait("its gate is open", lambda: reduce_pod(cluster.pod(REAL, VALIDATOR)).ready, 240)
 
 
 def test_a_pod_takes_a_gpu_computes_is_judged_and_is_gone(cluster: Cluster, enabled: Enabled) -> None:
     log, taken = AuditLog(cluster.sandbox.audit_log), allocations(cluster)
-    run = site.playbook("validate", {host: values | {"hwaccel_excluded_nodes": cluster.others(REAL)} for host, values in enabled.clusters.items()})
+    run = site.playbook(
+        "validate",
+        {host: values | {"hwaccel_excluded_nodes": cluster.others(REAL)} for host, values in enabled.clusters.items()},
+    )
     assert run.rc == 0, run.stdout[-6000:]
     (result,) = run.results("node_validate")
     assert (result["validated"], result["nodes"]) == ([REAL], {"passed": 1, "unproven": 0, "failed": 0})
-    bound = [one for one in log.requests() if (one.verb, one.resource, one.subresource, one.namespace) == ("create", "pods", "binding", AGENTS)]
+    bound = [
+        one
+        for one in log.requests()
+        if (one.verb, one.resource, one.subresource, one.namespace) == ("create", "pods", "binding", AGENTS)
+    ]
     assert [one.user for one in bound] == ["system:kube-scheduler"]
     assert allocations(cluster) == taken + 1
     assert (proof(cluster)["gpu"], proof(cluster)["driver"]) == (PRODUCT, DRIVER)
@@ -136,17 +153,25 @@ def test_fewer_gpus_than_the_fleet_says(cluster: Cluster, node: KubernetesNode, 
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "schedulable")
     assert row["reason"] == "1 nvidia.com/gpu schedulable, 2 nvidia.com/gpu expected"
-    assert "Xid=48" in row["log_tail"] and row["next_step"].startswith("the GPU's memory has an error that cannot be corrected"), row
+    assert "Xid=48" in row["log_tail"] and row["next_step"].startswith(
+        "the GPU's memory has an error that cannot be corrected"
+    ), row
 
 
-def test_memory_errors_and_another_driver_than_the_label_says(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_memory_errors_and_another_driver_than_the_label_says(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     with faulty(cluster, node, {"ecc": {"0": 2, "1": 2}}), label(cluster, OLDER):
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "cuda")
     assert row["reason"].split("; ") == [
-        f"the pod sees driver {DRIVER}, the node's label says {OLDER}", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2",
+        f"the pod sees driver {DRIVER}, the node's label says {OLDER}",
+        "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2",
     ]
-    assert "see what is wrong on the node; the GPU's memory has an error that cannot be corrected: end the jobs on the node and reboot it" in row["next_step"]
+    assert (
+        "see what is wrong on the node; the GPU's memory has an error that cannot be corrected: end the jobs on the node and reboot it"
+        in row["next_step"]
+    )
     assert proof(cluster) == {}
 
 

@@ -36,7 +36,9 @@ from jobs import (
     Job,
 )
 
-IMPORTED = re.compile(r"^from ansible_collections\.hwaccel\.gpu\.tests\.([\w.]+)(?:\.| import )(test_\w+)\b", re.MULTILINE)
+IMPORTED = re.compile(
+    r"^from ansible_collections\.hwaccel\.gpu\.tests\.([\w.]+)(?:\.| import )(test_\w+)\b", re.MULTILINE
+)
 
 
 def names(*jobs: Job) -> tuple[str, ...]:
@@ -46,7 +48,14 @@ def names(*jobs: Job) -> tuple[str, ...]:
 JOBS = tuple({job.name: job for job in (*SUITES["all"], *SUITES["soak"])}.values())
 ALL = names(*JOBS)
 UNITS = names(*UNIT)
-STATIC = ("mypy", "layers", "galaxy-importer", "mutants", *UNITS, *(job.name for job in SOAK if job.name.startswith("unit")))
+STATIC = (
+    "mypy",
+    "layers",
+    "galaxy-importer",
+    "mutants",
+    *UNITS,
+    *(job.name for job in SOAK if job.name.startswith("unit")),
+)
 ROUND = names(*ROUNDS)
 REAL = names(*NODE, *SOAK_NODE)
 SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
@@ -173,7 +182,9 @@ def touched(path: str) -> set[str]:
 
 
 def git(*arguments: str) -> list[str]:
-    return subprocess.run(["git", *arguments], cwd=environments.ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(
+        ["git", *arguments], cwd=environments.ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
 
 
 def files(base: str) -> list[str]:

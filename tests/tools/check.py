@@ -128,7 +128,13 @@ def run(job: Job) -> Result:
     with open(log_of(job.name), "w", encoding="utf-8") as log:
         command = [sys.executable, reaper.__file__, str(used), *job.command]
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=environments.TREE, env=variables(job, folder), start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=environments.TREE,
+            env=variables(job, folder),
+            start_new_session=True,
         )
         if job.heavy:
             with contextlib.suppress(PermissionError):
@@ -140,7 +146,9 @@ def run(job: Job) -> Result:
     seconds = time.monotonic() - began
     if status == CANNOT_RUN:
         return Result({"skipped": 1}, seconds, last_line(log_of(job.name)))
-    return Result(count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), seconds, reason, told["cpu"])
+    return Result(
+        count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), seconds, reason, told["cpu"]
+    )
 
 
 def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
@@ -171,7 +179,9 @@ def last_line(log: pathlib.Path) -> str:
 
 
 def report(job: Job, result: Result) -> None:
-    summary = ", ".join(f"{number} {kind}" for kind, number in result.counts.items() if kind in ("passed", "failed", "skipped"))
+    summary = ", ".join(
+        f"{number} {kind}" for kind, number in result.counts.items() if kind in ("passed", "failed", "skipped")
+    )
     word = "FAILED " if result.failed else "passed " if result.ran else "skipped"
     cost = f"{result.seconds:.0f} s" + (f", CPU {result.cpu:.0f} s" if result.cpu is not None else "")
     say(f"{word} {job.name} ({cost}): {summary}{'; ' + result.reason if result.reason else ''}")
@@ -202,7 +212,11 @@ class Runner:
     def kept(self, job: Job) -> int:
         """Slots that wait for longer chains: what these need is being built, which takes seconds from the cache, and cores for itself where it does not."""
         built = {other.name for other in self.running.values() if other.heavy}
-        longer = [other for other in self.waiting if self.ranks[other.name] > self.ranks[job.name] and built & set(other.after)]
+        longer = [
+            other
+            for other in self.waiting
+            if self.ranks[other.name] > self.ranks[job.name] and built & set(other.after)
+        ]
         return min(len(longer), self.slots - 1)
 
     def start(self, pool: concurrent.futures.Executor) -> None:
@@ -210,7 +224,10 @@ class Runner:
             lost = [name for name in job.after if name in self.results and not self.results[name].ran]
             if lost or STOPPED.is_set():
                 self.waiting.remove(job)
-                self.done(job, Result({"failed": 1}, reason=f"not started: {f'{lost[0]} did not pass' if lost else 'stopped'}"))
+                self.done(
+                    job,
+                    Result({"failed": 1}, reason=f"not started: {f'{lost[0]} did not pass' if lost else 'stopped'}"),
+                )
             elif self.startable(job):
                 self.waiting.remove(job)
                 self.running[pool.submit(run, job)] = job
@@ -247,14 +264,20 @@ def processor_seconds() -> tuple[float, float]:
 
 
 def say_costs(results: dict[str, Result], before: tuple[float, float], speed: float) -> None:
-    measured = {name: costs.Cost(cpu=result.cpu, wall=result.seconds) for name, result in results.items() if result.ran and not result.failed}
+    measured = {
+        name: costs.Cost(cpu=result.cpu, wall=result.seconds)
+        for name, result in results.items()
+        if result.ran and not result.failed
+    }
     costs.MEASURED.write_text(json.dumps(costs.Costs(pace=speed, jobs=measured), indent=2), encoding="utf-8")
     factor = costs.slower(speed)
     for line in costs.over(measured, costs.budgets(), factor):
         say(line)
     idle, both = (now - then for now, then in zip(processor_seconds(), before, strict=True))
     used = sum(cost["cpu"] or 0 for cost in measured.values())
-    say(f"CPU {used:.0f} s in {time.monotonic() - STARTED:.0f} s; the cores were idle for {100 * idle / max(both, 1):.0f} %")
+    say(
+        f"CPU {used:.0f} s in {time.monotonic() - STARTED:.0f} s; the cores were idle for {100 * idle / max(both, 1):.0f} %"
+    )
     say(f"this machine takes {factor:.2f} times as long as the one that the budgets are from")
 
 
@@ -308,12 +331,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs a suite of jobs")
     parser.add_argument("suite", choices=[name for name in SUITES if name != "soak"])
     parser.add_argument("--only", default="", help="only jobs whose name holds this text, with those that they need")
-    parser.add_argument("--changed", nargs="?", const="", metavar="BASE", help="only jobs that have an input which differs from this commit")
+    parser.add_argument(
+        "--changed",
+        nargs="?",
+        const="",
+        metavar="BASE",
+        help="only jobs that have an input which differs from this commit",
+    )
     # Tests of servers wait for half of their time and more: on two cores these were idle for 54 % with two jobs, for 10 % with three.
     parser.add_argument("--slots", type=int, default=4)
     arguments = parser.parse_args()
     touched = None if arguments.changed is None else changed.select(arguments.changed)
-    jobs = tuple(job for job in SUITES[arguments.suite] if arguments.only in job.name and (touched is None or job.name in touched))
+    jobs = tuple(
+        job
+        for job in SUITES[arguments.suite]
+        if arguments.only in job.name and (touched is None or job.name in touched)
+    )
     if not jobs and touched is not None:
         print("no job has an input that changed")
         return 0

@@ -16,11 +16,26 @@ import environments
 def main() -> int:
     os.environ["XDG_STATE_HOME"] = str(environments.BUILD / "state" / "control-plane")
     tasks = [
-        {"name": f"Bring the sandbox to {state}", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox"}, "vars": {"sandbox_state": state}}
+        {
+            "name": f"Bring the sandbox to {state}",
+            "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox"},
+            "vars": {"sandbox_state": state},
+        }
         for state in ("started", "absent")
     ]
-    variables = {"ansible_python_interpreter": "{{ ansible_playbook_python }}", "sandbox_name": "prepare", "sandbox_fleet": {"pools": []}}
-    play = {"name": "Fill the cache", "hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": tasks}
+    variables = {
+        "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+        "sandbox_name": "prepare",
+        "sandbox_fleet": {"pools": []},
+    }
+    play = {
+        "name": "Fill the cache",
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars": variables,
+        "tasks": tasks,
+    }
     path = environments.BUILD / "control-plane.yml"
     path.write_text(json.dumps([play]), encoding="utf-8")
     return subprocess.run(["ansible-playbook", "-i", "localhost,", str(path)], check=False).returncode

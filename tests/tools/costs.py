@@ -130,8 +130,18 @@ def over(measured: dict[str, Cost], known: dict[str, Cost], factor: float = 1.0)
     for name, cost in measured.items():
         limit = known.get(name, UNKNOWN)
         pairs = (("CPU", cost["cpu"], limit["cpu"]), ("wall", cost["wall"], limit["wall"]))
-        above = [f"{spent:.0f} s {kind}, budget {budget:.0f} s" for kind, spent, budget in pairs if spent and budget and spent > TOLERATED * factor * budget]
-        told += [f"warning: {name} is over its budget by half: {'; '.join(above)}. Next: make it cheaper, or `make costs` and say why."] if above else []
+        above = [
+            f"{spent:.0f} s {kind}, budget {budget:.0f} s"
+            for kind, spent, budget in pairs
+            if spent and budget and spent > TOLERATED * factor * budget
+        ]
+        told += (
+            [
+                f"warning: {name} is over its budget by half: {'; '.join(above)}. Next: make it cheaper, or `make costs` and say why."
+            ]
+            if above
+            else []
+        )
     return told
 
 

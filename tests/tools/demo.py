@@ -42,7 +42,12 @@ REMOVE = [
         "connection": "local",
         "gather_facts": False,
         "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-        "tasks": [{"name": "Remove the sandbox", "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": "teardown"}}],
+        "tasks": [
+            {
+                "name": "Remove the sandbox",
+                "ansible.builtin.include_role": {"name": "hwaccel.gpu.sandbox", "tasks_from": "teardown"},
+            }
+        ],
     }
 ]
 
@@ -68,7 +73,9 @@ def state_folder() -> pathlib.Path:
 def playbook(*arguments: str) -> tuple[int, str]:
     """Runs ansible-playbook, shows its output as it comes and returns it."""
     lines = []
-    with subprocess.Popen(["ansible-playbook", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        ["ansible-playbook", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             lines.append(line)
@@ -82,7 +89,9 @@ def declared_pools(pools: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
         if not pool.get("gpu"):
             continue
         labels = (pool.get("labels") or {}).items()
-        apart = bool(labels) and not any(labels <= (other.get("labels") or {}).items() for other in pools if other is not pool)
+        apart = bool(labels) and not any(
+            labels <= (other.get("labels") or {}).items() for other in pools if other is not pool
+        )
         nodes = [f"{pool['name']}-{number}" for number in range(pool.get("count", 1))]
         found.append(
             {
@@ -114,7 +123,10 @@ def consent(text: str, fleet: Fleet) -> str:
 
 def up(fleet: Fleet, *options: str) -> tuple[int, str]:
     if not (environments.cache_folder() / "components").is_dir():
-        print("First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.", flush=True)
+        print(
+            "First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.",
+            flush=True,
+        )
     wanted = variables(fleet)
     status, text = playbook("hwaccel.gpu.demo", *(["-e", json.dumps(wanted)] if wanted else []), *options)
     if status and (told := consent(text, fleet)):
@@ -149,7 +161,9 @@ def from_tarball() -> Iterator[None]:
 
 
 def output_faults(text: str, fleet: Fleet) -> list[str]:
-    default = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))["demo_pools"]
+    default = yaml.safe_load((environments.TREE / "playbooks" / "vars" / "demo.yml").read_text(encoding="utf-8"))[
+        "demo_pools"
+    ]
     declared = variables(fleet).get("demo_fleet_pools", []) if fleet.path else default
     return demo_output.faults(text, fleet.pools(), {pool["name"] for pool in declared})
 
@@ -207,11 +221,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The demo")
     parser.add_argument("action", choices=["up", "down", "twice"])
     parser.add_argument("--fleet", help="a fleet file instead of the default fleet")
-    parser.add_argument("--pools", choices=["found", "declared"], default="found", help="of another fleet: found, or declared as its file has them")
+    parser.add_argument(
+        "--pools",
+        choices=["found", "declared"],
+        default="found",
+        help="of another fleet: found, or declared as its file has them",
+    )
     parser.add_argument("--options", default="", help="further options of ansible-playbook, only with up")
     parser.add_argument("--installed", action="store_true", help="of the collection's tarball, only with twice")
     arguments = parser.parse_args()
-    fleet = Fleet(str(pathlib.Path(arguments.fleet).resolve()) if arguments.fleet else "", arguments.pools == "declared")
+    fleet = Fleet(
+        str(pathlib.Path(arguments.fleet).resolve()) if arguments.fleet else "", arguments.pools == "declared"
+    )
     if arguments.action == "down":
         return down()
     if arguments.action == "up":

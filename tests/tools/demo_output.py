@@ -9,7 +9,18 @@ import pathlib
 import re
 import typing as t
 
-COLUMNS = ["pool", "nodes", "kernel", "driver", "GPUs expected", "GPUs seen", "gates passed", "proofs", "time", "remark"]
+COLUMNS = [
+    "pool",
+    "nodes",
+    "kernel",
+    "driver",
+    "GPUs expected",
+    "GPUs seen",
+    "gates passed",
+    "proofs",
+    "time",
+    "remark",
+]
 KUBECONFIG_MODE = 0o600
 
 
@@ -38,16 +49,31 @@ def _table(lines: list[str]) -> list[dict[str, str]]:
 def _table_faults(rows: list[dict[str, str]], pools: list[dict[str, t.Any]], declared: set[str]) -> list[str]:
     if not rows or list(rows[0]) != COLUMNS:
         return [f"the table's columns are {list(rows[0]) if rows else 'missing'}, not {COLUMNS}"]
-    wanted = sorted((str(pool["count"]), pool["kernel"], str(pool["count"] * pool.get("gpu", {}).get("count", 0))) for pool in pools)
+    wanted = sorted(
+        (str(pool["count"]), pool["kernel"], str(pool["count"] * pool.get("gpu", {}).get("count", 0))) for pool in pools
+    )
     shown = sorted((row["nodes"], row["kernel"], row["GPUs expected"]) for row in rows)
-    found = [] if shown == wanted else [f"nodes, kernels and GPUs of the pools are {shown} in the table, {wanted} in the fleet"]
+    found = (
+        []
+        if shown == wanted
+        else [f"nodes, kernels and GPUs of the pools are {shown} in the table, {wanted} in the fleet"]
+    )
     found += [f"the table has no pool {name}" for name in sorted(declared - {row["pool"] for row in rows})]
     for row in rows:
         bare = row["GPUs expected"] == "0"
         gates = "features" if bare else "features, driver, devices, exporters, validation"
         proofs = "" if bare else f"{row['nodes']} proven"
-        right = row | {"GPUs seen": row["GPUs expected"], "gates passed": gates, "proofs": proofs, "remark": "simulated"}
-        found += [f"{column} of pool {row['pool']} is {row[column]!r}, not {value!r}" for column, value in right.items() if row[column] != value]
+        right = row | {
+            "GPUs seen": row["GPUs expected"],
+            "gates passed": gates,
+            "proofs": proofs,
+            "remark": "simulated",
+        }
+        found += [
+            f"{column} of pool {row['pool']} is {row[column]!r}, not {value!r}"
+            for column, value in right.items()
+            if row[column] != value
+        ]
         found += [] if re.fullmatch(r"\d+ s", row["time"]) else [f"time of pool {row['pool']} is {row['time']!r}"]
     return found
 

@@ -62,10 +62,24 @@ PROFILES = {
     "demo": Profile("requirements-demo.txt", about="ansible-core and what the collection imports"),
     "dev": Profile("requirements-dev.txt", about="linters, types, molecule, changelog"),
     "release": Profile("requirements-release.txt", about="what Galaxy runs on a tarball, and ansible-builder"),
-    "core-2.16": Profile("requirements-test.txt", ("ansible-core~=2.16.0",), (11, 12), "tests on the oldest supported core"),
-    "core-2.19": Profile("requirements-test.txt", ("ansible-core~=2.19.0",), (11, 13), "tests on the newest core for Python 3.11"),
-    "metal": Profile("requirements-test.txt", ("ansible-core~=2.19.0", "ansible~=12.0", "molecule"), (11, 13), "tests of host roles, with their collections"),
-    "mutants": Profile("tests/mutants/requirements.txt", ("ansible-core~=2.19.0",), (11, 13), "mutation tests: which test runs which line"),
+    "core-2.16": Profile(
+        "requirements-test.txt", ("ansible-core~=2.16.0",), (11, 12), "tests on the oldest supported core"
+    ),
+    "core-2.19": Profile(
+        "requirements-test.txt", ("ansible-core~=2.19.0",), (11, 13), "tests on the newest core for Python 3.11"
+    ),
+    "metal": Profile(
+        "requirements-test.txt",
+        ("ansible-core~=2.19.0", "ansible~=12.0", "molecule"),
+        (11, 13),
+        "tests of host roles, with their collections",
+    ),
+    "mutants": Profile(
+        "tests/mutants/requirements.txt",
+        ("ansible-core~=2.19.0",),
+        (11, 13),
+        "mutation tests: which test runs which line",
+    ),
     "bmc": Profile("tests/boot/rig/requirements-bmc.txt", about="an emulator of BMCs, for the tests of machine_boot"),
     "core-newest": Profile("requirements-test.txt", ("ansible-core>=2.21",), (12, 14), "tests on the newest core"),
 }
@@ -123,7 +137,9 @@ def find_python(profile: Profile) -> Interpreter:
                 seen.append(found)
     if seen:
         name = f"python3.{seen[0].minor}-venv"
-        raise Unavailable(f"{seen[0].path} comes without the venv and ensurepip modules. Next: apt-get install {name} (Debian keeps them in that package).")
+        raise Unavailable(
+            f"{seen[0].path} comes without the venv and ensurepip modules. Next: apt-get install {name} (Debian keeps them in that package)."
+        )
     raise Unavailable(f"no Python from 3.{low} to 3.{high} on this machine")
 
 
@@ -155,16 +171,29 @@ def say(text: str) -> None:
 
 def install(folder: pathlib.Path, name: str, profile: Profile, python: Interpreter) -> None:
     started = time.monotonic()
-    say(f"environment {name}: installing {profile.about} for Python 3.{python.minor} (once, about a minute) into {folder}")
+    say(
+        f"environment {name}: installing {profile.about} for Python 3.{python.minor} (once, about a minute) into {folder}"
+    )
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([python.path, "-m", "venv", str(folder)], check=True)
-    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off", "--no-input"]
+    command = [
+        str(folder / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--progress-bar",
+        "off",
+        "--no-input",
+    ]
     command += ["-r", str(ROOT / profile.requirements), *profile.extra]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         tail = report_progress(name, pip.stdout or iter(()))
     if pip.returncode:
         why = "".join(tail[-15:])
-        raise Unavailable(f"pip could not install {profile.requirements}:\n{why}Next: see that the package index can be reached (pip config list).")
+        raise Unavailable(
+            f"pip could not install {profile.requirements}:\n{why}Next: see that the package index can be reached (pip config list)."
+        )
     (folder / MARKER).write_text(requirement_text(ROOT / profile.requirements), encoding="utf-8")
     say(f"environment {name}: ready after {time.monotonic() - started:.0f} s")
 

@@ -19,7 +19,11 @@ def table(log: str) -> str:
     first = next(number for number, line in enumerate(lines) if re.match(r"pool\b.*\bnodes\b.*\bkernel\b", line))
     last = next(number for number, line in enumerate(lines) if number > first and line.startswith("ok: "))
     recap = [line for line in lines[last:] if re.search(r"\bok=\d+\s+changed=\d+", line)]
-    return re.sub(r"=\S*/hwaccel-gpu/", "=~/.local/state/hwaccel-gpu/", "\n".join(line.rstrip() for line in [*lines[first:last], "", *recap]))
+    return re.sub(
+        r"=\S*/hwaccel-gpu/",
+        "=~/.local/state/hwaccel-gpu/",
+        "\n".join(line.rstrip() for line in [*lines[first:last], "", *recap]),
+    )
 
 
 def main() -> int:

@@ -22,7 +22,11 @@ import tarball
 #: Galaxy refuses a collection without one; ours is set by who publishes it.
 REPOSITORY = "https://example.com/hwaccel/gpu"
 SETTINGS = {
-    "run_ansible_lint": "False", "run_ansible_test": "False", "run_ansible_doc": "True", "run_flake8": "False", "check_changelog": "True",
+    "run_ansible_lint": "False",
+    "run_ansible_test": "False",
+    "run_ansible_doc": "True",
+    "run_flake8": "False",
+    "check_changelog": "True",
     "check_required_tags": "True",
 }
 TROUBLE = re.compile(r"^(WARNING|ERROR|CRITICAL): .*", re.MULTILINE)
@@ -33,7 +37,12 @@ def published(folder: pathlib.Path) -> pathlib.Path:
     """A copy of the collection in the working directory, as it is when somebody publishes it."""
     copy = folder / "gpu"
     shutil.copytree(".", copy, ignore=shutil.ignore_patterns("__pycache__", ".build", ".git"))
-    text, changed = re.subn(r'^repository: ""$', f"repository: {REPOSITORY}", (copy / "galaxy.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text, changed = re.subn(
+        r'^repository: ""$',
+        f"repository: {REPOSITORY}",
+        (copy / "galaxy.yml").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
     assert changed <= 1
     (copy / "galaxy.yml").write_text(text, encoding="utf-8")
     return copy
@@ -51,9 +60,19 @@ def main() -> int:
         built = tarball.build(scratch, copy)
         environment = os.environ | {f"GALAXY_IMPORTER_{name.upper()}": value for name, value in SETTINGS.items()}
         # It looks for the collection beside its own copy, and must not find the checkout.
-        environment = {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH")}
+        environment = {
+            name: value for name, value in environment.items() if name not in ("PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH")
+        }
         command = [sys.executable, "-m", "galaxy_importer.main", str(built)]
-        done = subprocess.run(command, cwd=scratch, env=environment, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            command,
+            cwd=scratch,
+            env=environment,
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
     print(done.stdout)
     found = faults(done.stdout)
     print("\n".join(found) or f"{built.name}: galaxy-importer takes it")

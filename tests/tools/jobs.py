@@ -51,8 +51,17 @@ PRINTED = "-raP"
 # The collection keeps its scenarios at the top level: said here, or molecule proposes another place in each run.
 MOLECULE = ("molecule", "--base-config", "molecule/config.yml", "test", "--all")
 METAL = (
-    "tests/tools/isolated", "python", "-m", "ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios",
-    "molecule", "--base-config", "molecule/config.yml", "--base-config", "molecule/metal/base.yml", "test", "--all",
+    "tests/tools/isolated",
+    "python",
+    "-m",
+    "ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios",
+    "molecule",
+    "--base-config",
+    "molecule/config.yml",
+    "--base-config",
+    "molecule/metal/base.yml",
+    "test",
+    "--all",
 )
 SCENARIOS = (("MOLECULE_GLOB", "molecule/*/molecule.yml"),)
 MACHINE_SCENARIOS = (("MOLECULE_GLOB", "molecule/metal/*/molecule.yml"),)
@@ -65,7 +74,12 @@ def mypy(package: str) -> tuple[str, ...]:
 
 # Reads the definition and what it names, and writes what an image is built from.
 EXECUTION_ENVIRONMENT = (
-    "ansible-builder", "create", "--file", "examples/awx-project/execution-environment.yml", "--context", "../../../execution-environment",
+    "ansible-builder",
+    "create",
+    "--file",
+    "examples/awx-project/execution-environment.yml",
+    "--context",
+    "../../../execution-environment",
 )
 
 #: Of what ansible-test asks these look at texts, by rules of style that no core reads: once. What a core or its Python would refuse, so documentation,
@@ -80,11 +94,25 @@ def sanity(option: str) -> tuple[str, ...]:
 #: Where the fleet agent's package lies.
 AGENT = "{tree}/roles/sandbox/files"
 LINT = (
-    Job("ruff", "dev", ("ruff", "check", "--no-cache", "--output-format", "concise", ".")),
+    Job(
+        "ruff",
+        "dev",
+        ("sh", "-c", "ruff format --no-cache --check . && ruff check --no-cache --output-format concise ."),
+    ),
     Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins"), environment=(("MYPYPATH", "{build}"),)),
     Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", AGENT),)),
-    Job("layers", "dev", ("lint-imports", "--no-cache", "--config", ".importlinter"), environment=(("PYTHONPATH", f"{{build}}:{AGENT}"),)),
-    Job("ansible-lint", "dev", ("ansible-lint", "--strict", "--offline"), environment=(("GIT_CEILING_DIRECTORIES", "{build}"),)),
+    Job(
+        "layers",
+        "dev",
+        ("lint-imports", "--no-cache", "--config", ".importlinter"),
+        environment=(("PYTHONPATH", f"{{build}}:{AGENT}"),),
+    ),
+    Job(
+        "ansible-lint",
+        "dev",
+        ("ansible-lint", "--strict", "--offline"),
+        environment=(("GIT_CEILING_DIRECTORIES", "{build}"),),
+    ),
     Job("stand-ins", "core-2.19", pytest("tests/node/components")),
     Job("changelog", "dev", ("antsibull-changelog", "lint")),
     Job("tarball", "dev", ("python", "tests/tools/tarball.py")),
@@ -99,12 +127,23 @@ LINT = (
 ANSIBLE_FACING = tuple(
     f"tests/unit/{path}"
     for path in (
-        "filter", "inventory", "module", "machines/dns_pxe/test_preflight.py", "machines/boot/test_role.py",
-        "operations/node_gate/test_rights.py", "roles/test_validation_pod.py", "machines/runtime/test_role.py",
-        *(f"repository/test_{name}.py" for name in ("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs")),
-        "repository/test_playbooks.py", "repository/test_quick.py", "repository/test_undefined.py",
+        "filter",
+        "inventory",
+        "module",
+        "machines/dns_pxe/test_preflight.py",
+        "machines/boot/test_role.py",
+        "operations/node_gate/test_rights.py",
+        "roles/test_validation_pod.py",
+        "machines/runtime/test_role.py",
+        *(
+            f"repository/test_{name}.py"
+            for name in ("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs")
+        ),
+        "repository/test_playbooks.py",
+        "repository/test_quick.py",
+        "repository/test_undefined.py",
     )
-)  # fmt: skip
+)
 #: What stands on parts of Python that change with it: TLS, HTTP, sockets and processes. Of other layers the newest Python sees that each is
 #: imported without a warning (test_cores.py), and whole runs: their logic is the same on every core and Python, and runs once, on the oldest Python.
 PYTHON_FACING = ("tests/unit/api", "tests/unit/sandbox", "tests/unit/state")
@@ -119,14 +158,29 @@ CONTROL_PLANE = Job("control plane", "demo", ("python", "tests/tools/control_pla
 PREPARE = "ansible_collections.hwaccel.gpu.tests.node.rig.prepare"
 #: Builds what the control plane's job builds too, behind a process namespace: neither would see that the other's compiler runs.
 NODE_PARTS = Job(
-    "parts of real nodes", "core-2.19", ("tests/tools/isolated", "--online", "python", "-m", PREPARE), (CONTROL_PLANE.name,), limit=2400, heavy=True
+    "parts of real nodes",
+    "core-2.19",
+    ("tests/tools/isolated", "--online", "python", "-m", PREPARE),
+    (CONTROL_PLANE.name,),
+    limit=2400,
+    heavy=True,
 )
 
 #: What takes longest is told, beside what failed.
 SLOWEST = ("--durations=40", "--durations-min=10")
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
-_RUNS = ("awx", "clusters", "coexistence", "credentials_lost", "dead_node", "gates", "many_clusters", "mutations", "running_drivers")
+_RUNS = (
+    "awx",
+    "clusters",
+    "coexistence",
+    "credentials_lost",
+    "dead_node",
+    "gates",
+    "many_clusters",
+    "mutations",
+    "running_drivers",
+)
 WHOLE_RUNS = {"live runs": tuple(f"tests/live/test_{name}.py" for name in _RUNS)}
 
 _RUNTIMES = ("default_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
@@ -141,11 +195,21 @@ NODE = tuple(
 )
 
 BOOT_PREPARE = PREPARE.replace("node", "boot")
-BOOT_PARTS = Job("parts of machines that boot", "metal", ("tests/tools/isolated", "--online", "python", "-m", BOOT_PREPARE), limit=2400, heavy=True)
+BOOT_PARTS = Job(
+    "parts of machines that boot",
+    "metal",
+    ("tests/tools/isolated", "--online", "python", "-m", BOOT_PREPARE),
+    limit=2400,
+    heavy=True,
+)
 #: Those of load balancers and of power wait most of their time: beside the others.
 SERVICES = {
-    "load balancers": tuple(f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown")),
-    "power": tuple(f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_turns", "_virtual")),
+    "load balancers": tuple(
+        f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown")
+    ),
+    "power": tuple(
+        f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_turns", "_virtual")
+    ),
 }
 BOOT = (
     *(
@@ -156,7 +220,15 @@ BOOT = (
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
-TWO_RUNTIMES = ("python", "tests/tools/demo.py", "twice", "--fleet", "tests/tools/two_runtimes.yml", "--pools", "declared")
+TWO_RUNTIMES = (
+    "python",
+    "tests/tools/demo.py",
+    "twice",
+    "--fleet",
+    "tests/tools/two_runtimes.yml",
+    "--pools",
+    "declared",
+)
 
 LIVE = tuple(
     Job(name, "core-2.19", pytest(*paths, "-m", "not slow", *SLOWEST), ("control plane",), limit=4500, sandbox=True)
@@ -176,7 +248,8 @@ BRING_UPS = "for _ in 1 2 3 4 5 6 7 8 9 10; do tests/tools/isolated python -m py
 def slow(parts: dict[str, tuple[str, ...]], profile: str, needs: str, within: tuple[str, ...] = ()) -> tuple[Job, ...]:
     """Parts of make soak. What they measure is printed, and kept."""
     return tuple(
-        Job(name, profile, (*within, *pytest(*paths, "-m", "slow", PRINTED)), (needs,), limit=SOAK_LIMIT, sandbox=True) for name, paths in parts.items()
+        Job(name, profile, (*within, *pytest(*paths, "-m", "slow", PRINTED)), (needs,), limit=SOAK_LIMIT, sandbox=True)
+        for name, paths in parts.items()
     )
 
 
@@ -205,18 +278,41 @@ SOAK_NODE = (
 )
 SOAK_BOOT = slow({**_SLOW_BOOT, "boot services": rest("tests/boot", _SLOW_BOOT)}, "metal", BOOT_PARTS.name, ISOLATED)
 FRESH = tuple(
-    Job(f"fresh {name}", "demo", ("tests/tools/fresh_machine",), limit=SOAK_LIMIT, environment=(("TARGETS", targets), *others))
+    Job(
+        f"fresh {name}",
+        "demo",
+        ("tests/tools/fresh_machine",),
+        limit=SOAK_LIMIT,
+        environment=(("TARGETS", targets), *others),
+    )
     for name, targets, *others in (("demo", "demo demo demo-down"), ("test", "test", ("SHARE_CONTROL_PLANE", "1")))
 )
 #: The whole of make test, three times in a row.
-LOADED = tuple(Job(f"loaded {name}", "demo", ("tests/tools/loaded",), limit=SOAK_LIMIT) for name in ("first", "second", "third"))
+LOADED = tuple(
+    Job(f"loaded {name}", "demo", ("tests/tools/loaded",), limit=SOAK_LIMIT) for name in ("first", "second", "third")
+)
 #: Parts of make soak, one after the other: some measure. None needs another.
 SOAK = (
     Job("unit schedules", "core-2.19", pytest("tests/unit", "-m", "slow", PRINTED), limit=SOAK_LIMIT),
-    Job("mutants", "mutants", ("python", "-m", "ansible_collections.hwaccel.gpu.tests.mutants.mutants", "run", "tests/unit"), limit=SOAK_LIMIT),
-    *SOAK_LIVE, *SOAK_NODE, *SOAK_BOOT,
-    Job("bench", "core-2.19", ("python", "tests/bench/bench.py", "--nodes", "1000"), (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
-    *FRESH, *LOADED,
+    Job(
+        "mutants",
+        "mutants",
+        ("python", "-m", "ansible_collections.hwaccel.gpu.tests.mutants.mutants", "run", "tests/unit"),
+        limit=SOAK_LIMIT,
+    ),
+    *SOAK_LIVE,
+    *SOAK_NODE,
+    *SOAK_BOOT,
+    Job(
+        "bench",
+        "core-2.19",
+        ("python", "tests/bench/bench.py", "--nodes", "1000"),
+        (CONTROL_PLANE.name,),
+        limit=SOAK_LIMIT,
+        sandbox=True,
+    ),
+    *FRESH,
+    *LOADED,
 )
 
 #: In a whole run the layers try the containerd that the rig builds; alone they say that there is none. The others fill the time until it is built.
@@ -224,7 +320,10 @@ UNIT_LATER = tuple(dataclasses.replace(job, after=(NODE_PARTS.name,)) if job.nam
 
 #: check.py starts the longest first, by what they cost (budgets.json).
 SUITES = {
-    "lint": LINT, "node": (CONTROL_PLANE, NODE_PARTS, *NODE), "boot": (BOOT_PARTS, *BOOT), "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *SOAK),
+    "lint": LINT,
+    "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
+    "boot": (BOOT_PARTS, *BOOT),
+    "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *SOAK),
     "all": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *LIVE, *BOOT, *NODE, *LINT, *UNIT_LATER, *ROUNDS),
 }
 

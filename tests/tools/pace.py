@@ -15,7 +15,11 @@ TRIES = 7
 def once() -> float:
     """Seconds of processor time for what tests do most: compile, allocate, call, write and read."""
     began = time.process_time()
-    compile("\n".join(f"def f{number}(a, b=1):\n    return [one + a for one in b if one]" for number in range(1000)), "pace", "exec")
+    compile(
+        "\n".join(f"def f{number}(a, b=1):\n    return [one + a for one in b if one]" for number in range(1000)),
+        "pace",
+        "exec",
+    )
     rows = {str(number): [number, {"name": number}] for number in range(60_000)}
     json.loads(json.dumps(rows))
     sorted(rows, key=lambda name: rows[name][1]["name"] % 97)

@@ -82,7 +82,9 @@ def end_the_rest() -> list[str]:
     left = []
     while found := children():
         for pid in found:
-            line = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            line = (
+                pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            )
             # One that has ended, and waits to be collected, has no command line.
             left += [line] if line else []
             os.kill(pid, signal.SIGKILL)

@@ -50,7 +50,9 @@ def code(values: list[str]) -> str:
 def on_the_host(row: dict[str, Any]) -> str:
     """Everything that a container without a security context on a node of its own would not have, or has less of."""
     parts = [f"user {row['user']}" if row["user"] else "root"]
-    parts += [name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there]
+    parts += [
+        name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there
+    ]
     parts += [f"capabilities {code(row['capabilities_added'])} more"] * bool(row["capabilities_added"])
     parts += [f"capabilities {code(row['capabilities_dropped'])} less"] * bool(row["capabilities_dropped"])
     parts += [f"SELinux level `{value}`" for key, value in row["selinux"].items() if key == "level"]
@@ -68,18 +70,40 @@ def selinux_tables(data: dict[str, Any]) -> list[str]:
         for row in rows:
             verdict, why = ("denied, which does no harm", row["denied"]) if "denied" in row else ("allowed", row["why"])
             lines.append(f"| `{workload}` | `{row['path']}` | `{row['type']}` | {verdict} | {why} |")
-    lines += ["", "GPUs in confined pods, as those that validate nodes and those of users:", "", "| what | type | SELinux |", "|---|---|---|"]
+    lines += [
+        "",
+        "GPUs in confined pods, as those that validate nodes and those of users:",
+        "",
+        "| what | type | SELinux |",
+        "|---|---|---|",
+    ]
     for row in data["devices"]:
-        verdict = f"denied without the boolean `{row['boolean']}` (role `node_runtime`) or `{row['narrower']}`" if "boolean" in row else "allowed"
+        verdict = (
+            f"denied without the boolean `{row['boolean']}` (role `node_runtime`) or `{row['narrower']}`"
+            if "boolean" in row
+            else "allowed"
+        )
         lines.append(f"| {row['what']} | `{row['type']}` | {verdict} |")
     return [*lines, ""]
 
 
 def host_table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| workload | container | security | SELinux type | host paths, read only | host paths, writable | SCC | why |", "|" + "---|" * 8]
+    lines = [
+        "| workload | container | security | SELinux type | host paths, read only | host paths, writable | SCC | why |",
+        "|" + "---|" * 8,
+    ]
     for row in rows:
         paths = {mode: code([path for path, how in row["host_paths"].items() if how == mode]) for mode in ("ro", "rw")}
-        cells = [f"`{row['workload']}`", f"`{row['container']}`", on_the_host(row), f"`{domain(row)}`", paths["ro"], paths["rw"], f"`{row['scc']}`", row["why"]]
+        cells = [
+            f"`{row['workload']}`",
+            f"`{row['container']}`",
+            on_the_host(row),
+            f"`{domain(row)}`",
+            paths["ro"],
+            paths["rw"],
+            f"`{row['scc']}`",
+            row["why"],
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -98,7 +122,9 @@ def calls_table(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         calls = [f"{call['verb']} `{call['resource']}` ({', '.join(call['at'])})" for call in row["calls"]]
         kept = [f"{one['what']} ({', '.join(one['at'])}): {because(one['because'])}" for one in row["not_made"]]
-        lines.append(f"| `{row['account']}` | {row['program']} {row['version']} | {'; '.join(calls) or 'none'} | {'; '.join(kept)} |")
+        lines.append(
+            f"| `{row['account']}` | {row['program']} {row['version']} | {'; '.join(calls) or 'none'} | {'; '.join(kept)} |"
+        )
     return lines
 
 
@@ -112,10 +138,17 @@ def page(top: pathlib.Path = TOP) -> str:
         role = path.parents[1].name
         tables = yaml.safe_load(path.read_text(encoding="utf-8"))
         lines += [f"## Role `{role}`", "", "On the node:", "", *host_table(tables[f"__{role}_rights"]), ""]
-        lines += ["At the API server; ServiceAccounts that are not named may nothing:", "", *api_table(tables[f"__{role}_api_rights"]), ""]
+        lines += [
+            "At the API server; ServiceAccounts that are not named may nothing:",
+            "",
+            *api_table(tables[f"__{role}_api_rights"]),
+            "",
+        ]
         if calls := tables.get(f"__{role}_api_calls"):
             lines += ["What the programs ask of the API server, by their sources:", "", *calls_table(calls), ""]
-    lines += selinux_tables(yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8")))
+    lines += selinux_tables(
+        yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8"))
+    )
     return "\n".join(lines).rstrip() + "\n"
 
 

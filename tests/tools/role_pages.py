@@ -53,14 +53,18 @@ def default_of(option: Mapping[str, Any]) -> str:
         return "**required**"
     if "default" not in option:
         return ""
-    value = yaml.safe_dump(option["default"], default_flow_style=True, width=10000).removesuffix("\n").removesuffix("\n...")
+    value = (
+        yaml.safe_dump(option["default"], default_flow_style=True, width=10000).removesuffix("\n").removesuffix("\n...")
+    )
     return f"`{value}`".replace("|", "\\|")
 
 
 def rows(options: Mapping[str, Any], indent: str = "") -> list[str]:
     lines = []
     for name, option in options.items():
-        lines.append(f"| {indent}`{name}` | {kind_of(option)} | {default_of(option)} | {sentences(option.get('description'))} |")
+        lines.append(
+            f"| {indent}`{name}` | {kind_of(option)} | {default_of(option)} | {sentences(option.get('description'))} |"
+        )
         lines += rows(option.get("options", {}), indent + "&nbsp;&nbsp;")
     return lines
 
@@ -90,7 +94,13 @@ def page(role: pathlib.Path) -> str:
     for entry, spec in specs.items():
         lines += section(entry, spec, shared)
     if shared:
-        lines += ["## Variables", "", "Each entry point takes all of them where it does not say otherwise.", "", *table(shared)]
+        lines += [
+            "## Variables",
+            "",
+            "Each entry point takes all of them where it does not say otherwise.",
+            "",
+            *table(shared),
+        ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -106,7 +116,14 @@ def readme(role: pathlib.Path) -> str:
     """galaxy-importer refuses a role without one."""
     specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     page_of_role = f"[docs/roles/{role.name}.md](../../docs/roles/{role.name}.md)"
-    lines = [NOTE, "", f"# Role `hwaccel.gpu.{role.name}`", "", f"{sentences(specs['main'].get('short_description'))}.", ""]
+    lines = [
+        NOTE,
+        "",
+        f"# Role `hwaccel.gpu.{role.name}`",
+        "",
+        f"{sentences(specs['main'].get('short_description'))}.",
+        "",
+    ]
     return "\n".join([*lines, f"Entry points and variables: {page_of_role}."]) + "\n"
 
 
@@ -119,7 +136,10 @@ def pages(top: pathlib.Path) -> dict[str, str]:
 
 def present(top: pathlib.Path) -> dict[str, str]:
     """Those that are there, as `pages` has them."""
-    found = [*top.glob("docs/roles/*.md"), *(path for path in top.glob("roles/*/README.md") if (path.parent / "meta" / "argument_specs.yml").exists())]
+    found = [
+        *top.glob("docs/roles/*.md"),
+        *(path for path in top.glob("roles/*/README.md") if (path.parent / "meta" / "argument_specs.yml").exists()),
+    ]
     return {path.relative_to(top).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 

@@ -31,7 +31,10 @@ import tree
 from jobs import SOAK, Job, with_needed
 
 #: pytest's headline of what a test that passed has printed, and the next one.
-CAPTURED, HEADLINE = re.compile(r"^-+ Captured stdout call -+$"), re.compile(r"^(-{3,}|_{3,}|={3,}) .* (-{3,}|_{3,}|={3,})$")
+CAPTURED, HEADLINE = (
+    re.compile(r"^-+ Captured stdout call -+$"),
+    re.compile(r"^(-{3,}|_{3,}|={3,}) .* (-{3,}|_{3,}|={3,})$"),
+)
 PAGE = """# What was measured
 
 Parts of `make soak` ([contributing](contributing.md#soak)), each with the commit that it ran on, and what it measured. Written by `make soak-record`.
@@ -78,7 +81,13 @@ def content(part: Job) -> str:
 
 def commit() -> str:
     """With a mark where the tree differs from it; no commit where there is no history."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=environments.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=environments.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout.strip() or "none"
 
 
@@ -98,7 +107,9 @@ def keep(part: Job, tested: str, result: check.Result) -> None:
     log = check.log_of(part.name).read_text(encoding="utf-8", errors="replace")
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
     counts = ", ".join(f"{number} {kind}" for kind, number in result.counts.items())
-    kept = Kept(part.name, tested, commit(), date, result.ran and not result.failed, counts, result.seconds, figures(log))
+    kept = Kept(
+        part.name, tested, commit(), date, result.ran and not result.failed, counts, result.seconds, figures(log)
+    )
     folder().mkdir(parents=True, exist_ok=True)
     place(part).write_text(json.dumps(dataclasses.asdict(kept), indent=2), encoding="utf-8")
 
@@ -160,7 +171,9 @@ class Runner(check.Runner):
         if job not in SOAK or not result.seconds or check.STOPPED.is_set():
             return
         if content(job) != self.tested[job.name]:
-            check.say(f"not kept: inputs of {job.name} changed while it ran. Next: run it again, and leave .build alone meanwhile.")
+            check.say(
+                f"not kept: inputs of {job.name} changed while it ran. Next: run it again, and leave .build alone meanwhile."
+            )
         else:
             keep(job, self.tested[job.name], result)
 

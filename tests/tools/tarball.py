@@ -18,7 +18,9 @@ UNWANTED = (".build", ".git/", "__pycache__", ".pyc", "tests/output", ".ci/")
 
 def only(collections: str) -> dict[str, str]:
     """The environment in which Ansible sees no collection but those in this folder: it looks for them on the path of Python modules too."""
-    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"ANSIBLE_COLLECTIONS_PATH": collections}
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "ANSIBLE_COLLECTIONS_PATH": collections
+    }
 
 
 def ansible(*command: str, collections: str | None = None) -> str:
@@ -52,7 +54,11 @@ def main() -> int:
         installed = install(tarball)
         listed = ansible("ansible-doc", "--list", "hwaccel.gpu", collections=installed)
         modules = [line.split()[0] for line in listed.splitlines() if line.startswith("hwaccel.gpu.")]
-        expected = sorted(f"hwaccel.gpu.{path.stem}" for path in pathlib.Path("plugins/modules").glob("*.py") if path.stem != "__init__")
+        expected = sorted(
+            f"hwaccel.gpu.{path.stem}"
+            for path in pathlib.Path("plugins/modules").glob("*.py")
+            if path.stem != "__init__"
+        )
         assert sorted(modules) == expected, f"ansible-doc lists {modules} of the installed tarball, not {expected}"
         for playbook in sorted(pathlib.Path("playbooks").glob("*.yml")):
             name = f"hwaccel.gpu.{playbook.stem}"

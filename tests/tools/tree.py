@@ -27,7 +27,10 @@ def patterns() -> list[str]:
 def ignored(relative: str, ignore: list[str]) -> bool:
     """A pattern with a slash before its end is meant from the top, any other for a name anywhere: as git reads them."""
     name = os.path.basename(relative)
-    return any(fnmatch.fnmatch(relative, pattern.lstrip("/")) if "/" in pattern else fnmatch.fnmatch(name, pattern) for pattern in ignore)
+    return any(
+        fnmatch.fnmatch(relative, pattern.lstrip("/")) if "/" in pattern else fnmatch.fnmatch(name, pattern)
+        for pattern in ignore
+    )
 
 
 def listing(top: pathlib.Path, ignore: list[str]) -> dict[str, os.stat_result]:
@@ -44,7 +47,11 @@ def listing(top: pathlib.Path, ignore: list[str]) -> dict[str, os.stat_result]:
 
 
 def same(one: os.stat_result, other: os.stat_result | None) -> bool:
-    return other is not None and (one.st_size, one.st_mtime_ns, one.st_mode) == (other.st_size, other.st_mtime_ns, other.st_mode)
+    return other is not None and (one.st_size, one.st_mtime_ns, one.st_mode) == (
+        other.st_size,
+        other.st_mtime_ns,
+        other.st_mode,
+    )
 
 
 def synchronise() -> tuple[int, int]:

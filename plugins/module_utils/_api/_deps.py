@@ -58,7 +58,9 @@ def jsonpatch(purpose: str = "to apply JSON patches (RFC 6902)") -> t.Any:
     return module
 
 
-def kubernetes_config(purpose: str = "to log in with an exec plugin or an authentication provider of a kubeconfig") -> t.Any:
+def kubernetes_config(
+    purpose: str = "to log in with an exec plugin or an authentication provider of a kubeconfig",
+) -> t.Any:
     """The module kubernetes.config.kube_config; kubernetes.client comes with it."""
     try:
         from kubernetes.config import kube_config as module

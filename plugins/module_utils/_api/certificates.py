@@ -54,6 +54,6 @@ def _elements(der: bytes) -> c.Iterator[tuple[int, bytes]]:
         place += 2
         if length >= 0x80:
             size = length - 0x80
-            length, place = int.from_bytes(der[place:place + size], "big"), place + size
-        yield tag, der[place:place + length]
+            length, place = int.from_bytes(der[place : place + size], "big"), place + size
+        yield tag, der[place : place + length]
         place += length

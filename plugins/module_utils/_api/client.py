@@ -35,7 +35,11 @@ _POD = Resource("", "v1", "Pod", "pods", True)
 
 
 def connect(
-    options: c.Mapping[str, t.Any], *, check_mode: bool = False, met: bool = False, hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None
+    options: c.Mapping[str, t.Any],
+    *,
+    check_mode: bool = False,
+    met: bool = False,
+    hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
 ) -> Client:
     """A client for module options. met: the server has answered an earlier slice. hide: told every secret, before the first request is made."""
     policy = None if options.get("retry_timeout") is None else lasting(options["retry_timeout"])
@@ -88,15 +92,27 @@ class Client:
 
     def server_version(self) -> dict[str, t.Any]:
         """What /version says: gitVersion, platform and so on."""
-        return self._transport.call(Request("GET", "/version", "asking the API server for its version", repeat=Repeat.ALWAYS)).body
+        return self._transport.call(
+            Request("GET", "/version", "asking the API server for its version", repeat=Repeat.ALWAYS)
+        ).body
 
-    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
+    def get(
+        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
+    ) -> dict[str, t.Any]:
         accept = _METADATA if metadata_only else "application/json"
         what = f"reading {_name(resource, namespace, name)}"
-        return self._transport.call(Request("GET", resource.path(namespace, name), what, accept=accept, repeat=Repeat.ALWAYS)).body
+        return self._transport.call(
+            Request("GET", resource.path(namespace, name), what, accept=accept, repeat=Repeat.ALWAYS)
+        ).body
 
     def pages(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
     ) -> c.Iterator[Page]:
         request = _list_request(resource, namespace, label_selector, field_selector, metadata_only)
         seen: set[tuple[str, str]] = set()
@@ -116,7 +132,13 @@ class Client:
                     raise
 
     def list(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
     ) -> Page:
         request = _list_request(resource, namespace, label_selector, field_selector, metadata_only)
         for start in range(1, _LIST_STARTS + 1):
@@ -133,32 +155,61 @@ class Client:
                     raise
         raise AssertionError("unreachable")
 
-    def apply(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+    def apply(
+        self,
+        obj: dict[str, t.Any],
+        resource: Resource,
+        *,
+        field_manager: str,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Answer:
         self._writable(dry_run, "apply")
         namespace, name = _place(obj)
         query = [("fieldManager", field_manager), *([("force", "true")] if force else []), *_dry(dry_run)]
         what = f"applying {_name(resource, namespace, name)}"
-        return _answer(self._transport.call(_write("PATCH", resource.path(namespace, name), what, query, obj, _APPLY, Repeat.ALWAYS)))
+        return _answer(
+            self._transport.call(
+                _write("PATCH", resource.path(namespace, name), what, query, obj, _APPLY, Repeat.ALWAYS)
+            )
+        )
 
-    def create(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+    def create(
+        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+    ) -> Answer:
         self._writable(dry_run, "create")
         namespace, name = _place(obj)
         what = f"creating {_name(resource, namespace, name or obj['metadata'].get('generateName', ''))}"
         # Sent again only where a second one cannot become a second object.
         repeat = Repeat.ALWAYS if dry_run or name else Repeat.UNSENT
-        request = _write("POST", resource.path(namespace), what, [*_manager(field_manager), *_dry(dry_run)], obj, "application/json", repeat)
+        request = _write(
+            "POST",
+            resource.path(namespace),
+            what,
+            [*_manager(field_manager), *_dry(dry_run)],
+            obj,
+            "application/json",
+            repeat,
+        )
         reply = self._transport.send(request)
         if reply.status == 409 and reply.blind and name and not dry_run:
             return self._read_back(obj, resource, request, reply)
         return _answer(self._success(request, reply))
 
-    def replace(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+    def replace(
+        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+    ) -> Answer:
         self._writable(dry_run, "replace")
         namespace, name = _place(obj)
         what = f"replacing {_name(resource, namespace, name)}"
         guarded = bool((obj.get("metadata") or {}).get("resourceVersion"))
         request = _write(
-            "PUT", resource.path(namespace, name), what, [*_manager(field_manager), *_dry(dry_run)], obj, "application/json",
+            "PUT",
+            resource.path(namespace, name),
+            what,
+            [*_manager(field_manager), *_dry(dry_run)],
+            obj,
+            "application/json",
             Repeat.ALWAYS if guarded or dry_run else Repeat.UNSENT,
         )
         reply = self._transport.send(request)
@@ -167,17 +218,36 @@ class Client:
         return _answer(self._success(request, reply))
 
     def patch(
-        self, resource: Resource, name: str, namespace: str, patch: t.Any, *, patch_type: str = "application/merge-patch+json",
-        field_manager: str = "", subresource: str = "", dry_run: bool = False,
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: t.Any,
+        *,
+        patch_type: str = "application/merge-patch+json",
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Answer:
         self._writable(dry_run, "patch")
         what = f"patching {_name(resource, namespace, name)}{'/' + subresource if subresource else ''}"
         repeat = Repeat.ALWAYS if dry_run or _guarded(patch) else Repeat.UNSENT
         query = [*_manager(field_manager), *_dry(dry_run)]
-        return _answer(self._transport.call(_write("PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat)))
+        return _answer(
+            self._transport.call(
+                _write("PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat)
+            )
+        )
 
     def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "Background",
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
         dry_run: bool = False,
     ) -> None:
         self._writable(dry_run, "delete")
@@ -190,7 +260,9 @@ class Client:
             body["dryRun"] = ["All"]
         what = f"deleting {_name(resource, namespace, name)}"
         repeat = Repeat.ALWAYS if uid or dry_run else Repeat.UNSENT
-        request = _write("DELETE", resource.path(namespace, name), what, _dry(dry_run), body, "application/json", repeat)
+        request = _write(
+            "DELETE", resource.path(namespace, name), what, _dry(dry_run), body, "application/json", repeat
+        )
         reply = self._transport.send(request)
         if reply.status == 404 and reply.blind:
             # The attempt that got no answer has done it.
@@ -201,34 +273,68 @@ class Client:
         self._writable(dry_run, "evict")
         # A pod of the same name that has come since, perhaps on another node, is none of ours.
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace}, "deleteOptions": options}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
         what = f"evicting {_name(_POD, namespace, name)}"
         path = _POD.path(namespace, name, "eviction")
         self._transport.call(_write("POST", path, what, _dry(dry_run), body, "application/json", Repeat.ALWAYS))
 
     def watch(
-        self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
-        metadata_only: bool = False, deadline: float,
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        deadline: float,
     ) -> c.Iterator[Event]:
         accept = _METADATA if metadata_only else "application/json"
         query = _selectors(label_selector, field_selector)
-        request = Request("GET", resource.path(namespace), f"watching {_name(resource, namespace)}", tuple(query), accept=accept, repeat=Repeat.ALWAYS)
+        request = Request(
+            "GET",
+            resource.path(namespace),
+            f"watching {_name(resource, namespace)}",
+            tuple(query),
+            accept=accept,
+            repeat=Repeat.ALWAYS,
+        )
         return watch.events(self._transport, request, resource_version, deadline)
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
         size = min(tail_lines * _LOG_LINE, _LONGEST_LOG)
-        query = [("container", container), ("tailLines", str(tail_lines)), ("limitBytes", str(size)), *([("previous", "true")] if previous else [])]
+        query = [
+            ("container", container),
+            ("tailLines", str(tail_lines)),
+            ("limitBytes", str(size)),
+            *([("previous", "true")] if previous else []),
+        ]
         what = f"reading the {'previous ' if previous else ''}log of container {container} of Pod {namespace}/{pod}"
         path = _POD.path(namespace, pod, "log")
-        return printable(self._transport.call(Request("GET", path, what, tuple(query), accept="*/*", repeat=Repeat.ALWAYS)).text)
+        return printable(
+            self._transport.call(Request("GET", path, what, tuple(query), accept="*/*", repeat=Repeat.ALWAYS)).text
+        )
 
-    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+    def allowed(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         attributes = {
-            "verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural,
-            "namespace": namespace, "name": name, "subresource": subresource,
+            "verb": verb,
+            "group": resource.group,
+            "version": resource.version,
+            "resource": resource.plural,
+            "namespace": namespace,
+            "name": name,
+            "subresource": subresource,
         }
         body = {
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
         }
         # Stores nothing, so it may be asked twice, and in check mode.
@@ -240,7 +346,9 @@ class Client:
         token = ""
         while True:
             query = (*request.query, ("limit", str(PAGE_SIZE)), *((("continue", token),) if token else ()))
-            body = self._transport.call(Request("GET", request.path, request.what, query, accept=request.accept, repeat=Repeat.ALWAYS)).body
+            body = self._transport.call(
+                Request("GET", request.path, request.what, query, accept=request.accept, repeat=Repeat.ALWAYS)
+            ).body
             metadata = body.get("metadata") or {}
             items = body.get("items") or []
             for item in items:
@@ -262,7 +370,9 @@ class Client:
         except (NotFound, Forbidden):
             raise self._transport.error(request, reply) from None
         ask = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-        meta = {key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")}
+        meta = {
+            key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")
+        }
         if _within(ask | {"metadata": meta}, live):
             return Answer(live, reply.warnings())
         raise self._transport.error(request, reply)
@@ -274,19 +384,34 @@ class Client:
 
     def _writable(self, dry_run: bool, what: str) -> None:
         if self._read_only and not dry_run:
-            raise HwaccelError(f"a bug in hwaccel.gpu: {what} without a dry run in check mode", self.where, next_step="report it; nothing was changed")
+            raise HwaccelError(
+                f"a bug in hwaccel.gpu: {what} without a dry run in check mode",
+                self.where,
+                next_step="report it; nothing was changed",
+            )
 
 
-def _list_request(resource: Resource, namespace: str, label_selector: str, field_selector: str, metadata_only: bool) -> Request:
+def _list_request(
+    resource: Resource, namespace: str, label_selector: str, field_selector: str, metadata_only: bool
+) -> Request:
     accept = _METADATA_LIST if metadata_only else "application/json"
     query = tuple(_selectors(label_selector, field_selector))
-    return Request("GET", resource.path(namespace), f"listing {_name(resource, namespace)}", query, accept=accept, repeat=Repeat.ALWAYS)
+    return Request(
+        "GET",
+        resource.path(namespace),
+        f"listing {_name(resource, namespace)}",
+        query,
+        accept=accept,
+        repeat=Repeat.ALWAYS,
+    )
 
 
 def _write(
     method: str, path: str, what: str, query: list[tuple[str, str]], body: t.Any, content_type: str, repeat: Repeat
 ) -> Request:
-    return Request(method, path, what, tuple(query), json.dumps(body, separators=(",", ":")).encode(), content_type, repeat=repeat)
+    return Request(
+        method, path, what, tuple(query), json.dumps(body, separators=(",", ":")).encode(), content_type, repeat=repeat
+    )
 
 
 def _answer(reply: Reply) -> Answer:
@@ -326,12 +451,19 @@ def _guarded(patch: t.Any) -> bool:
     """A patch that carries a resourceVersion fails the second time instead of being applied twice."""
     if isinstance(patch, dict):
         return bool((patch.get("metadata") or {}).get("resourceVersion"))
-    return any(isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion" for step in patch or [])
+    return any(
+        isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion"
+        for step in patch or []
+    )
 
 
 def _within(ask: t.Any, live: t.Any) -> bool:
     if isinstance(ask, dict):
         return isinstance(live, dict) and all(_within(value, live.get(key)) for key, value in ask.items())
     if isinstance(ask, list):
-        return isinstance(live, list) and len(ask) == len(live) and all(_within(*pair) for pair in zip(ask, live, strict=True))
+        return (
+            isinstance(live, list)
+            and len(ask) == len(live)
+            and all(_within(*pair) for pair in zip(ask, live, strict=True))
+        )
     return ask == live

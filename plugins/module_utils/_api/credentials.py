@@ -37,7 +37,18 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
 _PROXY_HEADERS = ("proxy_basic_auth", "basic_auth", "user_agent")
 #: What says who we are and to whom: never taken from the environment beside a kubeconfig that was given as an option,
 #: or one cluster would be sent the token of another.
-_IDENTITY = ("host", "api_key", "username", "password", "client_cert", "client_key", "ca_cert", "validate_certs", "impersonate_user", "impersonate_groups")
+_IDENTITY = (
+    "host",
+    "api_key",
+    "username",
+    "password",
+    "client_cert",
+    "client_key",
+    "ca_cert",
+    "validate_certs",
+    "impersonate_user",
+    "impersonate_groups",
+)
 
 
 def resolve(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None = None) -> Credentials:
@@ -62,7 +73,13 @@ def decided_by(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | No
     if _set(options.get("kubeconfig")):
         several = not context and len(kubeconfigs.contexts(options["kubeconfig"])) > 1
         own = _set(options.get("context")) or not context
-        return "the current context of that kubeconfig" if several else "" if own else "K8S_AUTH_CONTEXT of the environment"
+        return (
+            "the current context of that kubeconfig"
+            if several
+            else ""
+            if own
+            else "K8S_AUTH_CONTEXT of the environment"
+        )
     if values.get("host"):
         return "K8S_AUTH_HOST of the environment"
     if values.get("kubeconfig"):
@@ -104,13 +121,22 @@ def _boolean(name: str, value: t.Any) -> bool | None:
         return True
     if text in ("0", "false", "no", "off", "n", "f"):
         return False
-    raise HwaccelError(f"{name} is neither true nor false", ENVIRONMENT[name][-1], f"its value is {text[:20]!r}", "set it to true or false")
+    raise HwaccelError(
+        f"{name} is neither true nor false",
+        ENVIRONMENT[name][-1],
+        f"its value is {text[:20]!r}",
+        "set it to true or false",
+    )
 
 
 def _base(values: dict[str, t.Any], environ: c.Mapping[str, str]) -> Credentials:
     """What the options build on: nothing, a kubeconfig, or the service account of our pod."""
     host = values.get("host", "")
-    whole = host and (values.get("api_key") or (values.get("username") and values.get("password")) or (values.get("client_cert") and values.get("client_key")))
+    whole = host and (
+        values.get("api_key")
+        or (values.get("username") and values.get("password"))
+        or (values.get("client_cert") and values.get("client_key"))
+    )
     chosen = values.get("kubeconfig")
     if whole or (host and not chosen and not values.get("context")):
         # A host alone is reached without credentials: those of the default kubeconfig belong to another server.
@@ -144,7 +170,14 @@ def _overlaid(base: Credentials, values: dict[str, t.Any]) -> Credentials:
         identity["client_key"] = kubeconfigs.read_pem(values.get("client_key") or values["client_cert"], "client_key")
     if identity:
         # Who was named as an option is who we are: nothing of the kubeconfig's user remains beside it.
-        changes |= {"token": "", "username": "", "password": "", "client_cert": "", "client_key": "", "refresh": None} | identity
+        changes |= {
+            "token": "",
+            "username": "",
+            "password": "",
+            "client_cert": "",
+            "client_key": "",
+            "refresh": None,
+        } | identity
     if values.get("ca_cert"):
         changes["ca"] = kubeconfigs.read_pem(values["ca_cert"], "ca_cert")
     if values["validate_certs"] is not None:
@@ -162,7 +195,12 @@ def _overlaid(base: Credentials, values: dict[str, t.Any]) -> Credentials:
 
 def _printable(found: Credentials) -> Credentials:
     """Raises where a value cannot be sent in a header: the HTTP library would say so with the value in its message."""
-    sent = {"token": found.token, "user name": found.username, "impersonated user": found.impersonate_user, "group": "".join(found.impersonate_groups)}
+    sent = {
+        "token": found.token,
+        "user name": found.username,
+        "impersonated user": found.impersonate_user,
+        "group": "".join(found.impersonate_groups),
+    }
     for name, value in sent.items():
         if any(ord(character) < 32 or ord(character) > 255 for character in value):
             why = "it has a line break, or a character that HTTP headers cannot carry"

@@ -96,7 +96,12 @@ class Discovery:
                 kinds.setdefault(
                     kind,
                     Resource(
-                        group, entry["version"], kind, resource["resource"], resource.get("scope") == "Namespaced", frozenset(resource.get("verbs") or ()),
+                        group,
+                        entry["version"],
+                        kind,
+                        resource["resource"],
+                        resource.get("scope") == "Namespaced",
+                        frozenset(resource.get("verbs") or ()),
                     ),
                 )
             self._kinds[(group, entry["version"])] = kinds
@@ -109,7 +114,10 @@ class Discovery:
             for entry in self._get(path, "application/json").get("resources") or []:
                 if "/" not in entry["name"]:
                     verbs = frozenset(entry.get("verbs") or ())
-                    kinds.setdefault(entry["kind"], Resource(group, version, entry["kind"], entry["name"], bool(entry.get("namespaced")), verbs))
+                    kinds.setdefault(
+                        entry["kind"],
+                        Resource(group, version, entry["kind"], entry["name"], bool(entry.get("namespaced")), verbs),
+                    )
             self._kinds[key] = kinds
         return self._kinds[key]
 

@@ -26,7 +26,9 @@ _BUDGET = "DisruptionBudget"
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 
 
-def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "", expired: str = "") -> e.ApiError:
+def from_status(
+    status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "", expired: str = ""
+) -> e.ApiError:
     """The error of an answer that is no success. body: the server's Status object, {} where it sent something else (then text).
 
     source: where our credentials are from. expired: when our client certificate has ended, "" where it has not.
@@ -43,7 +45,13 @@ def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where
         step = "create the namespace first" if re.search(r'^namespaces "[^"]*" not found', why) else ""
         error = e.NotFound(what, where, why, step, body=body)
     elif status == 409:
-        error = e.Conflict(what, where, why, "" if body.get("reason") == "AlreadyExists" else "run again, or find out who else writes it", body=body)
+        error = e.Conflict(
+            what,
+            where,
+            why,
+            "" if body.get("reason") == "AlreadyExists" else "run again, or find out who else writes it",
+            body=body,
+        )
     elif status == 410:
         error = e.Gone(what, where, why, "list again and go on from there", body=body)
     elif "HTTP request to an HTTPS server" in why:
@@ -58,18 +66,28 @@ def from_status(status: int, body: dict[str, t.Any], text: str, what: str, where
         step = "look at the API server's health and load, and run again"
         error = e.Overloaded(what, where, f"the server answers {status}: {why}", step, body=body)
     elif 300 <= status < 400:
-        error = e.Unreachable(what, where, f"the server redirects ({status})", "set host to the URL of the API server itself", body=body)
+        error = e.Unreachable(
+            what, where, f"the server redirects ({status})", "set host to the URL of the API server itself", body=body
+        )
     else:
         error = e.ApiError(what, where, why, body=body)
     error.status = status
     return error
 
 
-def _unauthorized(why: str, what: str, where: str, of_source: str, expired: str, body: dict[str, t.Any]) -> e.Unauthorized:
+def _unauthorized(
+    why: str, what: str, where: str, of_source: str, expired: str, body: dict[str, t.Any]
+) -> e.Unauthorized:
     """The server never says why it does not know somebody."""
     why = f"the server does not know who we are: {why}"
     if expired:
-        return e.Unauthorized(what, where, f"{why}; our client certificate has expired, at {expired}", f"renew the client certificate{of_source}", body=body)
+        return e.Unauthorized(
+            what,
+            where,
+            f"{why}; our client certificate has expired, at {expired}",
+            f"renew the client certificate{of_source}",
+            body=body,
+        )
     next_step = f"check that the token or client certificate{of_source} is for this cluster and has not expired"
     return e.Unauthorized(what, where, why, next_step, body=body)
 
@@ -97,32 +115,67 @@ def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") ->
     text = _told(chain)
     through = f" through the proxy {proxy}" if proxy else ""
     lowered = text.lower()
-    if any(type(item).__name__ in ("SSLCertVerificationError", "CertificateError") for item in chain) or "certificate verify failed" in lowered:
+    if (
+        any(type(item).__name__ in ("SSLCertVerificationError", "CertificateError") for item in chain)
+        or "certificate verify failed" in lowered
+    ):
         step = "set ca_cert to the cluster's CA, or correct host to a name in the certificate"
-        return e.CertificateRejected(what, where, f"the server's certificate is not accepted{through}: {_certificate(text)}", step)
+        return e.CertificateRejected(
+            what, where, f"the server's certificate is not accepted{through}: {_certificate(text)}", step
+        )
     if "alert" in lowered and ("certificate" in lowered or "unknown ca" in lowered or "unknown_ca" in lowered):
-        return e.CertificateRejected(what, where, f"the server does not accept our certificate{through}: {text}", "check client_cert and client_key")
+        return e.CertificateRejected(
+            what,
+            where,
+            f"the server does not accept our certificate{through}: {text}",
+            "check client_cert and client_key",
+        )
     if any(type(item).__name__ == "SSLError" for item in chain):
-        return e.Unreachable(what, where, f"the TLS connection fails{through}: {text}", "check that host is https and the port is the API server's")
-    if any(type(item).__name__ in ("NameResolutionError", "gaierror") for item in chain) or "name or service not known" in lowered:
-        return e.Unreachable(what, where, f"the name is not known{through}: {text}", "check host, and the DNS of the machine that the module runs on")
+        return e.Unreachable(
+            what,
+            where,
+            f"the TLS connection fails{through}: {text}",
+            "check that host is https and the port is the API server's",
+        )
+    if (
+        any(type(item).__name__ in ("NameResolutionError", "gaierror") for item in chain)
+        or "name or service not known" in lowered
+    ):
+        return e.Unreachable(
+            what,
+            where,
+            f"the name is not known{through}: {text}",
+            "check host, and the DNS of the machine that the module runs on",
+        )
     if any(type(item).__name__ == "ProxyError" for item in chain):
-        return e.Unreachable(what, where, f"the proxy {proxy} does not let us through: {text}", "check proxy, no_proxy and proxy_headers")
+        return e.Unreachable(
+            what, where, f"the proxy {proxy} does not let us through: {text}", "check proxy, no_proxy and proxy_headers"
+        )
     step = "check that the API server runs and that a route and the firewall let the machine that the module runs on through"
     return e.Unreachable(what, where, f"no answer{through}: {text}", step)
 
 
 def not_an_api_server(what: str, where: str, content_type: str) -> e.Unreachable:
     return e.Unreachable(
-        what, where, f"what answers is no Kubernetes API server, or its answer is cut off (content type {content_type or 'unknown'})",
+        what,
+        where,
+        f"what answers is no Kubernetes API server, or its answer is cut off (content type {content_type or 'unknown'})",
         "check host and proxy: a login page or a load balancer may answer instead",
     )
 
 
 def _reason(body: dict[str, t.Any], text: str, status: int) -> str:
-    message = str(body.get("message") or "").strip() or " ".join(text.split())[:300] or f"HTTP {status} without an explanation"
+    message = (
+        str(body.get("message") or "").strip()
+        or " ".join(text.split())[:300]
+        or f"HTTP {status} without an explanation"
+    )
     causes = (body.get("details") or {}).get("causes") or []
-    missing = [f"{cause.get('field', '')}: {cause.get('message', '')}".strip(": ") for cause in causes if str(cause.get("message", "")) not in message]
+    missing = [
+        f"{cause.get('field', '')}: {cause.get('message', '')}".strip(": ")
+        for cause in causes
+        if str(cause.get("message", "")) not in message
+    ]
     if missing:
         message += " (" + "; ".join(missing[:5]) + (f"; and {len(missing) - 5} more" if len(missing) > 5 else "") + ")"
     if re.search(r"\bKind=Secret\b", message):

@@ -36,7 +36,12 @@ class Credentials:
 
     def secrets(self) -> tuple[str, ...]:
         """What must appear nowhere."""
-        found = [self.token, self.password, self.client_key, *(value for name, value in self.proxy_headers.items() if name != "user_agent")]
+        found = [
+            self.token,
+            self.password,
+            self.client_key,
+            *(value for name, value in self.proxy_headers.items() if name != "user_agent"),
+        ]
         _scheme, _separator, rest = self.proxy.partition("://")
         userinfo, at, _host = rest.rpartition("@")
         if at:

@@ -26,7 +26,9 @@ def load(kubeconfig: t.Any, context: str = "") -> Credentials:
     config, source = _read(kubeconfig)
     name = context or config.get("current-context") or ""
     if not name:
-        raise HwaccelError("the kubeconfig has no current context", source, "", f"set context to one of: {_names(config, 'contexts')}")
+        raise HwaccelError(
+            "the kubeconfig has no current context", source, "", f"set context to one of: {_names(config, 'contexts')}"
+        )
     chosen = _entry(config, "contexts", name, source)
     cluster = _entry(config, "clusters", chosen.get("cluster") or "", source)
     user = _entry(config, "users", chosen["user"], source) if chosen.get("user") else {}
@@ -49,7 +51,11 @@ def _plain(cluster: dict[str, t.Any], user: dict[str, t.Any], source: str) -> Cr
         raise HwaccelError("the kubeconfig's cluster has no server", source, "", "add clusters[].cluster.server")
     token_file = user.get("tokenFile") or ""
     extra = [("Impersonate-Uid", user["as-uid"])] if user.get("as-uid") else []
-    extra += [(f"Impersonate-Extra-{key}", value) for key, values in (user.get("as-user-extra") or {}).items() for value in values]
+    extra += [
+        (f"Impersonate-Extra-{key}", value)
+        for key, values in (user.get("as-user-extra") or {}).items()
+        for value in values
+    ]
     return Credentials(
         host=cluster["server"],
         ca=_pem(cluster, "certificate-authority", source),
@@ -93,20 +99,28 @@ def read_pem(path: str, what: str) -> str:
 
 def _read(kubeconfig: t.Any) -> tuple[dict[str, t.Any], str]:
     if isinstance(kubeconfig, c.Mapping):
-        return _checked(copy.deepcopy(dict(kubeconfig)), "kubeconfig given as a dictionary"), "kubeconfig given as a dictionary"
+        return _checked(
+            copy.deepcopy(dict(kubeconfig)), "kubeconfig given as a dictionary"
+        ), "kubeconfig given as a dictionary"
     text = str(kubeconfig)
     if "\n" in text or text.lstrip().startswith("{"):
-        return _checked(_parsed(text, "kubeconfig given as text"), "kubeconfig given as text"), "kubeconfig given as text"
+        return _checked(
+            _parsed(text, "kubeconfig given as text"), "kubeconfig given as text"
+        ), "kubeconfig given as text"
     paths = [os.path.expanduser(os.path.expandvars(path)) for path in text.split(os.pathsep) if path]
     found = [path for path in paths if os.path.exists(path)]
     if not found:
         raise HwaccelError(
-            "the kubeconfig does not exist", text, f"it is looked for on {os.uname().nodename}, where the module runs",
+            "the kubeconfig does not exist",
+            text,
+            f"it is looked for on {os.uname().nodename}, where the module runs",
             "set kubeconfig to an existing file, or to its content",
         )
     merged: dict[str, t.Any] = {}
     for path in found:
-        config = _absolute(_checked(_parsed(_text(path, "kubeconfig"), path), path), os.path.dirname(os.path.abspath(path)))
+        config = _absolute(
+            _checked(_parsed(_text(path, "kubeconfig"), path), path), os.path.dirname(os.path.abspath(path))
+        )
         for key, value in config.items():
             if key in _LISTS:
                 known = {entry["name"] for entry in merged.get(key, [])}
@@ -123,7 +137,12 @@ def _text(path: str, what: str) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise HwaccelError(f"{what} cannot be read", path, str(reason), "check the path and its permissions for the user that the module runs as") from None
+        raise HwaccelError(
+            f"{what} cannot be read",
+            path,
+            str(reason),
+            "check the path and its permissions for the user that the module runs as",
+        ) from None
 
 
 def _parsed(text: str, where: str) -> t.Any:
@@ -134,7 +153,9 @@ def _parsed(text: str, where: str) -> t.Any:
         # Never the error's own text: it quotes the line, which can be a token.
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
-        raise HwaccelError("the kubeconfig is no valid YAML", where, f"it fails at {line}", "check it with 'kubectl config view'") from None
+        raise HwaccelError(
+            "the kubeconfig is no valid YAML", where, f"it fails at {line}", "check it with 'kubectl config view'"
+        ) from None
 
 
 def _checked(config: t.Any, where: str) -> dict[str, t.Any]:
@@ -144,17 +165,26 @@ def _checked(config: t.Any, where: str) -> dict[str, t.Any]:
         entries = config.get(key) or []
         singular = key[:-1]
         fine = isinstance(entries, list) and all(
-            isinstance(entry, dict) and entry.get("name") and isinstance(entry.get(singular) or {}, dict) for entry in entries
+            isinstance(entry, dict) and entry.get("name") and isinstance(entry.get(singular) or {}, dict)
+            for entry in entries
         )
         if not fine:
-            raise HwaccelError(f"{key} of the kubeconfig is malformed", where, f"it is no list of name and {singular}", "give a file that kubectl can read")
+            raise HwaccelError(
+                f"{key} of the kubeconfig is malformed",
+                where,
+                f"it is no list of name and {singular}",
+                "give a file that kubectl can read",
+            )
         config[key] = entries
     return config
 
 
 def _absolute(config: dict[str, t.Any], folder: str) -> dict[str, t.Any]:
     """Paths in a kubeconfig are relative to it."""
-    for key, names in (("clusters", ("certificate-authority",)), ("users", ("client-certificate", "client-key", "tokenFile"))):
+    for key, names in (
+        ("clusters", ("certificate-authority",)),
+        ("users", ("client-certificate", "client-key", "tokenFile")),
+    ):
         for entry in config[key]:
             inner = entry.get(key[:-1]) or {}
             for name in names:
@@ -171,7 +201,12 @@ def _entry(config: dict[str, t.Any], key: str, name: str, source: str) -> dict[s
     for entry in config.get(key, []):
         if entry["name"] == name:
             return entry.get(key[:-1]) or {}
-    raise HwaccelError(f"the kubeconfig has no {key[:-1]} named {name!r}", source, f"it has: {_names(config, key)}", "correct context, or the kubeconfig")
+    raise HwaccelError(
+        f"the kubeconfig has no {key[:-1]} named {name!r}",
+        source,
+        f"it has: {_names(config, key)}",
+        "correct context, or the kubeconfig",
+    )
 
 
 def _names(config: dict[str, t.Any], key: str) -> str:
@@ -185,7 +220,12 @@ def _pem(section: dict[str, t.Any], key: str, source: str) -> str:
         try:
             return base64.b64decode(data, validate=False).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError, TypeError, ValueError):
-            raise HwaccelError(f"{key}-data of the kubeconfig is no base64 of a PEM file", source, "", "check it with 'kubectl config view --raw'") from None
+            raise HwaccelError(
+                f"{key}-data of the kubeconfig is no base64 of a PEM file",
+                source,
+                "",
+                "check it with 'kubectl config view --raw'",
+            ) from None
     return read_pem(section[key], f"{key} of the {source}") if section.get(key) else ""
 
 

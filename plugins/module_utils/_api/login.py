@@ -22,7 +22,9 @@ def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials
     found = Configuration()
     found.api_key = {}
     try:
-        kube_config.load_kube_config_from_dict(config, context=context, client_configuration=found, persist_config=False)
+        kube_config.load_kube_config_from_dict(
+            config, context=context, client_configuration=found, persist_config=False
+        )
         cert, key = _content(found.cert_file), _content(found.key_file)
     except Exception as error:  # plugins fail in any way they like
         raise HwaccelError(
@@ -38,11 +40,17 @@ def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials
     token = token.removeprefix("Bearer ").strip()
     if not token and not cert:
         raise HwaccelError(
-            "the kubeconfig's exec plugin gave neither a token nor a certificate", source, "its command failed or its answer is not of the expected form",
+            "the kubeconfig's exec plugin gave neither a token nor a certificate",
+            source,
+            "its command failed or its answer is not of the expected form",
             f"run 'kubectl --context {context} get nodes' as the same user on {os.uname().nodename}",
         )
     return dataclasses.replace(
-        base, token=token, client_cert=cert, client_key=key, source=source,
+        base,
+        token=token,
+        client_cert=cert,
+        client_key=key,
+        source=source,
         refresh=lambda: through_kubernetes(config, context, base, source),
     )
 

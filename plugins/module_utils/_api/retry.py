@@ -47,7 +47,13 @@ class Policy:
     silence: float = 15.0
 
     def delay(
-        self, attempt: int, retry_after: float | None, spent: float, jitter: c.Callable[[], float] = random.random, *, answered: bool = True
+        self,
+        attempt: int,
+        retry_after: float | None,
+        spent: float,
+        jitter: c.Callable[[], float] = random.random,
+        *,
+        answered: bool = True,
     ) -> float | None:
         """Seconds before attempt + 1 (the first attempt is 1), None where there is none."""
         if attempt >= self.attempts:

@@ -20,7 +20,10 @@ def context(credentials: Credentials) -> ssl.SSLContext:
         made = ssl.create_default_context(cadata=credentials.ca or None)
     except ssl.SSLError as error:
         raise CertificateRejected(
-            "the CA certificate cannot be used", credentials.source, str(error.reason or error), "give ca_cert as a PEM file with the cluster's CA",
+            "the CA certificate cannot be used",
+            credentials.source,
+            str(error.reason or error),
+            "give ca_cert as a PEM file with the cluster's CA",
         ) from None
     # Python 3.13 made this strict by default; the CAs of many clusters lack an extension that it then asks for.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -39,7 +42,8 @@ def _load_client(made: ssl.SSLContext, credentials: Credentials) -> None:
             made.load_cert_chain(path, password=lambda: "")
         except (ssl.SSLError, ValueError) as error:
             raise CertificateRejected(
-                "the client certificate cannot be used", credentials.source,
+                "the client certificate cannot be used",
+                credentials.source,
                 f"certificate and key do not load: {getattr(error, 'reason', None) or error}",
                 "give client_cert and client_key as PEM files that belong together, the key without a passphrase",
             ) from None

@@ -73,7 +73,12 @@ class Transport:
     """Sends requests. Threads may share one."""
 
     def __init__(
-        self, credentials: Credentials, policy: Policy | None = None, *, met: bool = False, sleep: c.Callable[[float], None] = time.sleep,
+        self,
+        credentials: Credentials,
+        policy: Policy | None = None,
+        *,
+        met: bool = False,
+        sleep: c.Callable[[float], None] = time.sleep,
         hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
     ) -> None:
         """met: the server is known to have answered. hide: told every secret before it is sent, those of refreshed credentials too."""
@@ -112,8 +117,14 @@ class Transport:
                 continue
             if failure is None and reply is not None:
                 return dataclasses.replace(reply, blind=blind)
-            asked = retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date")) if reply is not None else None
-            delay = self._policies[self._met].delay(attempt, asked, time.monotonic() - started, answered=reply is not None)
+            asked = (
+                retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"))
+                if reply is not None
+                else None
+            )
+            delay = self._policies[self._met].delay(
+                attempt, asked, time.monotonic() - started, answered=reply is not None
+            )
             if failure is None or not retry.may_repeat(request.repeat, failure) or delay is None:
                 if reply is not None:
                     return dataclasses.replace(reply, blind=blind)
@@ -140,7 +151,9 @@ class Transport:
         body = reply.body if isinstance(reply.body, dict) and reply.body.get("kind") == "Status" else {}
         # The server has judged it by its own clock.
         expired = certificates.expired(self.credentials.client_cert, self.server_time()) if reply.status == 401 else ""
-        return errors.from_status(reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired)
+        return errors.from_status(
+            reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired
+        )
 
     def stream(self, request: Request, read_timeout: float, policy: Policy) -> t.Any:
         """An open response whose body is not read yet. The caller closes it. policy: how long an open one is tried for."""
@@ -158,10 +171,18 @@ class Transport:
                 refreshed = True
                 continue
             failure = failure or (self._status_failure(reply) if reply is not None else Failure.UNKNOWN)
-            asked = retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date")) if reply is not None else None
+            asked = (
+                retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"))
+                if reply is not None
+                else None
+            )
             delay = policy.delay(attempt, asked, time.monotonic() - started)
             if failure in (None, Failure.FINAL) or delay is None:
-                raise self.error(request, reply) if reply is not None else error or errors.not_an_api_server(request.what, self.where, "")
+                raise (
+                    self.error(request, reply)
+                    if reply is not None
+                    else error or errors.not_an_api_server(request.what, self.where, "")
+                )
             self._sleep(delay)
 
     def _attempt(self, request: Request) -> tuple[Reply | None, Failure | None, errors.e.ApiError | None]:
@@ -181,20 +202,35 @@ class Transport:
         try:
             # The form that keeps repeated headers (groups to impersonate) in every urllib3.
             response = self._pool.request_encode_url(
-                request.method, self._target(request), body=request.body, headers=headers, retries=False, redirect=False, preload_content=False,
-                timeout=self.urllib3.Timeout(connect=CONNECT_TIMEOUT, read=read_timeout), enforce_content_length=True, assert_same_host=False,
+                request.method,
+                self._target(request),
+                body=request.body,
+                headers=headers,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                timeout=self.urllib3.Timeout(connect=CONNECT_TIMEOUT, read=read_timeout),
+                enforce_content_length=True,
+                assert_same_host=False,
             )
         except (exceptions.HTTPError, OSError) as cause:
             error = errors.unreachable(cause, request.what, self.where, self.through)
             return None, self._failure(cause, error), error
         except ValueError as cause:
             # Its text can quote a header, and so a token.
-            failed = errors.e.Unreachable(request.what, self.where, f"the request cannot be made: {type(cause).__name__}", "check host and credentials")
+            failed = errors.e.Unreachable(
+                request.what,
+                self.where,
+                f"the request cannot be made: {type(cause).__name__}",
+                "check host and credentials",
+            )
             return None, Failure.FINAL, failed
         self._told = (response.headers.get("Date") or "", time.monotonic())
         return response, None, None
 
-    def _whole(self, request: Request, response: t.Any) -> tuple[Reply | None, Failure | None, errors.e.ApiError | None]:
+    def _whole(
+        self, request: Request, response: t.Any
+    ) -> tuple[Reply | None, Failure | None, errors.e.ApiError | None]:
         """Reads the body. One that breaks off counts as a broken connection."""
         try:
             data = response.read(decode_content=True)
@@ -207,7 +243,11 @@ class Transport:
         text, body = "", None
         with contextlib.suppress(ValueError):
             # An error is a Status object, also where something else was asked for.
-            body = json.loads(data) if data and (wants_json or (response.status >= 400 and "json" in content_type)) else None
+            body = (
+                json.loads(data)
+                if data and (wants_json or (response.status >= 400 and "json" in content_type))
+                else None
+            )
         if body is None:
             text = (data if response.status < 400 and not wants_json else data[:2000]).decode("utf-8", "replace")
         reply = Reply(response.status, response.headers, body, text)
@@ -255,7 +295,11 @@ class Transport:
             return self.credentials.token != refused
 
     def _identity(self, credentials: Credentials) -> t.Any:
-        headers = self.urllib3.HTTPHeaderDict() if hasattr(self.urllib3, "HTTPHeaderDict") else self.urllib3._collections.HTTPHeaderDict()
+        headers = (
+            self.urllib3.HTTPHeaderDict()
+            if hasattr(self.urllib3, "HTTPHeaderDict")
+            else self.urllib3._collections.HTTPHeaderDict()
+        )
         headers["User-Agent"] = USER_AGENT
         if self._compressed:
             headers["Accept-Encoding"] = "gzip"
@@ -293,7 +337,9 @@ class Transport:
         if address.startswith("socks"):
             from urllib3.contrib import socks
 
-            return address, socks.SOCKSProxyManager(self.credentials.proxy, **options).connection_from_host(host, port, parts.scheme)
+            return address, socks.SOCKSProxyManager(self.credentials.proxy, **options).connection_from_host(
+                host, port, parts.scheme
+            )
         headers = urllib3.util.make_headers(**{"proxy_basic_auth": userinfo or None, **self.credentials.proxy_headers})
         manager = urllib3.ProxyManager(address, proxy_headers=headers, **options)
         return address, manager.connection_from_host(host, port, parts.scheme)

@@ -25,8 +25,14 @@ _LONGEST = 300
 
 
 def events(
-    transport: Transport, request: Request, resource_version: str, deadline: float, *, silence: float = SILENCE,
-    clock: c.Callable[[], float] = time.monotonic, sleep: c.Callable[[float], None] = time.sleep,
+    transport: Transport,
+    request: Request,
+    resource_version: str,
+    deadline: float,
+    *,
+    silence: float = SILENCE,
+    clock: c.Callable[[], float] = time.monotonic,
+    sleep: c.Callable[[float], None] = time.sleep,
 ) -> c.Iterator[Event]:
     """request: the LIST's request, without what makes it a watch.
 
@@ -36,12 +42,19 @@ def events(
     while (left := deadline - clock()) > 0:
         began, heard = clock(), False
         query = (
-            *request.query, ("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", version),
+            *request.query,
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
             ("timeoutSeconds", str(max(1, min(_LONGEST, math.ceil(left))))),
         )
         # Tried for as long as the caller would have watched: a server that restarts comes back.
         try:
-            response = transport.stream(dataclasses.replace(request, query=query), max(0.05, min(silence, left)), Policy(attempts=10**6, patience=left))
+            response = transport.stream(
+                dataclasses.replace(request, query=query),
+                max(0.05, min(silence, left)),
+                Policy(attempts=10**6, patience=left),
+            )
         except (Unreachable, Overloaded):
             if connected:
                 # It was there when the watch began: that it is gone is said by whoever asks next.
@@ -63,12 +76,21 @@ def events(
 
 
 def _lines(
-    transport: Transport, request: Request, response: t.Any, deadline: float, silence: float, clock: c.Callable[[], float]
+    transport: Transport,
+    request: Request,
+    response: t.Any,
+    deadline: float,
+    silence: float,
+    clock: c.Callable[[], float],
 ) -> c.Iterator[Event]:
     """Events of one connection; returns when it ends, breaks, falls silent or the deadline has passed."""
     exceptions = transport.urllib3.exceptions
     rest = b""
-    chunks = response.read_chunked(decode_content=True) if _chunked(response) else response.stream(65536, decode_content=True)
+    chunks = (
+        response.read_chunked(decode_content=True)
+        if _chunked(response)
+        else response.stream(65536, decode_content=True)
+    )
     while True:
         _limit(response, max(0.05, min(silence, deadline - clock())))
         try:

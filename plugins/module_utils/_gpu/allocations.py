@@ -75,7 +75,9 @@ def deviations(log: str, wanted: int, *, integrated: bool = False) -> list[str]:
     """Why the pod has not computed on `wanted` distinct devices, or on the integrated one; nothing where it has."""
     if integrated:
         # Which GPU it is, a validation compares with what the pool declares.
-        return device_query.deviations(log, Pool("")) + ([] if COMPUTED.search(log) else ["no kernel has computed on it"])
+        return device_query.deviations(log, Pool("")) + (
+            [] if COMPUTED.search(log) else ["no kernel has computed on it"]
+        )
     seen = listed(log)
     if not seen:
         return ["nvidia-smi -L has named no GPU in the pod"]

@@ -28,7 +28,11 @@ def networks(log: str) -> list[str]:
 
 def measured(values: c.Sequence[t.Any]) -> float | None:
     """GB/s; None where none of the objects in the log has it. values: these objects."""
-    found = [value["bus_bandwidth"] for value in values if isinstance(value, dict) and isinstance(value.get("bus_bandwidth"), (int, float))]
+    found = [
+        value["bus_bandwidth"]
+        for value in values
+        if isinstance(value, dict) and isinstance(value.get("bus_bandwidth"), (int, float))
+    ]
     return float(found[-1]) if found else None
 
 

@@ -44,7 +44,9 @@ def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         return Verdict(WAITING, HARDWARE, "the cluster has no such node", next_step, brief="not in the cluster")
     if wanted.absences >= FLAPS:
         reason = f"the node has ceased to be Ready {wanted.absences} times since this gate began"
-        return Verdict(FAILED, HARDWARE, reason, "see its kubelet's and its container runtime's log, and its way to the API server")
+        return Verdict(
+            FAILED, HARDWARE, reason, "see its kubelet's and its container runtime's log, and its way to the API server"
+        )
     if gate == "features":
         return features(node, pods, wanted)
     if not node.ready:
@@ -61,7 +63,9 @@ def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
     if validator is None:
         return {}
     needed = [pod for role in (parts.DRIVER, parts.TOOLKIT) if (pod := pods.get(role)) is not None]
-    lacking = not all(pod.ready and not pod.deleting for pod in needed) or (not wanted.host_driver and parts.DRIVER not in pods)
+    lacking = not all(pod.ready and not pod.deleting for pod in needed) or (
+        not wanted.host_driver and parts.DRIVER not in pods
+    )
     since = max((pod.ready_changed for pod in needed), default="")
     found = dict(wanted.excused)
     for step in validator.inits:
@@ -91,7 +95,15 @@ def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         )
         return Verdict(WAITING, HARDWARE, lacking, next_step, GRACE, worker, _first(worker))
     # The worker does its part; what does not come is nfd-master's.
-    return Verdict(WAITING, HARDWARE, lacking, "see that nfd-master runs, and its log", pod=worker, brief="no label of NFD yet", observer=True)
+    return Verdict(
+        WAITING,
+        HARDWARE,
+        lacking,
+        "see that nfd-master runs, and its log",
+        pod=worker,
+        brief="no label of NFD yet",
+        observer=True,
+    )
 
 
 _MISSING_NEXT = "see the DaemonSet's node selector, tolerations and events"
@@ -139,7 +151,11 @@ def _has_proven(validator: PodFacts) -> bool:
     if validator.ready:
         return True
     steps = [step for step in validator.inits if step.name not in dict(_STEPS)]
-    return bool(steps) and not all(step.succeeded for step in steps) and all(step.succeeded for step in validator.inits if step not in steps)
+    return (
+        bool(steps)
+        and not all(step.succeeded for step in steps)
+        and all(step.succeeded for step in validator.inits if step not in steps)
+    )
 
 
 def _without_runtime(pods: Pods) -> Verdict | None:
@@ -156,10 +172,18 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     seen = schedulable.observed(node)
     plugin = pods.get(parts.PLUGIN)
     if node.mig_state in ("pending", "rebooting"):
-        return Verdict(WAITING, PLUGIN, f"the MIG manager changes the GPUs ({node.mig_state})", "see the MIG manager's log", brief="MIG is changed")
+        return Verdict(
+            WAITING,
+            PLUGIN,
+            f"the MIG manager changes the GPUs ({node.mig_state})",
+            "see the MIG manager's log",
+            brief="MIG is changed",
+        )
     lacking = resources.missing(wanted.expected, seen) if wanted.expected else {}
     if wanted.expected or resources.total(seen):
-        extra = {name: count for name, count in resources.surplus(wanted.expected, seen).items() if wanted.expected and count}
+        extra = {
+            name: count for name, count in resources.surplus(wanted.expected, seen).items() if wanted.expected and count
+        }
         if not lacking and not extra:
             return _unproven(node, seen, pods) or Verdict(PASSED, SCHEDULABLE)
     else:
@@ -174,7 +198,11 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         return _troubled(PLUGIN, found, plugin)
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
-    numbers = f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected" if wanted.expected else "no GPU is schedulable"
+    numbers = (
+        f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected"
+        if wanted.expected
+        else "no GPU is schedulable"
+    )
     if not resources.total(seen):
         numbers += _again(plugin)
     if extra and not lacking:
@@ -197,14 +225,33 @@ def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict
     if discovery is not None and node.nfd_seen and not node.tegra and not node.gpu.known:
         reason = f"GPU feature discovery has not said which GPUs these are{_again(discovery)}"
         # Its container may run and write what nfd-master never makes a label of.
-        next_step = f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
-        return Verdict(WAITING, PLUGIN, reason, next_step, pod=discovery, container=_first(discovery), brief="no label of its GPUs yet", observer=True)
+        next_step = (
+            f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
+        )
+        return Verdict(
+            WAITING,
+            PLUGIN,
+            reason,
+            next_step,
+            pod=discovery,
+            container=_first(discovery),
+            brief="no label of its GPUs yet",
+            observer=True,
+        )
     return None
 
 
 def _not_ready(node: NodeFacts) -> Verdict:
     reason = f"the node is not Ready: {node.not_ready}"
-    return Verdict(WAITING, HARDWARE, reason, "repair the kubelet of this node", REBOOT, brief="node not Ready", since=node.ready_changed)
+    return Verdict(
+        WAITING,
+        HARDWARE,
+        reason,
+        "repair the kubelet of this node",
+        REBOOT,
+        brief="node not Ready",
+        since=node.ready_changed,
+    )
 
 
 def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -232,12 +279,24 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
         return _troubled(PLUGIN, found, plugin)
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
-    return Verdict(WAITING, PLUGIN, f"no GPU is schedulable{_again(plugin)}", "see the plugin's log", GRACE, plugin, _plugin_container(plugin))
+    return Verdict(
+        WAITING,
+        PLUGIN,
+        f"no GPU is schedulable{_again(plugin)}",
+        "see the plugin's log",
+        GRACE,
+        plugin,
+        _plugin_container(plugin),
+    )
 
 
 def _missing_next(node: NodeFacts, *components: str) -> str:
     """components: whose switch may keep the missing pod away."""
-    switches = [switch for component in components if (switch := f"{names.VENDOR}gpu.deploy.{component}") in node.switched_off.split()]
+    switches = [
+        switch
+        for component in components
+        if (switch := f"{names.VENDOR}gpu.deploy.{component}") in node.switched_off.split()
+    ]
     return f"the node's label {switches[0]}=false keeps it away: remove that label" if switches else _MISSING_NEXT
 
 
@@ -251,19 +310,39 @@ def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods
     if found is not None:
         return _troubled(link, found, validator)
     if step.state == "running":
-        doing = {DRIVER: "the validator checks the driver", TOOLKIT: "the validator checks the toolkit", CUDA: "the proof runs on every GPU"}[link]
+        doing = {
+            DRIVER: "the validator checks the driver",
+            TOOLKIT: "the validator checks the toolkit",
+            CUDA: "the proof runs on every GPU",
+        }[link]
         return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
     if wanted.excused.get(step.name):
         reason = f"container {step.name} crashed while the driver or the toolkit was not ready, and is tried again"
-        return Verdict(WAITING, link, reason, "the kubelet tries it within five minutes", pod=validator, container=step.name, brief="tried again")
-    return Verdict(WAITING, link, f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})", "", pod=validator)
+        return Verdict(
+            WAITING,
+            link,
+            reason,
+            "the kubelet tries it within five minutes",
+            pod=validator,
+            container=step.name,
+            brief="tried again",
+        )
+    return Verdict(
+        WAITING,
+        link,
+        f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})",
+        "",
+        pod=validator,
+    )
 
 
 def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
     """What the step at `link` waits for, unless that is well."""
     driver_pod = pods.get(parts.DRIVER)
     # Other deployers bring the driver in a pod, or leave it to the host.
-    if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (held := _driver_holds(driver_pod)) is not None:
+    if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (
+        held := _driver_holds(driver_pod)
+    ) is not None:
         return held
     if link == DRIVER:
         return None
@@ -279,7 +358,14 @@ def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
             reason = f"the toolkit waits in {container.name}: the driver's files are not to be seen from it"
             next_step = "see its log, and the mount propagation of /run/nvidia: Bidirectional in the driver container, and / shared on the host"
             return Verdict(WAITING, TOOLKIT, reason, next_step, pod=toolkit, container=container.name)
-    return Verdict(WAITING, TOOLKIT, "the toolkit configures the container runtime", "see its log", pod=toolkit, container=_first(toolkit))
+    return Verdict(
+        WAITING,
+        TOOLKIT,
+        "the toolkit configures the container runtime",
+        "see its log",
+        pod=toolkit,
+        container=_first(toolkit),
+    )
 
 
 def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
@@ -288,7 +374,9 @@ def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
     kernel = parts.image_kernel(pod.image) if pod is not None and pod.role == parts.DRIVER and troubled else ""
     if not kernel or kernel == node.kernel:
         return verdict
-    return dataclasses.replace(verdict, reason=f"{verdict.reason}; its image is for kernel {kernel}, the node runs {node.kernel}")
+    return dataclasses.replace(
+        verdict, reason=f"{verdict.reason}; its image is for kernel {kernel}, the node runs {node.kernel}"
+    )
 
 
 def _driver_holds(pod: PodFacts | None) -> Verdict | None:
@@ -301,13 +389,35 @@ def _driver_holds(pod: PodFacts | None) -> Verdict | None:
         return _troubled(DRIVER, found, pod)
     for container in pod.inits:
         if container.state == "running":
-            return Verdict(WAITING, DRIVER, "the driver manager makes room for the driver", "see its log", pod=pod, container=container.name)
+            return Verdict(
+                WAITING,
+                DRIVER,
+                "the driver manager makes room for the driver",
+                "see its log",
+                pod=pod,
+                container=container.name,
+            )
     main = next((container for container in pod.containers if container.state == "running"), None)
     if main is None:
-        waits = next((container.reason for container in (*pod.inits, *pod.containers) if container.state == "waiting" and container.reason), pod.phase)
+        waits = next(
+            (
+                container.reason
+                for container in (*pod.inits, *pod.containers)
+                if container.state == "waiting" and container.reason
+            ),
+            pod.phase,
+        )
         return Verdict(WAITING, DRIVER, f"the driver pod starts ({waits or 'no status yet'})", "", pod=pod)
     doing = "compiling or loading" if not main.started else "loaded once, its probe fails now"
-    return Verdict(WAITING, DRIVER, f"the driver is {doing}{_run_of(main)}", "see the driver's log", pod=pod, container=main.name, brief=doing)
+    return Verdict(
+        WAITING,
+        DRIVER,
+        f"the driver is {doing}{_run_of(main)}",
+        "see the driver's log",
+        pod=pod,
+        container=main.name,
+        brief=doing,
+    )
 
 
 def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
@@ -316,27 +426,41 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
     validator = pods.get(parts.VALIDATOR)
     if waiting is not None and waiting.state == "running" and validator is not None and not validator.ready:
         reason = f"the plugin waits in {waiting.name}: this node's validator has not passed"
-        return Verdict(WAITING, CUDA, reason, "pass the driver gate first", GRACE, validator, _unfinished_step(validator))
+        return Verdict(
+            WAITING, CUDA, reason, "pass the driver gate first", GRACE, validator, _unfinished_step(validator)
+        )
     if waiting is not None and waiting.state == "running":
         reason = f"the plugin waits in {waiting.name}"
         next_step = "see its log, and that it has the mounts of those that write what it waits for"
         return Verdict(WAITING, PLUGIN, reason, next_step, pod=plugin, container=waiting.name)
     container = waiting.name if waiting is not None else _first(plugin)
-    return Verdict(WAITING, PLUGIN, f"the device plugin starts{_again(plugin)}", "see its log", pod=plugin, container=container)
+    return Verdict(
+        WAITING, PLUGIN, f"the device plugin starts{_again(plugin)}", "see its log", pod=plugin, container=container
+    )
 
 
 def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], wanted: Wanted) -> Verdict:
-    numbers = f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected; " if wanted.expected else ""
+    numbers = (
+        f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected; "
+        if wanted.expected
+        else ""
+    )
     if resources.total(seen):
         # Somebody's plugin serves the node out of this namespace's sight.
         next_step = "correct the pool's declared count, or see the plugin that serves this node"
-        return Verdict(WAITING, SCHEDULABLE, f"{numbers}no device plugin pod of this namespace is on the node", next_step, GRACE)
-    return Verdict(WAITING, PLUGIN, f"{numbers}no device plugin pod is on the node", _missing_next(node, "device-plugin"), GRACE)
+        return Verdict(
+            WAITING, SCHEDULABLE, f"{numbers}no device plugin pod of this namespace is on the node", next_step, GRACE
+        )
+    return Verdict(
+        WAITING, PLUGIN, f"{numbers}no device plugin pod is on the node", _missing_next(node, "device-plugin"), GRACE
+    )
 
 
 def _troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:
     state = FAILED if found.state == "failed" else WAITING
-    return Verdict(state, link, found.reason, found.next_step, 0.0 if state == FAILED else GRACE, pod, found.container, found.brief)
+    return Verdict(
+        state, link, found.reason, found.next_step, 0.0 if state == FAILED else GRACE, pod, found.container, found.brief
+    )
 
 
 def _again(pod: PodFacts) -> str:
@@ -345,9 +469,11 @@ def _again(pod: PodFacts) -> str:
 
 
 def _run_of(container: ContainerFacts) -> str:
-    """", run 3" of one that runs again, and how the run before ended where that was a crash."""
+    """ ", run 3" of one that runs again, and how the run before ended where that was a crash."""
     crashed = container.last_exit and container.last_reason not in trouble.LOST
-    ended = f"; in the run before, container {container.name} ended with exit code {container.last_exit}" if crashed else ""
+    ended = (
+        f"; in the run before, container {container.name} ended with exit code {container.last_exit}" if crashed else ""
+    )
     return f", run {container.restarts + 1}{ended}" if container.restarts else ""
 
 

@@ -19,7 +19,9 @@ _HEAD = re.compile(r"^ ?CUDA Device Query \(Runtime API\)", re.MULTILINE)
 PASSED = re.compile(r"^Result = PASS\s*$", re.MULTILINE)
 _ERROR = re.compile(r"^cudaGetDeviceCount returned (?P<code>\d+)\n-> (?P<text>.*)$", re.MULTILINE)
 _DEVICE = re.compile(r"^Device \d+: \"(.*)\"\s*$", re.MULTILINE)
-_CUDA = re.compile(r"^\s*CUDA Driver Version / Runtime Version\s+(?P<driver>[\d.]+) / (?P<runtime>[\d.]+)\s*$", re.MULTILINE)
+_CUDA = re.compile(
+    r"^\s*CUDA Driver Version / Runtime Version\s+(?P<driver>[\d.]+) / (?P<runtime>[\d.]+)\s*$", re.MULTILINE
+)
 _MEMORY = re.compile(r"^\s*Total amount of global memory:\s+(?P<mib>\d+) MBytes", re.MULTILINE)
 _INTEGRATED = re.compile(r"^\s*Integrated GPU sharing Host Memory:\s+Yes\s*$", re.MULTILINE)
 #: Of the memory that it shares, the kernel and firmware keep some: a board sold with 64 GB has 62841 MBytes.
@@ -80,7 +82,9 @@ def deviations(log: str, pool: Pool) -> list[str]:
 
 def _device(name: str, text: str) -> Device:
     cuda, memory = _CUDA.search(text), _MEMORY.search(text)
-    return Device(name, cuda["driver"] if cuda else "", int(memory["mib"]) if memory else 0, bool(_INTEGRATED.search(text)))
+    return Device(
+        name, cuda["driver"] if cuda else "", int(memory["mib"]) if memory else 0, bool(_INTEGRATED.search(text))
+    )
 
 
 def _plain(product: str) -> str:

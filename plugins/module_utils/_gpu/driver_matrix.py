@@ -28,9 +28,15 @@ DEFAULT_VERSION = "595.91.07"
 #: osTag → architectures of the images that build in place.
 #: Source: github.com/NVIDIA/gpu-driver-container 06a208c: DISTRIBUTIONS in the Makefile, and multi-arch.mk (amd64 and arm64 where nothing else is said there).
 BUILD_TAGS: dict[str, tuple[str, ...]] = {
-    "ubuntu22.04": ("amd64", "arm64"), "ubuntu24.04": ("amd64", "arm64"), "ubuntu26.04": ("amd64", "arm64"),
-    "rhel8": ("amd64", "arm64"), "rhel9": ("amd64", "arm64"), "rhel10": ("amd64", "arm64"),
-    "rocky8": ("amd64", "arm64"), "rocky9": ("amd64", "arm64"), "rocky10": ("amd64", "arm64"),
+    "ubuntu22.04": ("amd64", "arm64"),
+    "ubuntu24.04": ("amd64", "arm64"),
+    "ubuntu26.04": ("amd64", "arm64"),
+    "rhel8": ("amd64", "arm64"),
+    "rhel9": ("amd64", "arm64"),
+    "rhel10": ("amd64", "arm64"),
+    "rocky8": ("amd64", "arm64"),
+    "rocky9": ("amd64", "arm64"),
+    "rocky10": ("amd64", "arm64"),
 }
 #: Branches without an image for an OS; source: `.driver-versions-ubuntu26.04` of .common-ci.yml there.
 NOT_BUILT = frozenset({("580", "ubuntu26.04")})
@@ -43,24 +49,72 @@ FAMILY_MAJOR_ONLY = ("ol", "rocky", "rhel")
 #: (ubuntu22.04 and 26.04: amd64 only; ubuntu24.04 both, azure-fde amd64 only; the lists tell none, so only amd64 counts as known).
 PRECOMPILED: dict[tuple[str, str], tuple[str, ...]] = {
     ("580", "ubuntu22.04"): (
-        "5.15.0-156-generic", "5.15.0-1092-aws", "5.15.0-1096-azure", "6.8.0-1039-aws", "5.15.0-173-generic", "5.15.0-177-generic", "5.15.0-185-generic",
-        "5.15.0-1098-nvidia", "5.15.0-1100-oracle", "5.15.0-1101-nvidia",
-        "5.15.0-1103-aws", "5.15.0-1103-oracle", "5.15.0-1106-aws", "5.15.0-1106-nvidia", "5.15.0-1108-oracle", "5.15.0-1110-azure",
-        "5.15.0-1111-aws", "5.15.0-1111-azure", "5.15.0-1114-azure", "5.15.0-1116-azure", "6.8.0-106-generic", "6.8.0-111-generic",
-        "6.8.0-1047-oracle", "6.8.0-1049-nvidia", "6.8.0-1050-aws", "6.8.0-1050-oracle", "6.8.0-1053-aws", "6.8.0-1058-nvidia", "6.8.0-1059-azure",
+        "5.15.0-156-generic",
+        "5.15.0-1092-aws",
+        "5.15.0-1096-azure",
+        "6.8.0-1039-aws",
+        "5.15.0-173-generic",
+        "5.15.0-177-generic",
+        "5.15.0-185-generic",
+        "5.15.0-1098-nvidia",
+        "5.15.0-1100-oracle",
+        "5.15.0-1101-nvidia",
+        "5.15.0-1103-aws",
+        "5.15.0-1103-oracle",
+        "5.15.0-1106-aws",
+        "5.15.0-1106-nvidia",
+        "5.15.0-1108-oracle",
+        "5.15.0-1110-azure",
+        "5.15.0-1111-aws",
+        "5.15.0-1111-azure",
+        "5.15.0-1114-azure",
+        "5.15.0-1116-azure",
+        "6.8.0-106-generic",
+        "6.8.0-111-generic",
+        "6.8.0-1047-oracle",
+        "6.8.0-1049-nvidia",
+        "6.8.0-1050-aws",
+        "6.8.0-1050-oracle",
+        "6.8.0-1053-aws",
+        "6.8.0-1058-nvidia",
+        "6.8.0-1059-azure",
     ),
     ("580", "ubuntu24.04"): (
-        "6.8.0-106-generic", "6.8.0-111-generic", "6.8.0-1046-azure-fde", "6.8.0-1047-nvidia", "6.8.0-1047-oracle", "6.8.0-1049-nvidia", "6.8.0-1049-oracle",
-        "6.8.0-1050-aws", "6.8.0-1050-oracle", "6.8.0-1053-aws", "6.8.0-1053-azure-fde", "6.8.0-1054-azure", "6.8.0-1057-oracle", "6.8.0-1058-nvidia",
+        "6.8.0-106-generic",
+        "6.8.0-111-generic",
+        "6.8.0-1046-azure-fde",
+        "6.8.0-1047-nvidia",
+        "6.8.0-1047-oracle",
+        "6.8.0-1049-nvidia",
+        "6.8.0-1049-oracle",
+        "6.8.0-1050-aws",
+        "6.8.0-1050-oracle",
+        "6.8.0-1053-aws",
+        "6.8.0-1053-azure-fde",
+        "6.8.0-1054-azure",
+        "6.8.0-1057-oracle",
+        "6.8.0-1058-nvidia",
         "6.8.0-1060-aws",
     ),
     ("595", "ubuntu22.04"): (
-        "5.15.0-185-generic", "5.15.0-1106-nvidia", "5.15.0-1108-oracle", "5.15.0-1111-aws", "5.15.0-1114-azure", "5.15.0-1116-azure",
-        "6.8.0-1058-nvidia", "6.8.0-1059-azure",
+        "5.15.0-185-generic",
+        "5.15.0-1106-nvidia",
+        "5.15.0-1108-oracle",
+        "5.15.0-1111-aws",
+        "5.15.0-1114-azure",
+        "5.15.0-1116-azure",
+        "6.8.0-1058-nvidia",
+        "6.8.0-1059-azure",
     ),
     ("595", "ubuntu24.04"): ("6.8.0-134-generic", "6.8.0-1057-oracle", "6.8.0-1058-nvidia", "6.8.0-1060-aws"),
     ("595", "ubuntu26.04"): (
-        "7.0.0-27-generic", "7.0.0-1006-aws", "7.0.0-1006-azure-fde", "7.0.0-1007-azure", "7.0.0-1007-oracle", "7.0.0-1008-aws", "7.0.0-1009-nvidia",
+        "7.0.0-27-generic",
+        "7.0.0-1006-aws",
+        "7.0.0-1006-azure-fde",
+        "7.0.0-1007-azure",
+        "7.0.0-1007-oracle",
+        "7.0.0-1008-aws",
+        "7.0.0-1009-nvidia",
         "7.0.0-1013-nvidia",
     ),
 }
@@ -111,7 +165,9 @@ def is_known_branch(version: str) -> bool:
     return OLDEST_BRANCH <= int(branch(version)) <= max(int(branch(known)) for known in VERSIONS)
 
 
-def precompiled_exists(kernel: str, tag_of_os: str, architecture: str, version: str, extra: c.Container[str] = ()) -> bool:
+def precompiled_exists(
+    kernel: str, tag_of_os: str, architecture: str, version: str, extra: c.Container[str] = ()
+) -> bool:
     """extra: complete tags that the user knows to exist ("580-6.8.0-45-generic-ubuntu24.04")."""
     if f"{branch(version)}-{kernel}-{tag_of_os}" in extra:
         return True
@@ -119,8 +175,15 @@ def precompiled_exists(kernel: str, tag_of_os: str, architecture: str, version: 
 
 
 def choose(
-    kernel: str, os_id: str, os_version: str, arch: str, version: str = "", source: str = "", *,
-    precompiled: c.Container[str] = (), builds: c.Container[str] = (),
+    kernel: str,
+    os_id: str,
+    os_version: str,
+    arch: str,
+    version: str = "",
+    source: str = "",
+    *,
+    precompiled: c.Container[str] = (),
+    builds: c.Container[str] = (),
 ) -> DriverImage:
     """The image for one node class.
 
@@ -131,14 +194,18 @@ def choose(
     where = f"kernel {kernel}, {os_id} {os_version}, {arch}, driver {version}"
     if not is_version(version):
         why = f"{version!r} is no driver version"
-        raise NoDriverImage(f"no driver image for kernel {kernel}", where, why, "give one like 580.178.04, or a branch like 580")
+        raise NoDriverImage(
+            f"no driver image for kernel {kernel}", where, why, "give one like 580.178.04, or a branch like 580"
+        )
     name = os_tag(os_id, os_version)
     tag = f"{branch(version)}-{kernel}-{name}"
     if source != "build" and precompiled_exists(kernel, name, arch, version, precompiled) and _TAG.fullmatch(tag):
         return DriverImage(tag, version, "precompiled", name, f"a precompiled image for kernel {kernel} is published")
     if source == "precompiled":
         raise NoDriverImage(
-            f"no driver image for kernel {kernel}", where, f"the table has no precompiled image {tag}",
+            f"no driver image for kernel {kernel}",
+            where,
+            f"the table has no precompiled image {tag}",
             "boot a kernel that has one, name the tag if you know that it exists, or allow source: build",
         )
     return _build(where, kernel, name, arch, version, builds)
@@ -151,7 +218,13 @@ def _build(where: str, kernel: str, name: str, arch: str, version: str, builds: 
     tag = f"{version}-{name}"
     published = (branch(version), name) not in NOT_BUILT and "." in version
     if tag in builds or (arch in BUILD_TAGS.get(name, ()) and published):
-        return DriverImage(tag, version, "build", name, f"no precompiled image for kernel {kernel} is known: the module is built on the node")
+        return DriverImage(
+            tag,
+            version,
+            "build",
+            name,
+            f"no precompiled image for kernel {kernel} is known: the module is built on the node",
+        )
     if name in BUILD_TAGS and published:
         why = f"there is none for {arch}"
     elif name in BUILD_TAGS:

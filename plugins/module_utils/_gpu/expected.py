@@ -24,24 +24,43 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placemen
 Obj = dict[str, t.Any]
 
 #: The part whose pods `pod_selector` names, by gate.
-ROLE_OF_GATE = {"features": parts.NFD_WORKER, "driver": parts.VALIDATOR, "devices": parts.PLUGIN, exporters.GATE: parts.EXPORTER}
+ROLE_OF_GATE = {
+    "features": parts.NFD_WORKER,
+    "driver": parts.VALIDATOR,
+    "devices": parts.PLUGIN,
+    exporters.GATE: parts.EXPORTER,
+}
 #: Parts whose pods a gate needs, in the order in which one waits for the other.
 PARTS_OF_GATE = {
-    "features": (parts.NFD_WORKER,), "driver": (parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR), "devices": (parts.PLUGIN, parts.DISCOVERY),
+    "features": (parts.NFD_WORKER,),
+    "driver": (parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR),
+    "devices": (parts.PLUGIN, parts.DISCOVERY),
     exporters.GATE: (parts.EXPORTER,),
 }
 _SWITCH, _OFF = names.VENDOR + "gpu.deploy.", "false"
 #: The GPU Operator's names of the parts, in its switches. NFD has none.
 _COMPONENTS = {
-    parts.DRIVER: "driver", parts.TOOLKIT: "container-toolkit", parts.VALIDATOR: "operator-validator", parts.PLUGIN: "device-plugin",
-    parts.DISCOVERY: "gpu-feature-discovery", parts.EXPORTER: "dcgm-exporter",
+    parts.DRIVER: "driver",
+    parts.TOOLKIT: "container-toolkit",
+    parts.VALIDATOR: "operator-validator",
+    parts.PLUGIN: "device-plugin",
+    parts.DISCOVERY: "gpu-feature-discovery",
+    parts.EXPORTER: "dcgm-exporter",
 }
 _SWITCHES = frozenset(_SWITCH + component for component in _COMPONENTS.values())
 #: Parts without which nothing at a gate can be proven: the validator proves what device plugin and exporter wait for.
-_CRUCIAL = {"driver": (parts.VALIDATOR,), "devices": (parts.PLUGIN, parts.VALIDATOR), exporters.GATE: (parts.EXPORTER, parts.VALIDATOR)}
+_CRUCIAL = {
+    "driver": (parts.VALIDATOR,),
+    "devices": (parts.PLUGIN, parts.VALIDATOR),
+    exporters.GATE: (parts.EXPORTER, parts.VALIDATOR),
+}
 _LINKS = {
-    parts.NFD_WORKER: (chain.HARDWARE, "NFD worker"), parts.DRIVER: (chain.DRIVER, "driver"), parts.TOOLKIT: (chain.TOOLKIT, "container toolkit"),
-    parts.VALIDATOR: (chain.DRIVER, "validator"), parts.PLUGIN: (chain.PLUGIN, "device plugin"), parts.DISCOVERY: (chain.PLUGIN, "GPU feature discovery"),
+    parts.NFD_WORKER: (chain.HARDWARE, "NFD worker"),
+    parts.DRIVER: (chain.DRIVER, "driver"),
+    parts.TOOLKIT: (chain.TOOLKIT, "container toolkit"),
+    parts.VALIDATOR: (chain.DRIVER, "validator"),
+    parts.PLUGIN: (chain.PLUGIN, "device plugin"),
+    parts.DISCOVERY: (chain.PLUGIN, "GPU feature discovery"),
     parts.EXPORTER: (exporters.EXPORTER, "exporter"),
 }
 
@@ -53,7 +72,9 @@ _NEXT = "see the DaemonSet's node selector, tolerations and events"
 class Expected:
     """What is declared for one gate."""
 
-    def __init__(self, gate: str, daemon_sets: c.Iterable[Obj] | None, selector: c.Iterable[selectors.Requirement] | None = None) -> None:
+    def __init__(
+        self, gate: str, daemon_sets: c.Iterable[Obj] | None, selector: c.Iterable[selectors.Requirement] | None = None
+    ) -> None:
         """daemon_sets: those of a role's set as they are applied; None where nobody says, and then each GPU that DCGM knows has to have an exporter.
 
         selector: of the gate's own pods.
@@ -71,7 +92,9 @@ class Expected:
 
     def part_of(self, template: Obj) -> str:
         """Of the pods of a DaemonSet."""
-        named = self._selector is not None and selectors.matches(self._selector, (template.get("metadata") or {}).get("labels") or {})
+        named = self._selector is not None and selectors.matches(
+            self._selector, (template.get("metadata") or {}).get("labels") or {}
+        )
         return ROLE_OF_GATE[self._gate] if named else parts.role_of(template)
 
     def of_node(self, labels: c.Mapping[str, str], *, gpus: bool = False) -> str:
@@ -82,12 +105,18 @@ class Expected:
         plain = _as_meant(labels, gpus)
         taken = dict.fromkeys(part for part, _name, template in self._declared if placement.fits(plain, template))
         values = {part: labels.get(_SWITCH + _COMPONENTS.get(part, ""), "") for part in taken}
-        return sys.intern(" ".join(f"{part}={value}" if value in terms.PAUSED else part for part, value in values.items()))
+        return sys.intern(
+            " ".join(f"{part}={value}" if value in terms.PAUSED else part for part, value in values.items())
+        )
 
     def takers(self, part: str, labels: c.Mapping[str, str], *, gpus: bool = False) -> list[str]:
         """Names of the declared DaemonSets that are to bring the part to a node with these labels."""
         plain = _as_meant(labels, gpus)
-        return [name for declared, name, template in self._declared if declared == part and name and placement.fits(plain, template)]
+        return [
+            name
+            for declared, name, template in self._declared
+            if declared == part and name and placement.fits(plain, template)
+        ]
 
 
 def has_gpus(node: NodeFacts, pool: Pool) -> bool:
@@ -126,7 +155,9 @@ def judged(gate: str, node: NodeFacts, expected: str, pods: chain.Pods, verdict:
         link, noun = _LINKS[part]
         label = f"{_SWITCH}{_COMPONENTS[part]}={paused}"
         next_step = f"let what has paused it finish (the driver manager or the MIG manager of this node), or remove the label {label}"
-        return chain.Verdict(chain.WAITING, link, f"the node's label {label} keeps its {noun} away", next_step, brief=paused)
+        return chain.Verdict(
+            chain.WAITING, link, f"the node's label {label} keeps its {noun} away", next_step, brief=paused
+        )
     if verdict.state == chain.WAITING and (verdict.grace or verdict.pod is None):
         # It has a cause of its own.
         return verdict
@@ -135,7 +166,9 @@ def judged(gate: str, node: NodeFacts, expected: str, pods: chain.Pods, verdict:
 
 def absent(part: str) -> chain.Verdict:
     link, noun = _LINKS[part]
-    return chain.Verdict(chain.WAITING, link, f"no {noun} pod is on the node", _NEXT, chain.GRACE, brief=f"no {noun} pod")
+    return chain.Verdict(
+        chain.WAITING, link, f"no {noun} pod is on the node", _NEXT, chain.GRACE, brief=f"no {noun} pod"
+    )
 
 
 def switched_off(gate: str, node: NodeFacts) -> chain.Verdict | None:
@@ -145,7 +178,13 @@ def switched_off(gate: str, node: NodeFacts) -> chain.Verdict | None:
         if switch in node.switched_off.split():
             link, noun = _LINKS[part]
             next_step = f"nothing, if that is meant; else remove the label {switch} from the node"
-            return chain.Verdict(chain.WAITING, link, f"the node's label {switch}={_OFF} keeps its {noun} away", next_step, brief=SWITCHED_OFF)
+            return chain.Verdict(
+                chain.WAITING,
+                link,
+                f"the node's label {switch}={_OFF} keeps its {noun} away",
+                next_step,
+                brief=SWITCHED_OFF,
+            )
     return None
 
 

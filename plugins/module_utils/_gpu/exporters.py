@@ -41,18 +41,36 @@ def judge(pods: Pods) -> Verdict:
     """Of a node that is to have an exporter which nothing holds."""
     exporter = pods.get(parts.EXPORTER)
     if exporter is None:
-        return Verdict(chain.WAITING, EXPORTER, "no exporter pod is on the node", "see the DaemonSet's node selector, tolerations and events", chain.GRACE)
+        return Verdict(
+            chain.WAITING,
+            EXPORTER,
+            "no exporter pod is on the node",
+            "see the DaemonSet's node selector, tolerations and events",
+            chain.GRACE,
+        )
     if exporter.ready and not exporter.deleting:
         return Verdict(chain.PASSED, EXPORTER)
     if found := trouble.of_pod(exporter):
         state = chain.FAILED if found.state == "failed" else chain.WAITING
-        return Verdict(state, EXPORTER, found.reason, found.next_step, chain.GRACE, exporter, found.container, found.brief)
+        return Verdict(
+            state, EXPORTER, found.reason, found.next_step, chain.GRACE, exporter, found.container, found.brief
+        )
     proof = exporter.init(PROOF)
     if proof is not None and proof.state == "running":
         reason = f"the exporter waits in {PROOF} for this node's driver"
         next_step = "see that the driver is proven on this node: /run/nvidia/validations/driver-ready names its boot"
-        return Verdict(chain.WAITING, EXPORTER, reason, next_step, pod=exporter, container=PROOF, brief="waits for the driver")
+        return Verdict(
+            chain.WAITING, EXPORTER, reason, next_step, pod=exporter, container=PROOF, brief="waits for the driver"
+        )
     main = exporter.containers[0].name if exporter.containers else ""
     if any(container.state == "running" for container in exporter.containers):
-        return Verdict(chain.WAITING, EXPORTER, "the exporter runs and does not answer", "see its log", pod=exporter, container=main, brief="no answer yet")
+        return Verdict(
+            chain.WAITING,
+            EXPORTER,
+            "the exporter runs and does not answer",
+            "see its log",
+            pod=exporter,
+            container=main,
+            brief="no answer yet",
+        )
     return Verdict(chain.WAITING, EXPORTER, "the exporter starts", "see the pod's events", pod=exporter, container=main)

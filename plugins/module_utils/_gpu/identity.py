@@ -17,4 +17,11 @@ def other_cluster(seen: str, wanted: str) -> list[Fault]:
         next_step = "allow to get the namespace kube-system, or take hwaccel_cluster_uid out"
         return [Fault("nothing proves that this is the cluster that the inventory means", "", why, next_step)]
     why = f"the uid of kube-system is {seen}, hwaccel_cluster_uid says {wanted}"
-    return [Fault("this is another cluster than the inventory means", "", why, "correct the connection, or hwaccel_cluster_uid")]
+    return [
+        Fault(
+            "this is another cluster than the inventory means",
+            "",
+            why,
+            "correct the connection, or hwaccel_cluster_uid",
+        )
+    ]

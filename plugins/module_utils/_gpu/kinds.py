@@ -16,32 +16,69 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 _QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 # distribution/reference v0.6.0, regexp.go: domain, path, tag and digest. A first part counts as a host only with a dot or a port in it, or as localhost.
-_HOST = r"(?:localhost(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?|[A-Za-z0-9][-A-Za-z0-9]*(?:\.[A-Za-z0-9][-A-Za-z0-9]*)+(?::[0-9]{1,5})?|" \
-        r"[A-Za-z0-9][-A-Za-z0-9]*:[0-9]{1,5})"
+_HOST = (
+    r"(?:localhost(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?|[A-Za-z0-9][-A-Za-z0-9]*(?:\.[A-Za-z0-9][-A-Za-z0-9]*)+(?::[0-9]{1,5})?|"
+    r"[A-Za-z0-9][-A-Za-z0-9]*:[0-9]{1,5})"
+)
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REPOSITORY = rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*"
 _TAG, _DIGEST = r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}", r"sha256:[0-9a-f]{64}"
 _UNITS = r"(?:ns|us|\u00b5s|ms|s|m|h)"
 
 #: RFC 1123, as Kubernetes has it: of Namespaces, and of most other objects.
-namespace = values.matching(re.compile(_LABEL), "no name of a namespace (lower case letters, digits and dashes, at most 63)", "hwaccel-gpu")
-object_name = values.matching(re.compile(_SUBDOMAIN), "no name of an object (lower case letters, digits, dashes and dots)", "mirror-credentials", 253)
-node_name = values.matching(re.compile(_SUBDOMAIN), "no name of a node (lower case letters, digits, dashes and dots)", "gpu-node-1", 253)
-label_key = values.matching(re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no key of a label", "node.example.com/pool")
-label_value = values.matching(re.compile(rf"(?:{_QUALIFIED})?"), "no value of a label (at most 63 letters, digits, dashes, dots and underscores)", "training")
-resource_name = values.matching(re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no name of a resource", "rdma/hca_shared_devices_a")
+namespace = values.matching(
+    re.compile(_LABEL), "no name of a namespace (lower case letters, digits and dashes, at most 63)", "hwaccel-gpu"
+)
+object_name = values.matching(
+    re.compile(_SUBDOMAIN),
+    "no name of an object (lower case letters, digits, dashes and dots)",
+    "mirror-credentials",
+    253,
+)
+node_name = values.matching(
+    re.compile(_SUBDOMAIN), "no name of a node (lower case letters, digits, dashes and dots)", "gpu-node-1", 253
+)
+label_key = values.matching(
+    re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no key of a label", "node.example.com/pool"
+)
+label_value = values.matching(
+    re.compile(rf"(?:{_QUALIFIED})?"),
+    "no value of a label (at most 63 letters, digits, dashes, dots and underscores)",
+    "training",
+)
+resource_name = values.matching(
+    re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no name of a resource", "rdma/hca_shared_devices_a"
+)
 #: Kubernetes since 1.30 takes more; shells and NVIDIA's programs do not.
-environment_name = values.matching(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "no name of an environment variable", "NCCL_IB_GID_INDEX")
-image = values.matching(re.compile(rf"{_REPOSITORY}(?::{_TAG})?(?:@{_DIGEST})?"), "no reference of an image", "registry.example.com/gpu/toolkit:v1.20.0", 512)
-repository = values.matching(re.compile(_REPOSITORY), "no repository of images, which has neither scheme nor tag", "nvcr.io/nvidia/driver", 255)
+environment_name = values.matching(
+    re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "no name of an environment variable", "NCCL_IB_GID_INDEX"
+)
+image = values.matching(
+    re.compile(rf"{_REPOSITORY}(?::{_TAG})?(?:@{_DIGEST})?"),
+    "no reference of an image",
+    "registry.example.com/gpu/toolkit:v1.20.0",
+    512,
+)
+repository = values.matching(
+    re.compile(_REPOSITORY), "no repository of images, which has neither scheme nor tag", "nvcr.io/nvidia/driver", 255
+)
 image_tag = values.matching(re.compile(_TAG), "no tag of an image", "595-6.8.0-134-generic-ubuntu24.04")
-web_address = values.matching(re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a page", "https://docs.example.com/alerts")
+web_address = values.matching(
+    re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a page", "https://docs.example.com/alerts"
+)
 _absolute = values.matching(re.compile(r"/[^\x00-\x1f:]*"), "no absolute path", "/var/lib/kubelet", 4096)
 _go_duration = values.matching(
-    re.compile(rf"(?=.*[1-9])(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+){_UNITS})+"), "no duration, which has a unit and is more than nothing", "60s, 5m or 1h")
+    re.compile(rf"(?=.*[1-9])(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+){_UNITS})+"),
+    "no duration, which has a unit and is more than nothing",
+    "60s, 5m or 1h",
+)
 _prometheus = re.compile(r"(?=.*[1-9])(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?", re.ASCII)
 #: As Prometheus writes it: the largest unit first (prometheus/common v0.67, model/time.go, durationRE).
-prometheus_duration = values.matching(_prometheus, "no duration of Prometheus, which has units, the largest first, and is more than nothing", "30s or 1h30m")
+prometheus_duration = values.matching(
+    _prometheus,
+    "no duration of Prometheus, which has units, the largest first, and is more than nothing",
+    "30s or 1h30m",
+)
 
 
 def duration(value: t.Any, where: str) -> list[Fault]:
@@ -52,13 +89,27 @@ def duration(value: t.Any, where: str) -> list[Fault]:
 def path(value: t.Any, where: str) -> list[Fault]:
     """Of a hostPath, which Kubernetes refuses with a step upwards in it (kubernetes v1.36, validation.go, validatePathNoBacksteps)."""
     if isinstance(value, str) and ".." in value.split("/"):
-        return [Fault(f"{values.shown(value)} has a step upwards in it", where, "no pod may mount it", "give the path without ..")]
+        return [
+            Fault(
+                f"{values.shown(value)} has a step upwards in it",
+                where,
+                "no pod may mount it",
+                "give the path without ..",
+            )
+        ]
     return _absolute(value, where)
 
 
 def selector(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, str):
-        return [Fault(f"{values.shown(value)} is no label selector", where, "", "write it as a text, as for kubectl -l: pool=training")]
+        return [
+            Fault(
+                f"{values.shown(value)} is no label selector",
+                where,
+                "",
+                "write it as a text, as for kubectl -l: pool=training",
+            )
+        ]
     try:
         selectors.parse(value)
     except selectors.SelectorError as error:
@@ -70,11 +121,24 @@ def registry(value: t.Any, where: str) -> list[Fault]:
     """What takes the place of a registry's host: a host, with a path or without."""
     written = str(value).strip() if values.scalar(value) else ""
     if "://" in written:
-        why, next_step = "references of images have no scheme", f"give {written.partition('://')[2].rpartition('@')[2].rstrip('/') or 'the host'} alone"
+        why, next_step = (
+            "references of images have no scheme",
+            f"give {written.partition('://')[2].rpartition('@')[2].rstrip('/') or 'the host'} alone",
+        )
     elif "@" in written:
-        return [Fault("the registry has a user or password in it", where, "references of images are readable for all", "name a pull secret instead")]
+        return [
+            Fault(
+                "the registry has a user or password in it",
+                where,
+                "references of images are readable for all",
+                "name a pull secret instead",
+            )
+        ]
     elif written.endswith("/"):
-        why, next_step = "a slash is put between it and the image", f"give {written.rstrip('/') or 'mirror.example.com/gpu'}"
+        why, next_step = (
+            "a slash is put between it and the image",
+            f"give {written.rstrip('/') or 'mirror.example.com/gpu'}",
+        )
     elif re.fullmatch(rf"{_HOST}(?:/{_PART})*", written):
         return []
     elif re.fullmatch(_REPOSITORY, written):
@@ -93,15 +157,26 @@ def driver_version(value: t.Any, where: str) -> list[Fault]:
     written = str(value).strip() if values.scalar(value) else ""
     if driver_matrix.is_version(written):
         return []
-    why = "which one that is would change from day to day" if written.casefold() in ("latest", "newest", "stable") else ""
-    return [Fault(f"{values.shown(value)} is no driver version", where, why, f"give one such as {driver_matrix.DEFAULT_VERSION}, or a branch such as 595")]
+    why = (
+        "which one that is would change from day to day" if written.casefold() in ("latest", "newest", "stable") else ""
+    )
+    return [
+        Fault(
+            f"{values.shown(value)} is no driver version",
+            where,
+            why,
+            f"give one such as {driver_matrix.DEFAULT_VERSION}, or a branch such as 595",
+        )
+    ]
 
 
 def kubernetes_version(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, str) and re.fullmatch(r"v?1\.[0-9]{2,}([.+-].*)?", value.strip()):
         return []
     why = "without quotes YAML reads 1.30 as the number 1.3" if isinstance(value, float) else ""
-    return [Fault(f"Kubernetes version {values.shown(value)} cannot be read", where, why, 'write it in quotes, as "1.36"')]
+    return [
+        Fault(f"Kubernetes version {values.shown(value)} cannot be read", where, why, 'write it in quotes, as "1.36"')
+    ]
 
 
 def pattern(value: t.Any, where: str) -> list[Fault]:
@@ -109,7 +184,14 @@ def pattern(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, str):
         return [Fault(f"{values.shown(value)} is no regular expression", where, "", "give it as a text in quotes")]
     if found := re.search(r"\(\?(=|!|<=|<!)", value):
-        return [Fault("the regular expression cannot be used", where, f"Go's regular expressions have no {found[0]}…)", "write it without")]
+        return [
+            Fault(
+                "the regular expression cannot be used",
+                where,
+                f"Go's regular expressions have no {found[0]}…)",
+                "write it without",
+            )
+        ]
     try:
         re.compile(value)
     except (re.error, OverflowError, RecursionError) as error:

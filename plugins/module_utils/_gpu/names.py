@@ -42,7 +42,8 @@ OPERANDS_LABEL = VENDOR + "gpu.deploy.operands"
 DEPLOY_DRIVER_LABEL = VENDOR + "gpu.deploy.driver"
 #: Of the pods that use the driver: NVIDIA's driver manager can make those leave a node whose switch says something ("true").
 CLIENT_SWITCHES = tuple(
-    f"{VENDOR}gpu.deploy.{name}" for name in ("container-toolkit", "dcgm-exporter", "device-plugin", "gpu-feature-discovery", "operator-validator")
+    f"{VENDOR}gpu.deploy.{name}"
+    for name in ("container-toolkit", "dcgm-exporter", "device-plugin", "gpu-feature-discovery", "operator-validator")
 )
 PRE_INSTALLED = "pre-installed"
 #: Version of a driver that the host brought (written by whoever knows).

@@ -104,22 +104,41 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
     ready, not_ready, ready_changed = _readiness(status)
     allocatable = gpu_resources(_map(status.get("allocatable")), renamed)
     labelled = any(labels.get(label) == "true" for label in names.PCI_LABELS)
-    tegra = labels.get(names.INTEGRATED_LABEL) == "true" or labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR or kernel.endswith("-tegra")
+    tegra = (
+        labels.get(names.INTEGRATED_LABEL) == "true"
+        or labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR
+        or kernel.endswith("-tegra")
+    )
     elsewhere = labels.get(names.GPU_PRESENT_LABEL) == "true" or any(count for _name, count in allocatable)
     taints = tuple(_taint(taint) for taint in _dicts(spec.get("taints")))
     annotations = _map(metadata.get("annotations"))
     return NodeFacts(
-        name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
+        name=str(metadata.get("name") or ""),
+        uid=str(metadata.get("uid") or ""),
         kernel=_same(kernel),
-        nfd_kernel=_same(labels.get(names.KERNEL_LABEL, "")), nfd_seen=any(label.startswith(names.NFD) for label in labels),
-        os_id=_same(os_id or labels.get(names.OS_ID_LABEL, "")), os_version=_same(os_version or labels.get(names.OS_VERSION_LABEL, "")),
-        os_image=_same(os_image), architecture=_same(str(info.get("architecture") or "")), runtime=_same(runtime), runtime_version=_same(runtime_version),
-        boot_id=str(info.get("bootID") or ""), ready=ready, not_ready=not_ready, ready_changed=ready_changed,
+        nfd_kernel=_same(labels.get(names.KERNEL_LABEL, "")),
+        nfd_seen=any(label.startswith(names.NFD) for label in labels),
+        os_id=_same(os_id or labels.get(names.OS_ID_LABEL, "")),
+        os_version=_same(os_version or labels.get(names.OS_VERSION_LABEL, "")),
+        os_image=_same(os_image),
+        architecture=_same(str(info.get("architecture") or "")),
+        runtime=_same(runtime),
+        runtime_version=_same(runtime_version),
+        boot_id=str(info.get("bootID") or ""),
+        ready=ready,
+        not_ready=not_ready,
+        ready_changed=ready_changed,
         unschedulable=bool(spec.get("unschedulable")),
-        gpu_present=labelled or tegra or elsewhere, tegra=tegra, managed=labels.get(names.OPERANDS_LABEL) != "false",
-        host_driver=_same(_host_driver(labels, tegra)), driver_version=_same(_driver_version(labels)),
-        plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")), mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
-        gpu=_gpu(labels), allocatable=allocatable, taints=taints,
+        gpu_present=labelled or tegra or elsewhere,
+        tegra=tegra,
+        managed=labels.get(names.OPERANDS_LABEL) != "false",
+        host_driver=_same(_host_driver(labels, tegra)),
+        driver_version=_same(_driver_version(labels)),
+        plugin_config=_same(labels.get(names.PLUGIN_CONFIG_LABEL, "")),
+        mig_state=_same(labels.get(names.MIG_CONFIG_STATE_LABEL, "")),
+        gpu=_gpu(labels),
+        allocatable=allocatable,
+        taints=taints,
         quarantined=names.QUARANTINE in labels or any(taint[0] == names.QUARANTINE for taint in taints),
         switched=all(labels.get(switch) for switch in names.CLIENT_SWITCHES),
         switched_off=_same(" ".join(switch for switch in names.CLIENT_SWITCHES if labels.get(switch) == "false")),
@@ -132,13 +151,21 @@ def _gpu(labels: Labels) -> GpuFacts:
     if names.GPU_PRODUCT_LABEL not in labels and names.GPU_COUNT_LABEL not in labels:
         return GpuFacts()
     migs = tuple(
-        sorted((label[len(_MIG):-len(".count")], _number(value)) for label, value in labels.items() if label.startswith(_MIG) and label.endswith(".count"))
+        sorted(
+            (label[len(_MIG) : -len(".count")], _number(value))
+            for label, value in labels.items()
+            if label.startswith(_MIG) and label.endswith(".count")
+        )
     )
     return GpuFacts(
-        product=_same(labels.get(names.GPU_PRODUCT_LABEL, "")), count=_number(labels.get(names.GPU_COUNT_LABEL)),
-        memory_mib=_number(labels.get(names.GPU_MEMORY_LABEL)), replicas=_number(labels.get(names.GPU_REPLICAS_LABEL)),
-        sharing=_same(labels.get(names.GPU_SHARING_LABEL, "")), mig_capable=labels.get(names.MIG_CAPABLE_LABEL) == "true",
-        mig_strategy=_same(labels.get(names.MIG_STRATEGY_LABEL, "")), mig_devices=migs,
+        product=_same(labels.get(names.GPU_PRODUCT_LABEL, "")),
+        count=_number(labels.get(names.GPU_COUNT_LABEL)),
+        memory_mib=_number(labels.get(names.GPU_MEMORY_LABEL)),
+        replicas=_number(labels.get(names.GPU_REPLICAS_LABEL)),
+        sharing=_same(labels.get(names.GPU_SHARING_LABEL, "")),
+        mig_capable=labels.get(names.MIG_CAPABLE_LABEL) == "true",
+        mig_strategy=_same(labels.get(names.MIG_STRATEGY_LABEL, "")),
+        mig_devices=migs,
     )
 
 
@@ -165,7 +192,11 @@ def _readiness(status: c.Mapping[str, t.Any]) -> tuple[bool, str, str]:
 
 
 def _taint(taint: c.Mapping[str, t.Any]) -> tuple[str, str, str]:
-    return _same(str(taint.get("key") or "")), _same(str(taint.get("value") or "")), _same(str(taint.get("effect") or ""))
+    return (
+        _same(str(taint.get("key") or "")),
+        _same(str(taint.get("value") or "")),
+        _same(str(taint.get("effect") or "")),
+    )
 
 
 def _map(value: t.Any) -> dict[str, t.Any]:
@@ -191,7 +222,17 @@ def _same(text: t.Any) -> str:
 class ClassSum:
     """Distinct combinations of what drivers depend on, counted while nodes are read."""
 
-    FIELDS = ("kernel", "nfd_kernel", "os_id", "os_version", "os_image", "architecture", "runtime", "runtime_version", "gpu_present")
+    FIELDS = (
+        "kernel",
+        "nfd_kernel",
+        "os_id",
+        "os_version",
+        "os_image",
+        "architecture",
+        "runtime",
+        "runtime_version",
+        "gpu_present",
+    )
 
     def __init__(self) -> None:
         self._counts: dict[tuple[t.Any, ...], list[int]] = {}
@@ -199,7 +240,14 @@ class ClassSum:
     def add(self, facts: NodeFacts, pool: str, *, assumed: bool = False) -> None:
         """assumed: the pool is declared with GPUs, and no label has shown one yet."""
         shared = (getattr(facts, field) for field in self.FIELDS)
-        key = (pool, *shared, assumed and not facts.gpu_present, facts.gpu.product, facts.host_driver, facts.driver_version)
+        key = (
+            pool,
+            *shared,
+            assumed and not facts.gpu_present,
+            facts.gpu.product,
+            facts.host_driver,
+            facts.driver_version,
+        )
         sums = self._counts.setdefault(key, [0, 0, 0])
         sums[0] += 1
         sums[1] += facts.ready
@@ -207,5 +255,15 @@ class ClassSum:
 
     def rows(self) -> list[dict[str, t.Any]]:
         """Sorted rows of the shape that `node_info` returns as `classes`."""
-        header = ("pool", *self.FIELDS, "gpu_assumed", "gpu_product", "host_driver", "driver_version", "count", "ready", "unschedulable")
+        header = (
+            "pool",
+            *self.FIELDS,
+            "gpu_assumed",
+            "gpu_product",
+            "host_driver",
+            "driver_version",
+            "count",
+            "ready",
+            "unschedulable",
+        )
         return [dict(zip(header, (*key, *sums), strict=True)) for key, sums in sorted(self._counts.items())]

@@ -48,7 +48,10 @@ def gpu_present(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
     labels = names.PCI_LABELS if foreign_nfd else names.PCI_LABELS[:1]
     terms: list[Term] = [(need(label, "In", "true"),) for label in labels]
     if integrated:
-        terms += [(need(names.INTEGRATED_LABEL, "In", "true"),), (need(names.CPU_VENDOR_LABEL, "In", names.TEGRA_CPU_VENDOR),)]
+        terms += [
+            (need(names.INTEGRATED_LABEL, "In", "true"),),
+            (need(names.CPU_VENDOR_LABEL, "In", names.TEGRA_CPU_VENDOR),),
+        ]
     return terms
 
 
@@ -121,7 +124,9 @@ def _requirement(one: selectors.Requirement) -> Requirement:
 
 def negated(requirement: Requirement) -> Requirement:
     """The requirement that exactly the other nodes meet."""
-    opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[requirement["operator"]]
+    opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[
+        requirement["operator"]
+    ]
     return {**requirement, "operator": opposite}
 
 

@@ -30,7 +30,9 @@ DRIVER_STEP, TOOLKIT_STEP, CUDA_STEP = "driver-validation", "toolkit-validation"
 #: By the repository's basename, whatever mirror, tag or digest an image has. Red Hat's NFD is `ose-node-feature-discovery-rhel9`.
 NFD_IMAGE = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
 _BY_IMAGE = (
-    (re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$"), PLUGIN), (re.compile(r"^container-toolkit$"), TOOLKIT), (re.compile(r"^dcgm-exporter$"), EXPORTER),
+    (re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$"), PLUGIN),
+    (re.compile(r"^container-toolkit$"), TOOLKIT),
+    (re.compile(r"^dcgm-exporter$"), EXPORTER),
     (re.compile(r"^(vgpu-guest-driver$|nvidia-(gpu-)?driver|nvidia-gpu-driver-container)"), DRIVER),
 )
 #: Images that install a driver and end: GKE's DaemonSets run them as init containers before a pause container, or before the device plugin
@@ -118,17 +120,26 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
     scheduled = conditions.get("PodScheduled", {})
     containers = _dicts(spec.get("containers"))
     return PodFacts(
-        namespace=_same(metadata.get("namespace")), name=str(metadata.get("name") or ""), uid=str(metadata.get("uid") or ""),
-        node=_same(spec.get("nodeName") or _wanted_node(spec)), role=_part(pod),
+        namespace=_same(metadata.get("namespace")),
+        name=str(metadata.get("name") or ""),
+        uid=str(metadata.get("uid") or ""),
+        node=_same(spec.get("nodeName") or _wanted_node(spec)),
+        role=_part(pod),
         created=str(metadata.get("creationTimestamp") or ""),
-        phase=_same(status.get("phase")), reason=_same(status.get("reason")), message=_short(status.get("message")),
+        phase=_same(status.get("phase")),
+        reason=_same(status.get("reason")),
+        message=_short(status.get("message")),
         ready=conditions.get("Ready", {}).get("status") == "True",
-        ready_changed=_same(conditions.get("Ready", {}).get("lastTransitionTime")), deleting=bool(metadata.get("deletionTimestamp")),
-        unschedulable=_short(scheduled.get("message") or scheduled.get("reason")) if scheduled.get("status") == "False" else "",
+        ready_changed=_same(conditions.get("Ready", {}).get("lastTransitionTime")),
+        deleting=bool(metadata.get("deletionTimestamp")),
+        unschedulable=_short(scheduled.get("message") or scheduled.get("reason"))
+        if scheduled.get("status") == "False"
+        else "",
         sandbox=conditions.get("PodReadyToStartContainers", {}).get("status") != "False",
         inits=_statuses(spec.get("initContainers"), status.get("initContainerStatuses")),
         containers=_statuses(spec.get("containers"), status.get("containerStatuses")),
-        image=_same(containers[0].get("image")) if containers else "", owner=_same(_controller(pod).get("name")),
+        image=_same(containers[0].get("image")) if containers else "",
+        owner=_same(_controller(pod).get("name")),
         ours=_map(metadata.get("labels")).get(names.MANAGED_BY_LABEL) == names.MANAGER,
         driver_version=_same(_map(metadata.get("labels")).get(names.DRIVER_VERSION_WANTED_LABEL)),
     )
@@ -160,7 +171,11 @@ def program_of(container: c.Mapping[str, t.Any], owner: str = "") -> str:
     # "driver" alone is what half of all storage drivers are called.
     if base == "driver":
         return DRIVER if "nvidia" in f"{image} {owner} {name} {words}".lower() else OTHER
-    part = DRIVER if INSTALLER_IMAGE.search(base) else next((part for pattern, part in _BY_IMAGE if pattern.search(base)), OTHER)
+    part = (
+        DRIVER
+        if INSTALLER_IMAGE.search(base)
+        else next((part for pattern, part in _BY_IMAGE if pattern.search(base)), OTHER)
+    )
     if part != PLUGIN:
         return part
     # GPU feature discovery ships in the device plugin's image.
@@ -192,7 +207,7 @@ def _controller(pod: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 
 def image_base(image: str) -> str:
-    """"driver" of "registry:5000/mirror/nvidia/driver:580-x@sha256:…"."""
+    """ "driver" of "registry:5000/mirror/nvidia/driver:580-x@sha256:…"."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
@@ -209,7 +224,9 @@ def image_kernel(image: str) -> str:
 def _statuses(specs: t.Any, statuses: t.Any) -> tuple[ContainerFacts, ...]:
     """In the order of the spec, because the kubelet's statuses can be incomplete."""
     by_name = {str(item.get("name")): item for item in _dicts(statuses)}
-    return tuple(_container(str(item.get("name") or ""), by_name.get(str(item.get("name")), {})) for item in _dicts(specs))
+    return tuple(
+        _container(str(item.get("name") or ""), by_name.get(str(item.get("name")), {})) for item in _dicts(specs)
+    )
 
 
 def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
@@ -221,10 +238,18 @@ def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
     ended = detail if kind == "terminated" else last
     message = last.get("message") if detail.get("reason") == "CrashLoopBackOff" else detail.get("message")
     return ContainerFacts(
-        name=_same(name), state=kind, reason=_same(detail.get("reason")), message=_short(message), exit_code=_number(detail.get("exitCode")),
-        restarts=_number(status.get("restartCount")), ready=status.get("ready") is True, started=status.get("started") is True,
-        last_exit=_number(last.get("exitCode")) if last else None, last_reason=_same(last.get("reason")),
-        ended=_same(ended.get("finishedAt")), lasted=_seconds(ended) if _number(ended.get("exitCode")) else 0.0,
+        name=_same(name),
+        state=kind,
+        reason=_same(detail.get("reason")),
+        message=_short(message),
+        exit_code=_number(detail.get("exitCode")),
+        restarts=_number(status.get("restartCount")),
+        ready=status.get("ready") is True,
+        started=status.get("started") is True,
+        last_exit=_number(last.get("exitCode")) if last else None,
+        last_reason=_same(last.get("reason")),
+        ended=_same(ended.get("finishedAt")),
+        lasted=_seconds(ended) if _number(ended.get("exitCode")) else 0.0,
         back_off=_back_off(detail.get("message")),
     )
 
@@ -244,7 +269,9 @@ def _seconds(run: c.Mapping[str, t.Any]) -> float:
 
 def _wanted_node(spec: c.Mapping[str, t.Any]) -> str:
     """The node for which the DaemonSet controller made a pod that the scheduler has not placed yet."""
-    affinity = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution"))
+    affinity = _map(
+        _map(_map(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution")
+    )
     for term in _dicts(affinity.get("nodeSelectorTerms")):
         for field in _dicts(term.get("matchFields")):
             if field.get("key") == "metadata.name" and field.get("values"):

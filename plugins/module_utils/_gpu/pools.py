@@ -81,14 +81,19 @@ def parse_pools(declared: t.Any, variable: str = "pools") -> tuple[Pool, ...]:
     if declared in (None, "", [], ()):
         return ()
     if not isinstance(declared, (list, tuple)):
-        what, next_step = f"{values.shown(declared)} is no list of pools", "give a list of pools, each with a name and a selector or nodes: - name: training"
+        what, next_step = (
+            f"{values.shown(declared)} is no list of pools",
+            "give a list of pools, each with a name and a selector or nodes: - name: training",
+        )
         raise ManyFaults([Fault(what, variable, "", next_step)])
     faults: list[Fault] = []
     pools = [_pool(entry, f"{variable}[{position}]", faults) for position, entry in enumerate(declared)]
     seen: set[str] = set()
     for pool in pools:
         if pool is not None and pool.name in seen:
-            faults.append(Fault(f"pool {pool.name} is declared twice", variable, "", "give each pool a name of its own"))
+            faults.append(
+                Fault(f"pool {pool.name} is declared twice", variable, "", "give each pool a name of its own")
+            )
         elif pool is not None:
             seen.add(pool.name)
     if faults:
@@ -111,7 +116,11 @@ class Assigner:
         """labels: all labels of the node, because a selector may ask for any."""
         if facts.name in self._named:
             self._met.add(facts.name)
-        hits = [pool for pool, parsed in self._parsed if facts.name in pool.nodes or (parsed is not None and selectors.matches(parsed, labels))]
+        hits = [
+            pool
+            for pool, parsed in self._parsed
+            if facts.name in pool.nodes or (parsed is not None and selectors.matches(parsed, labels))
+        ]
         if len(hits) > 1:
             self._overlaps.setdefault(tuple(pool.name for pool in hits), []).append(facts.name)
         if hits:
@@ -123,14 +132,19 @@ class Assigner:
         """complete: every node of the cluster was seen, so that a name not met is unknown."""
         found = [
             Fault(
-                f"pools {' and '.join(pools)} overlap", "pools", f"both hold {some(nodes, _NAMED)}", "make their selectors or names exclude each other",
+                f"pools {' and '.join(pools)} overlap",
+                "pools",
+                f"both hold {some(nodes, _NAMED)}",
+                "make their selectors or names exclude each other",
             )
             for pools, nodes in sorted(self._overlaps.items())
         ]
         unknown = sorted(self._named - self._met)
         if complete and unknown:
             what = f"the cluster has no node {some(unknown, _NAMED)}"
-            found.append(Fault(what, "pools", "a pool names it", "correct the pool's nodes, or let the node join first"))
+            found.append(
+                Fault(what, "pools", "a pool names it", "correct the pool's nodes, or let the node join first")
+            )
         return found
 
 
@@ -141,7 +155,9 @@ def assumed(facts: NodeFacts, pool: Pool) -> bool:
 
 def _pool(entry: t.Any, where: str, faults: list[Fault]) -> Pool | None:
     if not isinstance(entry, dict):
-        faults.append(Fault(f"{values.shown(entry)} is no pool", where, "", "give a dictionary with name, and selector or nodes"))
+        faults.append(
+            Fault(f"{values.shown(entry)} is no pool", where, "", "give a dictionary with name, and selector or nodes")
+        )
         return None
     name = "" if values.unset(entry.get("name")) or not values.scalar(entry["name"]) else str(entry["name"]).strip()
     # A key that is there and empty counts as unset.
@@ -160,17 +176,31 @@ def _checked(name: str, entry: c.Mapping[str, t.Any]) -> Pool:
     """A pool of an entry in which nothing is wrong. Answers of surveys are texts, an empty one counts as unset."""
     driver = {key: str(value or "") for key, value in entry.get("driver", {}).items()}
     gpu = {key: value for key, value in entry.get("gpu", {}).items() if not values.unset(value)}
-    known = PoolGpu(str(gpu.get("product", "")), int(gpu.get("count", 0)), int(gpu.get("memory_mib", 0)), _mode(gpu.get("ecc")), _mode(gpu.get("mig")))
+    known = PoolGpu(
+        str(gpu.get("product", "")),
+        int(gpu.get("count", 0)),
+        int(gpu.get("memory_mib", 0)),
+        _mode(gpu.get("ecc")),
+        _mode(gpu.get("mig")),
+    )
     return Pool(
-        name, str(entry.get("selector", "")), frozenset(str(node) for node in entry.get("nodes", ())), known if "gpu" in entry else None, PoolDriver(**driver),
-        str(entry.get("plugin_config", "")), interconnect=_interconnect(entry["interconnect"]) if "interconnect" in entry else None,
+        name,
+        str(entry.get("selector", "")),
+        frozenset(str(node) for node in entry.get("nodes", ())),
+        known if "gpu" in entry else None,
+        PoolDriver(**driver),
+        str(entry.get("plugin_config", "")),
+        interconnect=_interconnect(entry["interconnect"]) if "interconnect" in entry else None,
         may_be_empty=_mode(entry.get("may_be_empty")) or False,
     )
 
 
 def _interconnect(entry: c.Mapping[str, t.Any]) -> PoolInterconnect:
     given = {key: value for key, value in entry.items() if not values.unset(value)}
-    texts = ({str(name): str(value) for name, value in (given.get(key) or {}).items()} for key in ("environment", "annotations"))
+    texts = (
+        {str(name): str(value) for name, value in (given.get(key) or {}).items()}
+        for key in ("environment", "annotations")
+    )
     resources = {str(name): int(value) for name, value in (given.get("resources") or {}).items()}
     return PoolInterconnect(str(given.get("transport", "IB")), float(given.get("min_bandwidth", 0)), resources, *texts)
 
@@ -189,7 +219,14 @@ def _true_or_false(value: t.Any, where: str) -> list[Fault]:
 def _memory(value: t.Any, where: str) -> list[Fault]:
     found = values.number_of(value)
     if found is not None and 0 < found < _LEAST_MEMORY:
-        return [Fault(f"{values.shown(value)} MiB are the memory of no GPU", where, "it looks like GiB", f"give MiB, such as {round(found * 1024)}")]
+        return [
+            Fault(
+                f"{values.shown(value)} MiB are the memory of no GPU",
+                where,
+                "it looks like GiB",
+                f"give MiB, such as {round(found * 1024)}",
+            )
+        ]
     return values.number(0, _MOST_MEMORY, whole=True)(value, where)
 
 
@@ -203,24 +240,41 @@ def _conflicts(entry: c.Mapping[str, t.Any], where: str) -> list[Fault]:
     why, next_step = "it is chosen for drivers of provider hwaccel alone", "leave one out"
     return [
         Fault(f"driver.{key} and provider {provider} contradict each other", f"{where}.driver", why, next_step)
-        for key in ("version", "source") if not values.unset(driver.get(key))
+        for key in ("version", "source")
+        if not values.unset(driver.get(key))
     ]
 
 
 GPU_CHECKS: dict[str, values.Check] = {
-    "product": values.text, "count": values.number(0, MOST_GPUS, whole=True), "memory_mib": _memory, "ecc": _true_or_false, "mig": _true_or_false,
+    "product": values.text,
+    "count": values.number(0, MOST_GPUS, whole=True),
+    "memory_mib": _memory,
+    "ecc": _true_or_false,
+    "mig": _true_or_false,
 }
-DRIVER_CHECKS: dict[str, values.Check] = {"provider": values.choice(*PROVIDERS), "version": kinds.driver_version, "source": values.choice(*SOURCES)}
+DRIVER_CHECKS: dict[str, values.Check] = {
+    "provider": values.choice(*PROVIDERS),
+    "version": kinds.driver_version,
+    "source": values.choice(*SOURCES),
+}
 INTERCONNECT_CHECKS: dict[str, values.Check] = {
-    "transport": values.text, "min_bandwidth": values.number(0, what="no bandwidth", next_step="give GB/s, 0 where it is not to be judged"),
-    "resources": values.mapping(values.number(0, whole=True), "names of resources with their numbers", kinds.resource_name),
-    "environment": values.mapping(values.text, key=kinds.environment_name), "annotations": values.mapping(values.text, key=kinds.label_key),
+    "transport": values.text,
+    "min_bandwidth": values.number(0, what="no bandwidth", next_step="give GB/s, 0 where it is not to be judged"),
+    "resources": values.mapping(
+        values.number(0, whole=True), "names of resources with their numbers", kinds.resource_name
+    ),
+    "environment": values.mapping(values.text, key=kinds.environment_name),
+    "annotations": values.mapping(values.text, key=kinds.label_key),
 }
 #: What may be written for a pool. `machines` is taken out before: objects/fleet.py reads it where no cluster is asked.
 CHECKS: dict[str, values.Check] = {
-    "name": values.text, "selector": kinds.selector, "nodes": values.listed(kinds.node_name, "names of nodes"),
-    "gpu": values.fields(GPU_CHECKS, "a pool's gpu"), "driver": values.fields(DRIVER_CHECKS, "a pool's driver"),
-    "plugin_config": values.text, "may_be_empty": _true_or_false,
+    "name": values.text,
+    "selector": kinds.selector,
+    "nodes": values.listed(kinds.node_name, "names of nodes"),
+    "gpu": values.fields(GPU_CHECKS, "a pool's gpu"),
+    "driver": values.fields(DRIVER_CHECKS, "a pool's driver"),
+    "plugin_config": values.text,
+    "may_be_empty": _true_or_false,
     "interconnect": values.fields(INTERCONNECT_CHECKS, "a pool's interconnect"),
 }
 _CHECK = values.fields(CHECKS, "a pool")

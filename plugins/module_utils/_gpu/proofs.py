@@ -88,7 +88,14 @@ def subject(node: NodeFacts, pool: Pool, image: str) -> str:
 def seen(log: str) -> list[Gpu]:
     """The GPUs that the pod was given, as its log tells them."""
     return [
-        Gpu(match["name"], int(match["memory"] or 0), match["driver"], match["ecc"].strip(), match["mig"].strip(), int(match["errors"] or 0))
+        Gpu(
+            match["name"],
+            int(match["memory"] or 0),
+            match["driver"],
+            match["ecc"].strip(),
+            match["mig"].strip(),
+            int(match["errors"] or 0),
+        )
         for match in _SMI.finditer(log)
     ]
 
@@ -103,7 +110,11 @@ def identity(log: str) -> tuple[str, str]:
 
 def deviations(log: str, node: NodeFacts, pool: Pool) -> list[Deviation]:
     """What the log shows otherwise than the fleet says it is; nothing where the pod has computed on what was expected."""
-    found = [] if COMPUTED.search(log) else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
+    found = (
+        []
+        if COMPUTED.search(log)
+        else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
+    )
     gpus = seen(log)
     if node.tegra:
         # Integrated GPUs have no nvidia-smi before JetPack 6; whether deviceQuery is asked instead, the pod decides.
@@ -123,7 +134,12 @@ def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
     if node.driver_version and gpu.driver != node.driver_version:
         found.append(Deviation(f"the pod sees driver {gpu.driver}, the node's label says {node.driver_version}"))
     memory = declared.memory_mib or node.gpu.memory_mib
-    if memory and gpu.memory_mib and "-MIG-" not in node.gpu.product and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE:
+    if (
+        memory
+        and gpu.memory_mib
+        and "-MIG-" not in node.gpu.product
+        and abs(gpu.memory_mib - memory) > memory * _MEMORY_TOLERANCE
+    ):
         found.append(Deviation(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected"))
     if gpu.errors:
         # The device plugin forgets what it has seen when it starts anew, and offers the GPU again.
@@ -131,7 +147,13 @@ def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
         found.append(Deviation(text, hints.next_step(text)))
     # NVML, nvmlDeviceSetEccMode: "takes effect after the next reboot"; nvmlDeviceSetMigMode: resets the GPU, which nobody may use then.
     found += _of_mode("ECC", "ecc", gpu.ecc, declared.ecc, "nvidia-smi -e {} on the node, and reboot it")
-    found += _of_mode("MIG", "mig", gpu.mig, declared.mig, "nvidia-smi -mig {} on the node while nothing uses its GPUs, and reboot it if that says so")
+    found += _of_mode(
+        "MIG",
+        "mig",
+        gpu.mig,
+        declared.mig,
+        "nvidia-smi -mig {} on the node while nothing uses its GPUs, and reboot it if that says so",
+    )
     return found
 
 
@@ -141,7 +163,12 @@ def _of_mode(mode: str, key: str, word: str, expected: bool | None, command: str
     text = f"{mode} mode is {word}, {'Enabled' if expected else 'Disabled'} is expected"
     if word not in _MODES:
         return [Deviation(text, f"correct gpu.{key} of the pool: this GPU has no such mode")]
-    return [Deviation(text, f"run {command.format(int(expected))} (in its driver pod, where a container brings the driver), or correct gpu.{key} of the pool")]
+    return [
+        Deviation(
+            text,
+            f"run {command.format(int(expected))} (in its driver pod, where a container brings the driver), or correct gpu.{key} of the pool",
+        )
+    ]
 
 
 def _plain(product: str) -> str:

@@ -49,7 +49,13 @@ def parse_plugin_config(config: c.Mapping[str, t.Any] | None) -> PluginConfig:
     for entry in method.get("resources") or ():
         resource, replicas = str(entry.get("name") or ""), int(entry.get("replicas") or 0)
         if resource and replicas > 1:
-            found.append(Sharing(resource, replicas, str(entry.get("rename") or (resource + SHARED_SUFFIX if by_default else resource))))
+            found.append(
+                Sharing(
+                    resource,
+                    replicas,
+                    str(entry.get("rename") or (resource + SHARED_SUFFIX if by_default else resource)),
+                )
+            )
     return PluginConfig(str(flags.get("migStrategy") or "none"), tuple(found))
 
 
@@ -60,7 +66,9 @@ def is_gpu_resource(name: str) -> bool:
 
 def gpu_resources(quantities: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> tuple[tuple[str, int], ...]:
     """The GPU entries of a node's allocatable, sorted; renamed: further names that a plugin configuration gives."""
-    return tuple(sorted((name, _count(value)) for name, value in quantities.items() if is_gpu_resource(name) or name in renamed))
+    return tuple(
+        sorted((name, _count(value)) for name, value in quantities.items() if is_gpu_resource(name) or name in renamed)
+    )
 
 
 def missing(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str, int]:
@@ -74,7 +82,7 @@ def surplus(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str,
 
 
 def describe(counts: c.Mapping[str, int]) -> str:
-    """"8 nvidia.com/gpu", "none"."""
+    """ "8 nvidia.com/gpu", "none"."""
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
 
 

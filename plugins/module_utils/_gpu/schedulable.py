@@ -10,7 +10,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import DRA_DRIVER, MIG_PREFIX, SHARED_SUFFIX, WHOLE, PluginConfig
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import (
+    DRA_DRIVER,
+    MIG_PREFIX,
+    SHARED_SUFFIX,
+    WHOLE,
+    PluginConfig,
+)
 
 
 def expected(node: NodeFacts, pool: Pool | None = None, config: PluginConfig | None = None) -> dict[str, int]:
@@ -46,13 +52,16 @@ def _shared(base: dict[str, int], node: NodeFacts, config: PluginConfig | None) 
     if config is not None:
         methods = {sharing.resource: sharing for sharing in config.sharing}
         return {
-            methods[name].renamed if name in methods else name: count * (methods[name].replicas if name in methods else 1) for name, count in base.items()
+            methods[name].renamed if name in methods else name: count
+            * (methods[name].replicas if name in methods else 1)
+            for name, count in base.items()
         }
     if node.gpu.replicas > 1:
         # The configuration is not at hand: labels give the factor; the plugin renamed where only the shared name is offered.
         offered = {name for name, _count in node.allocatable}
         return {
-            name + SHARED_SUFFIX if name + SHARED_SUFFIX in offered and name not in offered else name: count * node.gpu.replicas
+            name + SHARED_SUFFIX if name + SHARED_SUFFIX in offered and name not in offered else name: count
+            * node.gpu.replicas
             for name, count in base.items()
         }
     return base

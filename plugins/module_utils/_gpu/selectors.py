@@ -43,7 +43,7 @@ class Requirement:
 
 @functools.lru_cache(maxsize=256)
 def parse(selector: str) -> tuple[Requirement, ...]:
-    """"a=b,c in (d, e),!f" as requirements, all of which must hold; the empty selector matches everything."""
+    """ "a=b,c in (d, e),!f" as requirements, all of which must hold; the empty selector matches everything."""
     text = selector.strip()
     return tuple(_requirement(part.strip()) for part in _COMMA.split(text)) if text else ()
 

@@ -25,11 +25,19 @@ _REMEMBERED = {10: 1, 20: 2, 40: 3, 80: 4, 160: 5, 300: 6}
 LOST = ("Unknown", "ContainerStatusUnknown")
 #: A registry's answers that no waiting mends.
 _FINAL_PULL = re.compile(
-    r"not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no match for platform|x509|invalid reference|repository name", re.IGNORECASE
+    r"not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no match for platform|x509|invalid reference|repository name",
+    re.IGNORECASE,
 )
 _PULL = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")
 _AT_ONCE = ("InvalidImageName", "ErrImageNeverPull")
-_CREATE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError")
+_CREATE = (
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "PreCreateHookError",
+    "PreStartHookError",
+    "PostStartHookError",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +75,10 @@ def _in_a_row(container: ContainerFacts, excused: int) -> tuple[int, bool]:
 def tried_again(before: PodFacts, after: PodFacts) -> bool:
     """Whether a run of a container, or a pull of an image, began between two looks. One that ends in between says nothing of the time since `before`."""
     earlier = {container.name: container for container in (*before.inits, *before.containers)}
-    return any(_tried_again(earlier.get(container.name, container), container) for container in (*after.inits, *after.containers))
+    return any(
+        _tried_again(earlier.get(container.name, container), container)
+        for container in (*after.inits, *after.containers)
+    )
 
 
 def _tried_again(before: ContainerFacts, after: ContainerFacts) -> bool:
@@ -96,7 +107,9 @@ def of_pod(pod: PodFacts, excused: c.Mapping[str, int] = types.MappingProxyType(
             return found
     if _creating(pod) and not pod.sandbox:
         next_step = "see the pod's events: mostly a RuntimeClass whose handler the container runtime does not know yet"
-        return Trouble("stuck", "the pod's sandbox is not created", f"pod {pod.name}: its sandbox is not created", next_step)
+        return Trouble(
+            "stuck", "the pod's sandbox is not created", f"pod {pod.name}: its sandbox is not created", next_step
+        )
     return None
 
 
@@ -113,7 +126,12 @@ def of_container(container: ContainerFacts, pod: PodFacts, excused: int = 0) -> 
             why = container.message.rpartition("ErrImagePull: ")[2] or reason
             return Trouble(state, "the image cannot be pulled", f"{what}: the image cannot be pulled: {why}", next_step)
         if reason in _CREATE:
-            return Trouble("stuck", reason, f"{what}: {reason}{message}", "create what the message names (ConfigMap, Secret, path, runtime handler)")
+            return Trouble(
+                "stuck",
+                reason,
+                f"{what}: {reason}{message}",
+                "create what the message names (ConfigMap, Secret, path, runtime handler)",
+            )
     if _down(container) and crashes(container) > excused:
         return _crashing(container, what, *_in_a_row(container, excused))
     return None
@@ -130,7 +148,13 @@ def _crashing(container: ContainerFacts, what: str, count: int, at_least: bool) 
     verb = "ended" if code == 0 else "crashed"
     state = "failed" if count >= CRASHES and code != 0 else "stuck"
     times = f"at least {_times(count)}" if at_least else _times(count)
-    return Trouble(state, f"{container.name} {verb} {times}", f"{what} {verb} {times}, last with {ended}{detail}", "read its log", container.name)
+    return Trouble(
+        state,
+        f"{container.name} {verb} {times}",
+        f"{what} {verb} {times}, last with {ended}{detail}",
+        "read its log",
+        container.name,
+    )
 
 
 def _times(count: int) -> str:
@@ -142,4 +166,11 @@ def _creating(pod: PodFacts) -> bool:
 
 
 def _loudest(pod: PodFacts) -> str:
-    return next((container.name for container in (*pod.inits, *pod.containers) if container.state == "terminated" and container.exit_code), "")
+    return next(
+        (
+            container.name
+            for container in (*pod.inits, *pod.containers)
+            if container.state == "terminated" and container.exit_code
+        ),
+        "",
+    )

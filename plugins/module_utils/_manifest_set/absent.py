@@ -14,7 +14,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.hold import Held, HoldLost, Queued
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import Wanted, observe
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report, Row, SetFailed, SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import (
+    Report,
+    Row,
+    SetFailed,
+    SetOptions,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.prune import remove
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import Entry, Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps import Step
@@ -33,7 +38,9 @@ _GRACE_SECONDS = 15.0
 _CLOSING_SECONDS = 30.0
 
 
-def ensure_absent(client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]) -> Report:
+def ensure_absent(
+    client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
+) -> Report:
     """Delete what the record names and give up what was adopted. What it does is found anew in each slice. The caller lets go of the set."""
     run = _Removal(client, options, store, held, clock, resume)
     if resume.get("closing"):
@@ -44,13 +51,25 @@ def ensure_absent(client: Client, options: SetOptions, store: RecordStore, held:
             return run.once()
         except RecordChanged:
             continue
-    raise HwaccelError(f"the record of the set {options.name} never stands still", why="other runs write it all the time", next_step="run one at a time")
+    raise HwaccelError(
+        f"the record of the set {options.name} never stands still",
+        why="other runs write it all the time",
+        next_step="run one at a time",
+    )
 
 
 class _Removal:
     """One removal, from the record to the last trace of it."""
 
-    def __init__(self, client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: SetOptions,
+        store: RecordStore,
+        held: Held,
+        clock: Clock,
+        resume: c.Mapping[str, t.Any],
+    ) -> None:
         self._client = client
         self._options = options
         self._held = held
@@ -65,7 +84,12 @@ class _Removal:
         record = self._held.read(holds_secret=False)
         if not record.stored:
             return self.closing()
-        self._report.record = {"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(record.members)}
+        self._report.record = {
+            "kind": record.kind,
+            "namespace": record.namespace,
+            "name": record.name,
+            "members": len(record.members),
+        }
         scene = self._scene(record)
         todo = self._steps(scene, record)
         if self._options.check_mode:
@@ -98,7 +122,19 @@ class _Removal:
             action = steps.RELEASED if entry.adopted else steps.DELETED
             reason = "it was adopted, so only our fields are given up" if entry.adopted else ""
             write = not live["metadata"].get("deletionTimestamp")
-            todo.append(Step(entry.key, resource, action, entry=entry, uid=live["metadata"]["uid"], live=live, before=live, write=write, reason=reason))
+            todo.append(
+                Step(
+                    entry.key,
+                    resource,
+                    action,
+                    entry=entry,
+                    uid=live["metadata"]["uid"],
+                    live=live,
+                    before=live,
+                    write=write,
+                    reason=reason,
+                )
+            )
         return todo
 
     def _planned(self, scene: Scene, todo: list[Step]) -> Report:
@@ -106,7 +142,11 @@ class _Removal:
         members = _doomed(todo)
 
         def check(step: Step) -> Step:
-            if (step.key.group, step.key.kind) in waves.CONTAINERS and not step.adopted and step.action == steps.DELETED:
+            if (
+                (step.key.group, step.key.kind) in waves.CONTAINERS
+                and not step.adopted
+                and step.action == steps.DELETED
+            ):
                 left = foreign_contents(self._client, step, members, lasting=True)
                 if left:
                     return dataclasses.replace(step, action=steps.KEPT, write=False, reason=_holds(left))
@@ -139,7 +179,9 @@ class _Removal:
             lagging = self._await_gone(going)
             if lagging:
                 pending = summary.to_pending(self._report, "absent", self._since)
-                return gone.not_gone(self._client, self._options, self._clock, lagging, self._until, self._report, pending)
+                return gone.not_gone(
+                    self._client, self._options, self._clock, lagging, self._until, self._report, pending
+                )
             for step in going:
                 left.pop(step.key, None)
             self._held.settle(dict(left))
@@ -149,7 +191,9 @@ class _Removal:
         """A Namespace or CRD that holds anything of others stays, and its record with it."""
         going = []
         for step in group:
-            is_container = (step.key.group, step.key.kind) in waves.CONTAINERS and step.action == steps.DELETED and step.write
+            is_container = (
+                (step.key.group, step.key.kind) in waves.CONTAINERS and step.action == steps.DELETED and step.write
+            )
             left = self._contents_after_grace(step, members) if is_container else []
             if left and step.entry is not None:
                 kept[step.key] = step.entry
@@ -170,7 +214,9 @@ class _Removal:
     def _delete_wave(self, scene: Scene, group: list[Step]) -> list[Fault]:
         faults: list[Fault] = []
         # RBAC and config maps outlive the pods that need them.
-        for step, result in zip(group, map_all(lambda step: remove(scene, step, pods_first=True), group, self._options.threads), strict=True):
+        for step, result in zip(
+            group, map_all(lambda step: remove(scene, step, pods_first=True), group, self._options.threads), strict=True
+        ):
             if isinstance(result, HwaccelError):
                 faults += result.faults
                 continue
@@ -184,7 +230,11 @@ class _Removal:
     def _await_gone(self, group: list[Step]) -> gone.Lagging:
         """Those that are still there when time is up or the slice is over, with what holds them."""
         pending = [step for step in group if step.action == steps.DELETED]
-        if not self._options.wait and pending and all((step.key.group, step.key.kind) not in waves.CONTAINERS for step in pending):
+        if (
+            not self._options.wait
+            and pending
+            and all((step.key.group, step.key.kind) not in waves.CONTAINERS for step in pending)
+        ):
             # Even without waiting, custom resources must go before the controllers that free them.
             pending = [step for step in pending if waves.wave_of(step.key.group, step.key.kind) == waves.WAVE_CUSTOM]
         elif not self._options.wait:

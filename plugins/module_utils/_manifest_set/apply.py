@@ -92,7 +92,9 @@ class Applier:
         if step.member is None:
             raise AssertionError(f"{step.key} has no member to apply")
         if step.propagation:
-            self._client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=step.propagation)
+            self._client.delete(
+                step.resource, step.key.name, step.key.namespace, uid=step.uid, propagation=step.propagation
+            )
         if step.propagation or step.await_gone:
             self._await_gone(step)
         fresh = not step.uid or bool(step.propagation)
@@ -126,7 +128,9 @@ class Applier:
             if self._clock.monotonic() >= end:
                 held = ", ".join(live["metadata"].get("finalizers") or []) or "unknown"
                 next_step = "see that the controllers that hold it run, and run again"
-                raise HwaccelError(f"{step.key.short} is still being deleted", why=f"its finalizers: {held}", next_step=next_step)
+                raise HwaccelError(
+                    f"{step.key.short} is still being deleted", why=f"its finalizers: {held}", next_step=next_step
+                )
             self._clock.sleep(_PAUSE)
 
     def _checked(self, group: c.Sequence[Step], done: Written) -> bool:
@@ -160,7 +164,11 @@ class Applier:
                 return True
             if self._clock.now() >= until:
                 why = "an APIService or webhook without them would break requests of others"
-                done.faults.append(Fault(f"{lagging[0]} has no ready endpoints", "", why, "see why its pods are not ready, and run again"))
+                done.faults.append(
+                    Fault(
+                        f"{lagging[0]} has no ready endpoints", "", why, "see why its pods are not ready, and run again"
+                    )
+                )
                 return False
             if self._clock.slice_over(1.0):
                 done.waits_for = f"endpoints of {lagging[0]}"

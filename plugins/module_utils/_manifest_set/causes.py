@@ -40,7 +40,11 @@ def field_conflicts(error: ApiError) -> list[FieldConflict]:
     for cause in _causes(error):
         match = _MANAGER.search(str(cause.get("message") or ""))
         if cause.get("reason") == "FieldManagerConflict" and match:
-            found.append(FieldConflict(str(cause.get("field") or "").removeprefix("."), match["manager"], match["subresource"] or ""))
+            found.append(
+                FieldConflict(
+                    str(cause.get("field") or "").removeprefix("."), match["manager"], match["subresource"] or ""
+                )
+            )
     return found
 
 
@@ -63,7 +67,12 @@ def missing_right(error: ApiError) -> dict[str, str] | None:
     match = _MISSING_RIGHT.search(str(error))
     if not match:
         return None
-    return {"verb": match["verb"], "resource": match["resource"], "group": match["group"], "namespace": match["namespace"] or ""}
+    return {
+        "verb": match["verb"],
+        "resource": match["resource"],
+        "group": match["group"],
+        "namespace": match["namespace"] or "",
+    }
 
 
 def _causes(error: ApiError) -> c.Sequence[dict[str, t.Any]]:

@@ -37,7 +37,9 @@ _EVERYWHERE = frozenset(
 )
 
 
-def foreign_contents(client: Client, container: Step, members: c.Collection[ObjectKey], *, lasting: bool = False) -> list[str]:
+def foreign_contents(
+    client: Client, container: Step, members: c.Collection[ObjectKey], *, lasting: bool = False
+) -> list[str]:
     """Objects in a Namespace, or of a CRD, that are not in the set. lasting: only those that nobody is about to clean up."""
     if (container.key.group, container.key.kind) == waves.NAMESPACE:
         return _in_namespace(client, container.key.name, members, lasting)
@@ -61,11 +63,15 @@ def _of_crd(client: Client, container: Step, members: c.Collection[ObjectKey], l
     version = next((entry["name"] for entry in spec["versions"] if entry.get("served")), "")
     if not version:
         return []
-    resource = Resource(spec["group"], version, spec["names"]["kind"], spec["names"]["plural"], spec["scope"] == "Namespaced")
+    resource = Resource(
+        spec["group"], version, spec["names"]["kind"], spec["names"]["plural"], spec["scope"] == "Namespaced"
+    )
     return _foreign(client, resource, "", members, lasting)
 
 
-def _foreign(client: Client, resource: Resource, namespace: str, members: c.Collection[ObjectKey], lasting: bool) -> list[str]:
+def _foreign(
+    client: Client, resource: Resource, namespace: str, members: c.Collection[ObjectKey], lasting: bool
+) -> list[str]:
     try:
         items = client.list(resource, namespace, metadata_only=True).items
     except NotFound:

@@ -40,7 +40,10 @@ def settled(scene: Scene, member: Member) -> bool:
     entry, live = scene.record.members.get(member.key), scene.live.get(member.key)
     if entry is None or live is None or entry.ask != member.ask or entry.uid != live["metadata"]["uid"]:
         return False
-    return not live["metadata"].get("deletionTimestamp") and fieldsets.of_object(live, scene.options.manager) == entry.fields
+    return (
+        not live["metadata"].get("deletionTimestamp")
+        and fieldsets.of_object(live, scene.options.manager) == entry.fields
+    )
 
 
 def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
@@ -52,10 +55,14 @@ def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
     bearer = (live["metadata"].get("labels") or {}).get(PART_OF, "")
     known = entry is not None and entry.uid == live["metadata"]["uid"]
     if bearer and bearer not in scene.set_ids:
-        other = next((name for name in _managers(live) if name.startswith(FIELD_MANAGER_PREFIX) and name != manager), "")
+        other = next(
+            (name for name in _managers(live) if name.startswith(FIELD_MANAGER_PREFIX) and name != manager), ""
+        )
         if other or not known:
             why = f"it belongs to {'the set ' + other.removeprefix(FIELD_MANAGER_PREFIX) if other else 'another ApplySet'} ({PART_OF}={bearer})"
-            return Fault(f"{member.key.short} is in another set", member.origin, why, "take it out of one of the two"), False
+            return Fault(
+                f"{member.key.short} is in another set", member.origin, why, "take it out of one of the two"
+            ), False
     if known or bearer in scene.set_ids or manager in _managers(live):
         return None, bool(entry and entry.adopted)
     if scene.options.adopt:
@@ -71,7 +78,9 @@ def decide(scene: Scene, member: Member) -> Step:
     """The step of a member that is not settled. The server is asked by a dry run wherever it can answer."""
     entry, live = scene.record.members.get(member.key), scene.live.get(member.key)
     _fault, adopting = ownership(scene, member)
-    base = Step(member.key, member.resource, steps.CREATED, member=member, entry=entry, body=member.body, adopted=adopting)
+    base = Step(
+        member.key, member.resource, steps.CREATED, member=member, entry=entry, body=member.body, adopted=adopting
+    )
     if live is None or live["metadata"].get("deletionTimestamp"):
         return _creation(scene, base, member, live)
     if member.planned_kind:
@@ -79,7 +88,11 @@ def decide(scene: Scene, member: Member) -> Step:
         told = dataclasses.replace(base, uid=live["metadata"]["uid"], live=live, before=live)
         return _change(scene, told, Trial(member.body, unvalidated=_offline(scene, member)))
     try:
-        full = live if "spec" in live or "data" in live else scene.client.get(member.resource, member.key.name, member.key.namespace)
+        full = (
+            live
+            if "spec" in live or "data" in live
+            else scene.client.get(member.resource, member.key.name, member.key.namespace)
+        )
     except NotFound:
         return _creation(scene, base, member, None)
     uid = full["metadata"]["uid"]
@@ -119,7 +132,12 @@ def _creation(scene: Scene, base: Step, member: Member, dying: dict[str, t.Any] 
         return dataclasses.replace(step, unvalidated=offline)
     trial = attempt(scene.client, scene.options, member, member.body, None, scene.coming)
     return dataclasses.replace(
-        step, after=trial.after or member.body, unvalidated=trial.unvalidated, warnings=trial.warnings, faults=trial.faults, rights=trial.rights,
+        step,
+        after=trial.after or member.body,
+        unvalidated=trial.unvalidated,
+        warnings=trial.warnings,
+        faults=trial.faults,
+        rights=trial.rights,
     )
 
 
@@ -134,8 +152,16 @@ def _offline(scene: Scene, member: Member) -> str:
 def _change(scene: Scene, step: Step, trial: Trial) -> Step:
     """The step of an object that is there, from what the dry run made of it."""
     common = dataclasses.replace(
-        step, body=trial.body, force=trial.force, propagation=trial.propagation, unvalidated=trial.unvalidated, conflicts=trial.conflicts,
-        warnings=trial.warnings, faults=trial.faults, rights=trial.rights, reason=trial.reason,
+        step,
+        body=trial.body,
+        force=trial.force,
+        propagation=trial.propagation,
+        unvalidated=trial.unvalidated,
+        conflicts=trial.conflicts,
+        warnings=trial.warnings,
+        faults=trial.faults,
+        rights=trial.rights,
+        reason=trial.reason,
     )
     if trial.faults:
         return dataclasses.replace(common, action=steps.CONFIGURED)
@@ -149,13 +175,27 @@ def _change(scene: Scene, step: Step, trial: Trial) -> Step:
     manager = scene.options.manager
     owned_before, owned_after = fieldsets.of_object(step.live, manager), fieldsets.of_object(trial.after, manager)
     back = (step.entry.fields - owned_before) & owned_after if step.entry else fieldsets.EMPTY
-    reclaimed = tuple(Reclaimed(fieldsets.text(path), taker(step.live, path, manager)) for path in fieldsets.topmost(back))
+    reclaimed = tuple(
+        Reclaimed(fieldsets.text(path), taker(step.live, path, manager)) for path in fieldsets.topmost(back)
+    )
     changed = diff.changed(step.live, trial.after)
-    action = steps.ADOPTED if _is_new(step) else steps.RECLAIMED if reclaimed else steps.CONFIGURED if changed else steps.UNCHANGED
+    action = (
+        steps.ADOPTED
+        if _is_new(step)
+        else steps.RECLAIMED
+        if reclaimed
+        else steps.CONFIGURED
+        if changed
+        else steps.UNCHANGED
+    )
     fight = sorted(({item.manager for item in reclaimed} - {""}) & set(step.entry.fought if step.entry else ()))
-    warnings = trial.warnings + tuple(f"{name} takes fields of ours at each run; two of us write the same fields" for name in fight)
+    warnings = trial.warnings + tuple(
+        f"{name} takes fields of ours at each run; two of us write the same fields" for name in fight
+    )
     write = changed or owned_before != owned_after
-    return dataclasses.replace(common, action=action, write=write, after=trial.after, reclaimed=reclaimed, warnings=warnings)
+    return dataclasses.replace(
+        common, action=action, write=write, after=trial.after, reclaimed=reclaimed, warnings=warnings
+    )
 
 
 def _is_new(step: Step) -> bool:

@@ -31,8 +31,15 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def ensure(
-    client: Client, params: c.Mapping[str, t.Any], clock: Clock, resume: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool,
-    holder: Holder | None = None, task: str = "",
+    client: Client,
+    params: c.Mapping[str, t.Any],
+    clock: Clock,
+    resume: c.Mapping[str, t.Any],
+    *,
+    check_mode: bool,
+    diff: bool,
+    holder: Holder | None = None,
+    task: str = "",
 ) -> Report:
     """One slice of `manifest_set`. Raises ManyFaults for what is wrong with the options themselves.
 
@@ -59,7 +66,13 @@ def ensure(
 
 
 def _slice(
-    client: Client, params: c.Mapping[str, t.Any], options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
+    client: Client,
+    params: c.Mapping[str, t.Any],
+    options: SetOptions,
+    store: RecordStore,
+    held: Held,
+    clock: Clock,
+    resume: c.Mapping[str, t.Any],
 ) -> Report:
     if params["state"] == "absent":
         return ensure_absent(client, options, store, held, clock, resume)
@@ -128,10 +141,22 @@ def _option_faults(params: c.Mapping[str, t.Any]) -> list[Fault]:
     for option in ("record_namespace", "namespace"):
         value = params.get(option)
         if value and not _NAMESPACE.fullmatch(value):
-            faults.append(Fault(f"{option} {value!r:.80} is no name of a namespace", option, next_step="use lower case letters, digits and hyphens"))
+            faults.append(
+                Fault(
+                    f"{option} {value!r:.80} is no name of a namespace",
+                    option,
+                    next_step="use lower case letters, digits and hyphens",
+                )
+            )
     for kind, policy in (params["on_immutable"] or {}).items():
         if policy not in _POLICIES:
-            faults.append(Fault(f"on_immutable of {kind} is {policy!r:.40}", "on_immutable", next_step=f"use one of {', '.join(_POLICIES)}"))
+            faults.append(
+                Fault(
+                    f"on_immutable of {kind} is {policy!r:.40}",
+                    "on_immutable",
+                    next_step=f"use one of {', '.join(_POLICIES)}",
+                )
+            )
     for kind, expression in (params["ready_when"] or {}).items():
         why = expressions.fault_of(expression)
         if why:

@@ -41,7 +41,12 @@ KNOWN_CONTROLLERS = (
     Rightful("MutatingWebhookConfiguration", "*", "", ("webhooks[*].clientConfig.caBundle",)),
     Rightful("ValidatingWebhookConfiguration", "*", "", ("webhooks[*].clientConfig.caBundle",)),
     Rightful("APIService", "*", "", ("spec.caBundle", "spec.insecureSkipTLSVerify")),
-    Rightful("CustomResourceDefinition", "*", "", ("spec.conversion.webhook.clientConfig.caBundle", "spec.conversion.webhook.clientConfig")),
+    Rightful(
+        "CustomResourceDefinition",
+        "*",
+        "",
+        ("spec.conversion.webhook.clientConfig.caBundle", "spec.conversion.webhook.clientConfig"),
+    ),
     Rightful("CustomResourceDefinition", "kube-apiserver", "", ("spec",)),
     Rightful("PersistentVolumeClaim", "kube-*", "", ("spec.volumeName", "spec.resources")),
     Rightful("PersistentVolume", "kube-*", "", ("spec.claimRef",)),
@@ -66,7 +71,9 @@ def is_rightful(kind: str, manager: str, subresource: str, path_text: str) -> bo
     )
 
 
-def foreign_fields(key: ObjectKey, live: c.Mapping[str, t.Any], manager: str, owned: fieldsets.FieldSet) -> list[dict[str, str]]:
+def foreign_fields(
+    key: ObjectKey, live: c.Mapping[str, t.Any], manager: str, owned: fieldsets.FieldSet
+) -> list[dict[str, str]]:
     """What others added below the fields that carry the object's meaning. metadata and status are everybody's to write."""
     found: list[dict[str, str]] = []
     for entry in fieldsets.managers_of(live):
@@ -74,11 +81,17 @@ def foreign_fields(key: ObjectKey, live: c.Mapping[str, t.Any], manager: str, ow
         if other == manager or subresource == "status":
             continue
         members = fieldsets.parse(entry.get("fieldsV1"))
-        added = {path for path in members - owned if path[0] not in ("f:metadata", "f:status") and not _only_structure(path, owned)}
+        added = {
+            path
+            for path in members - owned
+            if path[0] not in ("f:metadata", "f:status") and not _only_structure(path, owned)
+        }
         for path in fieldsets.topmost(added):
             text = fieldsets.text(path)
             if not is_rightful(key.kind, other, subresource, text):
-                found.append({"kind": key.kind, "name": key.name, "namespace": key.namespace, "path": text, "manager": other})
+                found.append(
+                    {"kind": key.kind, "name": key.name, "namespace": key.namespace, "path": text, "manager": other}
+                )
     return found
 
 

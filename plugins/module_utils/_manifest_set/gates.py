@@ -32,13 +32,23 @@ def await_established(client: Client, clock: Clock, crds: c.Sequence[Step]) -> l
                 lagging.append((step, "it is gone again"))
                 continue
             if verdict.failed:
-                faults.append(Fault(f"{step.key.short} is not served", step.member.origin if step.member else "", verdict.reason, "rename its kind or plural"))
+                faults.append(
+                    Fault(
+                        f"{step.key.short} is not served",
+                        step.member.origin if step.member else "",
+                        verdict.reason,
+                        "rename its kind or plural",
+                    )
+                )
             elif not verdict.ready:
                 lagging.append((step, verdict.reason))
         pending = [step for step, _reason in lagging]
         if pending and clock.monotonic() >= end:
             step_on = "look at the API server, and run again"
-            return faults + [Fault(f"{step.key.short} is not established after 30 s", "", reason, step_on) for step, reason in lagging]
+            return faults + [
+                Fault(f"{step.key.short} is not established after 30 s", "", reason, step_on)
+                for step, reason in lagging
+            ]
         if pending:
             clock.sleep(_PAUSE)
     return faults
@@ -61,7 +71,11 @@ def services_lagging(client: Client, bodies: c.Sequence[dict[str, t.Any]]) -> li
 def _services(body: dict[str, t.Any]) -> c.Iterator[tuple[str, str]]:
     """Services that requests will be sent to because of this object."""
     hooks = body.get("webhooks")
-    referrers = [hook.get("clientConfig") for hook in hooks if isinstance(hook, dict)] if isinstance(hooks, list) else [body.get("spec")]
+    referrers = (
+        [hook.get("clientConfig") for hook in hooks if isinstance(hook, dict)]
+        if isinstance(hooks, list)
+        else [body.get("spec")]
+    )
     for referrer in referrers:
         service = referrer.get("service") if isinstance(referrer, dict) else None
         if isinstance(service, dict) and service.get("name"):

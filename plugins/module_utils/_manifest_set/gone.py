@@ -25,7 +25,9 @@ _MOST_TOLD = 20
 Lagging = c.Sequence[tuple[Step, str]]
 
 
-def await_gone(client: Client, options: SetOptions, clock: Clock, deleted: c.Sequence[Step], until: float, report: Report) -> Lagging:
+def await_gone(
+    client: Client, options: SetOptions, clock: Clock, deleted: c.Sequence[Step], until: float, report: Report
+) -> Lagging:
     """Those that are still there at `until` (time.time()) or when the slice is over, with what holds each. Their rows tell it.
 
     What only nodes that are away hold is not waited for; the report names it.
@@ -34,7 +36,9 @@ def await_gone(client: Client, options: SetOptions, clock: Clock, deleted: c.Seq
     # What an earlier slice has deleted had its time.
     look = clock.monotonic() + (_LOOK_SECONDS if any(step.write for step in pending) else 0)
     while True:
-        answers = list(zip(pending, map_or_raise(lambda step: _still(client, step), pending, options.threads), strict=True))
+        answers = list(
+            zip(pending, map_or_raise(lambda step: _still(client, step), pending, options.threads), strict=True)
+        )
         _tell(answers, report)
         lagging = [(step, reason) for step, reason in answers if reason]
         if lagging and clock.monotonic() >= look:
@@ -47,7 +51,15 @@ def await_gone(client: Client, options: SetOptions, clock: Clock, deleted: c.Seq
         pause = min(pause * 1.6, _LONGEST_PAUSE)
 
 
-def not_gone(client: Client, options: SetOptions, clock: Clock, lagging: Lagging, until: float, report: Report, pending: dict[str, t.Any]) -> Report:
+def not_gone(
+    client: Client,
+    options: SetOptions,
+    clock: Clock,
+    lagging: Lagging,
+    until: float,
+    report: Report,
+    pending: dict[str, t.Any],
+) -> Report:
     """The report where something lags: a failure once it is `until` (time.time()), else with pending, from which the next slice goes on."""
     if clock.now() >= until:
         report.failure = _failure(client, lagging, options.wait_timeout)
@@ -65,7 +77,10 @@ def _progress_line(lagging: Lagging) -> str:
 def _failure(client: Client, lagging: Lagging, timeout: float) -> HwaccelError:
     """Names the pods that hold what should be gone, where there are any."""
     held = {step.key: stranded.pods_of(client, step) for step, _reason in lagging[:_MOST_TOLD]}
-    told = [f"{step.key.short}: {f'held by {stranded.told(held[step.key])}' if held[step.key] else reason}" for step, reason in lagging[:_MOST_TOLD]]
+    told = [
+        f"{step.key.short}: {f'held by {stranded.told(held[step.key])}' if held[step.key] else reason}"
+        for step, reason in lagging[:_MOST_TOLD]
+    ]
     pods = "see why these pods do not end (kubectl describe pod)" if any(held.values()) else ""
     finalizers = "see that the controllers behind these finalizers run" if not all(held.values()) else ""
     next_step = ", ".join(filter(None, (pods, finalizers))) + ", and run again"
@@ -86,7 +101,11 @@ def _without_stranded(client: Client, lagging: Lagging, report: Report) -> list[
         if pods:
             why = f"waits for {stranded.told(pods)}: not ready"
             report.rows[key] = Row(key, steps.DELETED, None, why)
-            report.warn([f"{key.short} is deleted and {why}. Next: bring the node back, or delete its Node object where it is lost"])
+            report.warn(
+                [
+                    f"{key.short} is deleted and {why}. Next: bring the node back, or delete its Node object where it is lost"
+                ]
+            )
     return [(step, reason) for step, reason in lagging if not left[step.key]]
 
 

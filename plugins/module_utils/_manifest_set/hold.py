@@ -22,7 +22,13 @@ import threading
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import HOLD_SECONDS, Entry, Hold, Record, stamp
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import (
+    HOLD_SECONDS,
+    Entry,
+    Hold,
+    Record,
+    stamp,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.store import RecordChanged, RecordStore
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
@@ -40,7 +46,9 @@ class HoldLost(HwaccelError):
     """Another run has the set, or may have it: nothing more may be written."""
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__("another run took the set over", where, why, "see that one run at a time writes the set, and run again")
+        super().__init__(
+            "another run took the set over", where, why, "see that one run at a time writes the set, and run again"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +210,9 @@ class Held:
             stale = self.record.stale
             if stale is not None and self._is_ours(stale):
                 # A move that was not finished; the Secret holds the set until the write after this one.
-                self._record = dataclasses.replace(self.record, stale=self._store.write(dataclasses.replace(stale, hold=None)))
+                self._record = dataclasses.replace(
+                    self.record, stale=self._store.write(dataclasses.replace(stale, hold=None))
+                )
             self._write(None)
             self._turn.renewed = None
 
@@ -302,7 +312,9 @@ class Held:
             if self._is_ours(found) and found.kind == wanted.kind:
                 # Somebody edited it, or our own write got no answer and was sent again.
                 self._record = self._store.write(
-                    dataclasses.replace(wanted, resource_version=found.resource_version, uid=found.uid, parts=found.parts)
+                    dataclasses.replace(
+                        wanted, resource_version=found.resource_version, uid=found.uid, parts=found.parts
+                    )
                 )
             elif hold is None and found.hold is None and found.stored and found.members == wanted.members:
                 self._record = found
@@ -316,7 +328,11 @@ class Held:
     def _give_up(self, found: Record | None, why: str = "") -> t.NoReturn:
         holder = found.hold.holder if found is not None and found.hold is not None else ""
         by = f"it is held by {_short(holder)}" if holder else "its record was released, replaced or deleted"
-        late = f"ours went {self._age():.0f} s without a renewal" if self._age() >= HOLD_SECONDS else "somebody has changed the record"
+        late = (
+            f"ours went {self._age():.0f} s without a renewal"
+            if self._age() >= HOLD_SECONDS
+            else "somebody has changed the record"
+        )
         known = self._record or found
         self._lost = HoldLost(self._store.where(known) if known else "", why or f"{by}; {late}")
         raise self._lost

@@ -64,7 +64,13 @@ def _is_dead(identity: str, here: str) -> bool:
     head, separator, tail = identity.rpartition(" (")
     fields = tail.rstrip(")").split(" ")
     pid = head.rpartition(" pid ")[2]
-    if not separator or len(fields) != 4 or not pid.isdecimal() or _UNKNOWN in fields[:2] or f"{fields[0]} {fields[1]}" != here:
+    if (
+        not separator
+        or len(fields) != 4
+        or not pid.isdecimal()
+        or _UNKNOWN in fields[:2]
+        or f"{fields[0]} {fields[1]}" != here
+    ):
         return False
     return _is_gone(int(pid), fields[2])
 

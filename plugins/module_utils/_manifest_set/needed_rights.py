@@ -23,12 +23,23 @@ def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right
     """What dry runs were refused, and what access reviews say where there could be no dry run."""
     found = {right for step in steps for right in step.rights}
     asking = [step for step in steps if step.write and not step.rights]
-    questions = {(verb, step.resource, step.key.namespace, "") for step in asking if step.unvalidated for verb in _APPLY_VERBS}
+    questions = {
+        (verb, step.resource, step.key.namespace, "") for step in asking if step.unvalidated for verb in _APPLY_VERBS
+    }
     # Rights to one object can be granted by its name.
-    questions |= {(verb, step.resource, step.key.namespace, step.key.name) for step in asking if step.propagation for verb in _RECREATE_VERBS}
+    questions |= {
+        (verb, step.resource, step.key.namespace, step.key.name)
+        for step in asking
+        if step.propagation
+        for verb in _RECREATE_VERBS
+    }
     asked = sorted(questions)
     answers = map_or_raise(lambda question: client.allowed(*question), asked, threads)
-    found |= {(verb, resource.plural, resource.group, namespace) for (verb, resource, namespace, _name), yes in zip(asked, answers, strict=True) if not yes}
+    found |= {
+        (verb, resource.plural, resource.group, namespace)
+        for (verb, resource, namespace, _name), yes in zip(asked, answers, strict=True)
+        if not yes
+    }
     return sorted(found)
 
 

@@ -11,7 +11,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import PART_OF
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, Forbidden, HwaccelError, ManyFaults, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Fault,
+    Forbidden,
+    HwaccelError,
+    ManyFaults,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
@@ -41,7 +47,9 @@ class _Query:
     wanted: tuple[Wanted, ...]
 
 
-def observe(client: Client, wanted: c.Sequence[Wanted], set_ids: c.Sequence[str], threads: int) -> dict[ObjectKey, dict[str, t.Any]]:
+def observe(
+    client: Client, wanted: c.Sequence[Wanted], set_ids: c.Sequence[str], threads: int
+) -> dict[ObjectKey, dict[str, t.Any]]:
     """The live objects among those wanted: metadata only, or whole where `full` is set."""
     groups: dict[tuple[Resource, str], list[Wanted]] = {}
     for item in wanted:
@@ -80,7 +88,9 @@ def _all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R
     return results
 
 
-def _list(client: Client, query: _Query, set_ids: c.Sequence[str]) -> tuple[dict[ObjectKey, dict[str, t.Any]], list[Wanted]]:
+def _list(
+    client: Client, query: _Query, set_ids: c.Sequence[str]
+) -> tuple[dict[ObjectKey, dict[str, t.Any]], list[Wanted]]:
     """Those found, and those still to be asked for by name: known members without the label, or all where listing is forbidden."""
     selector = ""
     if query.labelled:

@@ -44,7 +44,10 @@ class SetOptions:
     def __post_init__(self) -> None:
         if not _SET_NAME.fullmatch(self.name):
             raise HwaccelError(
-                f"{self.name!r:.80} is no usable name of a set", "name", "it becomes the name of an object", "use lower case letters, digits and hyphens"
+                f"{self.name!r:.80} is no usable name of a set",
+                "name",
+                "it becomes the name of an object",
+                "use lower case letters, digits and hyphens",
             )
 
     @property
@@ -101,7 +104,9 @@ class SetFailed(HwaccelError):
     """Some members could not be written; the report has the rest."""
 
     def __init__(self, faults: c.Sequence[Fault], done: str) -> None:
-        super().__init__(f"{len(faults)} {'objects' if len(faults) > 1 else 'object'} could not be brought to the state asked for; {done}")
+        super().__init__(
+            f"{len(faults)} {'objects' if len(faults) > 1 else 'object'} could not be brought to the state asked for; {done}"
+        )
         self.faults = tuple(faults)
         self.args = ("\n".join([f"{self.args[0]}:"] + [f"- {fault}" for fault in faults]),)
 

@@ -9,7 +9,13 @@ import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import needed_rights, pruning, steps
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.decide import Scene, decide, ownership, settled, written_entry
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.decide import (
+    Scene,
+    decide,
+    ownership,
+    settled,
+    written_entry,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.foreign import foreign_fields
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import Wanted, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
@@ -43,7 +49,11 @@ class Plan:
     @property
     def going(self) -> list[Step]:
         """What an earlier run or slice has deleted and this one waits for."""
-        return [step for step in self.prunes if step.action == steps.DELETED and not step.write] if self.scene.options.wait else []
+        return (
+            [step for step in self.prunes if step.action == steps.DELETED and not step.write]
+            if self.scene.options.wait
+            else []
+        )
 
     def union(self) -> dict[ObjectKey, Entry]:
         """Members before and after, as the record names them while the run is under way."""
@@ -78,13 +88,21 @@ class Plan:
         return members
 
 
-def build(client: Client, options: SetOptions, record: Record, set_ids: tuple[str, ...], members: c.Sequence[Member]) -> Plan:
+def build(
+    client: Client, options: SetOptions, record: Record, set_ids: tuple[str, ...], members: c.Sequence[Member]
+) -> Plan:
     """Look, compare, and ask the server by dry runs. Nothing is written."""
     asked = {member.key for member in members}
     leftovers = pruning.served(client, [entry for key, entry in record.members.items() if key not in asked])
     live = observe(client, _wanted(client, options, record, members, leftovers), set_ids, options.threads)
-    planned_namespaces = {member.key.name for member in members if (member.key.group, member.key.kind) == waves.NAMESPACE}
-    there = {key.name for key, obj in live.items() if (key.group, key.kind) == waves.NAMESPACE and not obj["metadata"].get("deletionTimestamp")}
+    planned_namespaces = {
+        member.key.name for member in members if (member.key.group, member.key.kind) == waves.NAMESPACE
+    }
+    there = {
+        key.name
+        for key, obj in live.items()
+        if (key.group, key.kind) == waves.NAMESPACE and not obj["metadata"].get("deletionTimestamp")
+    }
     coming = frozenset(member.key.name for member in members if member.key not in live)
     scene = Scene(client, options, record, set_ids, live, frozenset(planned_namespaces - there), coming)
     faults = [fault for fault in (ownership(scene, member)[0] for member in members) if fault]
@@ -96,7 +114,13 @@ def build(client: Client, options: SetOptions, record: Record, set_ids: tuple[st
 def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[Entry, Resource]]) -> Plan:
     options, record = scene.options, scene.record
     undecided = [member for member in members if not settled(scene, member)]
-    decided = dict(zip([member.key for member in undecided], map_or_raise(lambda member: decide(scene, member), undecided, options.threads), strict=True))
+    decided = dict(
+        zip(
+            [member.key for member in undecided],
+            map_or_raise(lambda member: decide(scene, member), undecided, options.threads),
+            strict=True,
+        )
+    )
     planned = tuple(decided.get(member.key) or _settled_step(scene, member) for member in members)
     pruned = map_or_raise(lambda pair: pruning.prune_step(scene, *pair), leftovers, options.threads)
     prunes = tuple(step for step in pruned if step is not None)
@@ -106,7 +130,14 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
         faults.append(too_many)
     lacking = needed_rights.missing(scene.client, (*planned, *prunes), options.threads)
     if options.check_mode and any(step.write for step in (*planned, *prunes)):
-        lacking = sorted({*lacking, *needed_rights.record_rights(scene.client, RESOURCES[record.kind], record.namespace, stored=record.stored)})
+        lacking = sorted(
+            {
+                *lacking,
+                *needed_rights.record_rights(
+                    scene.client, RESOURCES[record.kind], record.namespace, stored=record.stored
+                ),
+            }
+        )
     foreign = _foreign(scene, planned)
     if options.strict:
         faults += [_foreign_fault(item) for item in foreign]
@@ -123,22 +154,41 @@ def _too_many(scene: Scene, doomed: c.Sequence[Step]) -> Fault | None:
 
 def _settled_step(scene: Scene, member: Member) -> Step:
     entry, live = scene.record.members[member.key], scene.live[member.key]
-    return Step(member.key, member.resource, steps.UNCHANGED, member=member, entry=entry, uid=entry.uid, live=live, adopted=entry.adopted)
+    return Step(
+        member.key,
+        member.resource,
+        steps.UNCHANGED,
+        member=member,
+        entry=entry,
+        uid=entry.uid,
+        live=live,
+        adopted=entry.adopted,
+    )
 
 
 def _wanted(
-    client: Client, options: SetOptions, record: Record, members: c.Sequence[Member], leftovers: c.Sequence[tuple[Entry, Resource]]
+    client: Client,
+    options: SetOptions,
+    record: Record,
+    members: c.Sequence[Member],
+    leftovers: c.Sequence[tuple[Entry, Resource]],
 ) -> list[Wanted]:
     wanted = []
     for member in members:
         resource = _served(client, member)
         if resource is not None:
-            full = options.wait and not options.check_mode and has_predicate(member.key.group, member.key.kind, options.ready_when)
+            full = (
+                options.wait
+                and not options.check_mode
+                and has_predicate(member.key.group, member.key.kind, options.ready_when)
+            )
             known = bool(record.members.get(member.key) and record.members[member.key].uid)
             wanted.append(Wanted(member.key, resource, known, full))
     # The version that the set asks for serves its leftovers of the same kind as well: one LIST for both.
     versions = {item.resource.group_kind: item.resource for item in wanted}
-    wanted += [Wanted(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid)) for entry, resource in leftovers]
+    wanted += [
+        Wanted(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid)) for entry, resource in leftovers
+    ]
     return wanted
 
 
@@ -168,4 +218,6 @@ def _foreign(scene: Scene, planned: c.Sequence[Step]) -> list[dict[str, str]]:
 def _foreign_fault(item: dict[str, str]) -> Fault:
     name = f"{item['kind']} {item['namespace']}/{item['name']}".replace(" /", " ")
     step = "remove it, or run without strict"
-    return Fault(f"{item['path']} of {name} was added by {item['manager']}", "strict", "it is no field of this set", step)
+    return Fault(
+        f"{item['path']} of {name} was added by {item['manager']}", "strict", "it is no field of this set", step
+    )

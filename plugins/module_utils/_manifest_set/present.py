@@ -31,7 +31,13 @@ _RACES = 8
 
 
 def ensure_present(
-    client: Client, options: SetOptions, manifests: c.Sequence[Manifest], store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
+    client: Client,
+    options: SetOptions,
+    manifests: c.Sequence[Manifest],
+    store: RecordStore,
+    held: Held,
+    clock: Clock,
+    resume: c.Mapping[str, t.Any],
 ) -> Report:
     """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short. The caller lets go of the set."""
     if resume.get("phase") == "wait":
@@ -45,14 +51,24 @@ def ensure_present(
         except RecordChanged:
             # Another run came in between; what it did changes our plan.
             continue
-    raise HwaccelError(f"the record of the set {options.name} never stands still", why="other runs write it all the time", next_step="run one at a time")
+    raise HwaccelError(
+        f"the record of the set {options.name} never stands still",
+        why="other runs write it all the time",
+        next_step="run one at a time",
+    )
 
 
 class _Run:
     """One attempt at a time, from reading the record to releasing it."""
 
     def __init__(
-        self, client: Client, options: SetOptions, manifests: c.Sequence[Manifest], store: RecordStore, held: Held, clock: Clock,
+        self,
+        client: Client,
+        options: SetOptions,
+        manifests: c.Sequence[Manifest],
+        store: RecordStore,
+        held: Held,
+        clock: Clock,
         resume: c.Mapping[str, t.Any],
     ) -> None:
         self._client = client
@@ -90,7 +106,9 @@ class _Run:
         return self._finish(plan, {}, report)
 
     def _planned(self, plan: Plan, record: Record) -> Report:
-        report = Report(record={"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(plan.steps)})
+        report = Report(
+            record={"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(plan.steps)}
+        )
         report.foreign_fields = list(plan.foreign)
         report.missing_rights = rights.as_dicts(plan.rights)
         summary.add_steps(report, (*plan.steps, *plan.prunes), diff=self._options.diff)
@@ -125,7 +143,15 @@ class _Run:
             return report
         if pruned.lagging:
             until = self._since + self._options.wait_timeout
-            return gone.not_gone(self._client, self._options, self._clock, pruned.lagging, until, report, summary.to_pending(report, "start", self._since))
+            return gone.not_gone(
+                self._client,
+                self._options,
+                self._clock,
+                pruned.lagging,
+                until,
+                report,
+                summary.to_pending(report, "start", self._since),
+            )
         if written.waits_for:
             report.progress.append(f"waiting for {written.waits_for}")
             report.pending = summary.to_pending(report, "start", self._since)
@@ -185,7 +211,9 @@ def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, r
         line = result.progress[-1] if result.progress else str(resume.get("line") or "")
         left = {key: resources[key] for key in result.lagging}
         report.pending = summary.to_pending(report, "wait", float(resume["since"])) | {
-            "waits_on": summary.keys_out(left), "set_ids": list(resume["set_ids"]), "line": line,
+            "waits_on": summary.keys_out(left),
+            "set_ids": list(resume["set_ids"]),
+            "line": line,
         }
     elif result.lagging:
         report.failure = summary.not_ready_error(result.lagging, options.wait_timeout if result.timed_out else None)

@@ -20,7 +20,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps im
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Fault, HwaccelError, Invalid, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    Fault,
+    HwaccelError,
+    Invalid,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
@@ -55,7 +61,14 @@ def _prune_waves(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: fl
             return
         left: Lagging = ()
         if scene.options.wait:
-            left = await_gone(scene.client, scene.options, clock, [step for step in group if step.action == steps.DELETED], until, done.seen)
+            left = await_gone(
+                scene.client,
+                scene.options,
+                clock,
+                [step for step in group if step.action == steps.DELETED],
+                until,
+                done.seen,
+            )
         done.gone |= {step.key for step in group} - {step.key for step, _reason in left}
         if left:
             done.lagging = left
@@ -63,7 +76,11 @@ def _prune_waves(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: fl
 
 
 def _delete_wave(scene: Scene, group: c.Sequence[Step], done: Pruned) -> None:
-    for step, result in zip(group, map_all(lambda step: remove(scene, step, pods_first=scene.options.wait), group, scene.options.threads), strict=True):
+    for step, result in zip(
+        group,
+        map_all(lambda step: remove(scene, step, pods_first=scene.options.wait), group, scene.options.threads),
+        strict=True,
+    ):
         if isinstance(result, HwaccelError):
             done.faults += result.faults
         else:

@@ -66,11 +66,15 @@ def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
     if live["metadata"].get("deletionTimestamp"):
         return _replace(step, action=steps.DELETED, reason="it is being deleted already")
     if entry.adopted:
-        return _replace(step, action=steps.RELEASED, write=True, reason="it was adopted, so only our fields are given up")
+        return _replace(
+            step, action=steps.RELEASED, write=True, reason="it was adopted, so only our fields are given up"
+        )
     return try_delete(scene, _replace(step, action=steps.DELETED, write=True))
 
 
-def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune", idle: int = 0) -> Fault | None:
+def limit_fault(
+    recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune", idle: int = 0
+) -> Fault | None:
     """A list that came out empty by mistake must not empty a cluster.
 
     called: what the reader sets max_prune by. idle: so many of pruned are missed by no node.
@@ -79,19 +83,27 @@ def limit_fault(recorded: int, pruned: int, max_prune: str, remaining: int, call
         return None
     if not remaining:
         step = "check the definition; to remove the whole set is state: absent"
-        return Fault(f"all {recorded} members of the set would be deleted", called, "pruning never removes all of a set", step)
+        return Fault(
+            f"all {recorded} members of the set would be deleted", called, "pruning never removes all of a set", step
+        )
     limit, counted = prune_limit(recorded, max_prune), pruned - idle
     if counted > limit:
         how = f"{called}: {counted} or more" + (f" (-e {called}={counted})" if called != "max_prune" else "")
         step = f"check the definition; where this is meant, run once with {how}"
         beside = f", besides {idle} DaemonSets without a node" if idle else ""
-        return Fault(f"{counted} of {recorded} members would be deleted{beside}", called, f"{max_prune} allows {limit}", step)
+        return Fault(
+            f"{counted} of {recorded} members would be deleted{beside}", called, f"{max_prune} allows {limit}", step
+        )
     return None
 
 
 def idle(scene: Scene, prunes: c.Sequence[Step]) -> int:
     """How many of these are DaemonSets that no node has or should have a pod of: their nodes have gone, so nothing is taken from any."""
-    found = map_or_raise(lambda step: _is_idle(scene.client, step), [step for step in prunes if step.key.kind == "DaemonSet"], scene.options.threads)
+    found = map_or_raise(
+        lambda step: _is_idle(scene.client, step),
+        [step for step in prunes if step.key.kind == "DaemonSet"],
+        scene.options.threads,
+    )
     return sum(found)
 
 
@@ -117,7 +129,12 @@ def prune_limit(recorded: int, max_prune: str) -> int:
             raise ValueError
         return number
     except ValueError:
-        raise HwaccelError(f"max_prune {text!r:.40} is not usable", "max_prune", "it is neither a number nor a percentage", "give e.g. 3 or 20%") from None
+        raise HwaccelError(
+            f"max_prune {text!r:.40} is not usable",
+            "max_prune",
+            "it is neither a number nor a percentage",
+            "give e.g. 3 or 20%",
+        ) from None
 
 
 def prune_order(planned: c.Sequence[Step]) -> list[tuple[int, list[Step]]]:

@@ -118,7 +118,12 @@ def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[di
         annotations[MOVING] = "true"
     if record.hold:
         hold = record.hold
-        annotations |= {HELD_BY: hold.holder, HELD_SINCE: hold.since, HELD_RENEWED: hold.renewed, HELD_SECONDS: f"{hold.seconds:g}"}
+        annotations |= {
+            HELD_BY: hold.holder,
+            HELD_SINCE: hold.since,
+            HELD_RENEWED: hold.renewed,
+            HELD_SECONDS: f"{hold.seconds:g}",
+        }
     metadata: dict[str, t.Any] = {
         "name": record.name,
         "namespace": record.namespace,
@@ -137,7 +142,9 @@ def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) 
     where = f"{parent['kind']} {metadata.get('namespace')}/{metadata['name']}"
     if annotations.get(TOOLING) != TOOLING_VALUE:
         raise HwaccelError(
-            "the object at the place of the set's record is not ours", where, f"its {TOOLING} is {annotations.get(TOOLING, 'missing')!r}",
+            "the object at the place of the set's record is not ours",
+            where,
+            f"its {TOOLING} is {annotations.get(TOOLING, 'missing')!r}",
             "give the set another name, or another record_namespace",
         )
     members: dict[ObjectKey, Entry] = {}
@@ -146,7 +153,9 @@ def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) 
             members |= {entry.key: entry for entry in _decode(obj)}
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise HwaccelError(
-            "the record of the set cannot be read", where, f"{type(error).__name__}: {error}",
+            "the record of the set cannot be read",
+            where,
+            f"{type(error).__name__}: {error}",
             "restore it, or delete it: the next run finds its members by their label and writes it again",
         ) from None
     named = annotations.get(PARTS)
@@ -174,7 +183,11 @@ def _chunks(entries: list[Entry]) -> c.Iterator[list[Entry]]:
         yield entries
         return
     if len(entries) == 1:
-        raise HwaccelError(f"{entries[0].key} alone is too large for the set's record", why="it has too many fields", next_step="split the object")
+        raise HwaccelError(
+            f"{entries[0].key} alone is too large for the set's record",
+            why="it has too many fields",
+            next_step="split the object",
+        )
     middle = len(entries) // 2
     yield from _chunks(entries[:middle])
     yield from _chunks(entries[middle:])
@@ -189,13 +202,22 @@ def _encode(entries: c.Sequence[Entry]) -> dict[str, str]:
     """Members as lines that a human can read, their field sets compressed beside them in the same order."""
     lines = []
     for entry in entries:
-        line: dict[str, t.Any] = {"group": entry.key.group, "kind": entry.key.kind, "namespace": entry.key.namespace, "name": entry.key.name}
+        line: dict[str, t.Any] = {
+            "group": entry.key.group,
+            "kind": entry.key.kind,
+            "namespace": entry.key.namespace,
+            "name": entry.key.name,
+        }
         line |= {"uid": entry.uid, "ask": entry.ask}
         line |= {"adopted": True} if entry.adopted else {}
         line |= {"fought": list(entry.fought)} if entry.fought else {}
         lines.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False))
     fields = canonical([fieldsets.unparse(entry.fields) for entry in entries])
-    return {"format": FORMAT, "members": "\n".join(lines), "fields": base64.b64encode(zlib.compress(fields.encode(), 6)).decode()}
+    return {
+        "format": FORMAT,
+        "members": "\n".join(lines),
+        "fields": base64.b64encode(zlib.compress(fields.encode(), 6)).decode(),
+    }
 
 
 def _decode(obj: dict[str, t.Any]) -> list[Entry]:
@@ -233,7 +255,10 @@ def _part(record: Record, set_name: str, chunk: dict[str, str]) -> dict[str, t.A
 def _payload(kind: str, metadata: dict[str, t.Any], chunk: dict[str, str]) -> dict[str, t.Any]:
     body: dict[str, t.Any] = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
     if kind == "Secret":
-        return body | {"type": "Opaque", "data": {key: base64.b64encode(value.encode()).decode() for key, value in chunk.items()}}
+        return body | {
+            "type": "Opaque",
+            "data": {key: base64.b64encode(value.encode()).decode() for key, value in chunk.items()},
+        }
     return body | {"data": chunk}
 
 

@@ -30,7 +30,9 @@ class Member:
     planned_kind: bool = False
 
 
-def members_of(client: Client, manifests: c.Sequence[Manifest], set_id: str, record_namespace: str) -> tuple[list[Member], list[Fault]]:
+def members_of(
+    client: Client, manifests: c.Sequence[Manifest], set_id: str, record_namespace: str
+) -> tuple[list[Member], list[Fault]]:
     """Members in the order of their manifests, and everything that is wrong with their kinds and namespaces."""
     planned = _planned_kinds(manifests)
     members: list[Member] = []
@@ -39,7 +41,14 @@ def members_of(client: Client, manifests: c.Sequence[Manifest], set_id: str, rec
         resource, unknown = _resource(client, manifest, planned)
         if resource is None:
             why = "the cluster has no such kind, and no CustomResourceDefinition of the set brings it"
-            faults.append(Fault(f"{manifest.api_version} {manifest.key.kind} is not known", manifest.origin, why, "correct it, or install its operator first"))
+            faults.append(
+                Fault(
+                    f"{manifest.api_version} {manifest.key.kind} is not known",
+                    manifest.origin,
+                    why,
+                    "correct it, or install its operator first",
+                )
+            )
             continue
         wrong = _namespace_fault(manifest, resource, record_namespace)
         if wrong:
@@ -65,7 +74,11 @@ def with_namespace(client: Client, manifests: c.Sequence[Manifest], namespace: s
 
 def labelled(body: dict[str, t.Any], set_id: str) -> dict[str, t.Any]:
     """A copy that bears the set's label; what only the server may write is left out of the ask."""
-    metadata = {key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion", "uid", "creationTimestamp")}
+    metadata = {
+        key: value
+        for key, value in body["metadata"].items()
+        if key not in ("managedFields", "resourceVersion", "uid", "creationTimestamp")
+    }
     metadata["labels"] = {**(metadata.get("labels") or {}), PART_OF: set_id}
     return {key: value for key, value in body.items() if key != "status"} | {"metadata": metadata}
 
@@ -83,13 +96,19 @@ def _planned_kinds(manifests: c.Iterable[Manifest]) -> dict[tuple[str, str], Res
         for version in spec["versions"] if isinstance(spec.get("versions"), list) else ():
             if isinstance(version, dict) and version.get("served", True):
                 resource = Resource(
-                    str(spec.get("group")), str(version.get("name")), str(names.get("kind")), str(names.get("plural")), spec.get("scope") == "Namespaced"
+                    str(spec.get("group")),
+                    str(version.get("name")),
+                    str(names.get("kind")),
+                    str(names.get("plural")),
+                    spec.get("scope") == "Namespaced",
                 )
                 planned[resource.api_version, resource.kind] = resource
     return planned
 
 
-def _resource(client: Client, manifest: Manifest, planned: c.Mapping[tuple[str, str], Resource]) -> tuple[Resource | None, bool]:
+def _resource(
+    client: Client, manifest: Manifest, planned: c.Mapping[tuple[str, str], Resource]
+) -> tuple[Resource | None, bool]:
     """The resource, and whether the server does not know it yet."""
     try:
         return client.resource(manifest.api_version, manifest.key.kind), False
@@ -100,10 +119,22 @@ def _resource(client: Client, manifest: Manifest, planned: c.Mapping[tuple[str, 
 def _namespace_fault(manifest: Manifest, resource: Resource, record_namespace: str) -> Fault | None:
     key = manifest.key
     if resource.namespaced and not key.namespace:
-        return Fault(f"{key.short} has no namespace", manifest.origin, "its kind is namespaced", "give metadata.namespace, or the option namespace")
+        return Fault(
+            f"{key.short} has no namespace",
+            manifest.origin,
+            "its kind is namespaced",
+            "give metadata.namespace, or the option namespace",
+        )
     if not resource.namespaced and key.namespace:
-        return Fault(f"{key.short} has a namespace", manifest.origin, "its kind is cluster-scoped", "remove metadata.namespace")
+        return Fault(
+            f"{key.short} has a namespace", manifest.origin, "its kind is cluster-scoped", "remove metadata.namespace"
+        )
     if key.namespace == record_namespace or ((key.group, key.kind) == waves.NAMESPACE and key.name == record_namespace):
         why = f"{record_namespace} holds the records of sets and is outside of every set"
-        return Fault(f"{key.short} cannot be in a set", manifest.origin, why, "use another namespace, or another record_namespace")
+        return Fault(
+            f"{key.short} cannot be in a set",
+            manifest.origin,
+            why,
+            "use another namespace, or another record_namespace",
+        )
     return None

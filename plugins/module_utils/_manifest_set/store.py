@@ -9,10 +9,21 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import RECORD_OF, Record, from_objects, part_names, to_objects
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import (
+    RECORD_OF,
+    Record,
+    from_objects,
+    part_names,
+    to_objects,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Forbidden, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    Forbidden,
+    HwaccelError,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
@@ -59,7 +70,13 @@ class RecordStore:
 
     def _after_a_move(self, found: Record, *, holds_secret: bool) -> Record:
         """A move that was cut short leaves a ConfigMap and a Secret: what the Secret says is newer, and what only the other knows is a member as well."""
-        newer = self.read_kind("Secret") if found.kind == "ConfigMap" and found.moving else found if found.kind == "Secret" else None
+        newer = (
+            self.read_kind("Secret")
+            if found.kind == "ConfigMap" and found.moving
+            else found
+            if found.kind == "Secret"
+            else None
+        )
         older = found if found.kind == "ConfigMap" else self.read_kind("ConfigMap") if holds_secret else None
         if newer is None or older is None:
             return found
@@ -72,14 +89,20 @@ class RecordStore:
         for part in parts:
             self._create_part(part, resource)
         try:
-            answer = self._client.replace(parent, resource, field_manager=self._manager) if record.stored else self._create(parent, resource)
+            answer = (
+                self._client.replace(parent, resource, field_manager=self._manager)
+                if record.stored
+                else self._create(parent, resource)
+            )
         except Conflict:
             raise RecordChanged(self.where(record)) from None
         except NotFound:
             raise RecordChanged(self.where(record)) from None
         metadata = answer.object["metadata"]
         names = tuple(part["metadata"]["name"] for part in parts)
-        written = dataclasses.replace(record, resource_version=metadata["resourceVersion"], uid=metadata["uid"], parts=names)
+        written = dataclasses.replace(
+            record, resource_version=metadata["resourceVersion"], uid=metadata["uid"], parts=names
+        )
         if record.parts and set(record.parts) != set(names):
             self._drop_parts(resource, keep=names)
         return written
@@ -93,7 +116,9 @@ class RecordStore:
         # Also those that a killed run left behind, which no record names.
         self._drop_parts(resource, keep=())
         try:
-            self._client.delete(resource, record.name, record.namespace, uid=record.uid, resource_version=record.resource_version)
+            self._client.delete(
+                resource, record.name, record.namespace, uid=record.uid, resource_version=record.resource_version
+            )
         except NotFound:
             return
         except Conflict:
@@ -107,7 +132,9 @@ class RecordStore:
         except NotFound:
             return False
         labels = namespace["metadata"].get("labels") or {}
-        if namespace["metadata"].get("deletionTimestamp") or any(labels.get(key) != value for key, value in OWNED.items()):
+        if namespace["metadata"].get("deletionTimestamp") or any(
+            labels.get(key) != value for key, value in OWNED.items()
+        ):
             return False
         left = [item["metadata"]["name"] for item in self._client.list(CONFIG_MAP, name, metadata_only=True).items]
         left += [item["metadata"]["name"] for item in self._client.list(SECRET, name, metadata_only=True).items]
@@ -161,7 +188,11 @@ class RecordStore:
             return
 
     def _create_namespace(self) -> None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._options.record_namespace, "labels": dict(OWNED)}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": self._options.record_namespace, "labels": dict(OWNED)},
+        }
         try:
             self._client.create(body, NAMESPACE, field_manager=self._manager)
         except (Conflict, Forbidden):
@@ -183,7 +214,9 @@ class RecordStore:
 
     def _drop_parts(self, resource: Resource, *, keep: tuple[str, ...]) -> None:
         namespace = self._options.record_namespace
-        for item in self._client.list(resource, namespace, label_selector=f"{RECORD_OF}={self._options.name}", metadata_only=True).items:
+        for item in self._client.list(
+            resource, namespace, label_selector=f"{RECORD_OF}={self._options.name}", metadata_only=True
+        ).items:
             name = item["metadata"]["name"]
             if name != self._options.name and name not in keep:
                 try:

@@ -47,8 +47,14 @@ def pods_of(client: Client, step: Step) -> list[Held]:
             return []
         owners = {step.uid}
         if step.key.kind == "Deployment":
-            owners |= {one["metadata"]["uid"] for one in client.list(_REPLICA_SET, step.key.namespace, metadata_only=True).items if _owned(one, owners)}
-        return [_held(pod) for page in client.pages(_POD, step.key.namespace) for pod in page.items if _owned(pod, owners)]
+            owners |= {
+                one["metadata"]["uid"]
+                for one in client.list(_REPLICA_SET, step.key.namespace, metadata_only=True).items
+                if _owned(one, owners)
+            }
+        return [
+            _held(pod) for page in client.pages(_POD, step.key.namespace) for pod in page.items if _owned(pod, owners)
+        ]
     except (Forbidden, NotFound):
         return []
 
@@ -82,7 +88,11 @@ def _away(client: Client, name: str) -> bool:
 
 def _held(pod: dict[str, t.Any]) -> Held:
     metadata = pod["metadata"]
-    return Held(f"{metadata.get('namespace')}/{metadata['name']}", str((pod.get("spec") or {}).get("nodeName") or ""), bool(metadata.get("deletionTimestamp")))
+    return Held(
+        f"{metadata.get('namespace')}/{metadata['name']}",
+        str((pod.get("spec") or {}).get("nodeName") or ""),
+        bool(metadata.get("deletionTimestamp")),
+    )
 
 
 def _owned(obj: dict[str, t.Any], owners: c.Collection[str]) -> bool:

@@ -47,7 +47,9 @@ def outcome(report: Report, plan: Plan, written: Written, pruned: Pruned, *, dif
     for step in (*plan.steps, *plan.prunes):
         done = written.steps.get(step.key, step)
         if step.write and step.key not in written.steps and step.key not in pruned.deleted:
-            real.rows[step.key] = Row(step.key, steps.UNCHANGED, False, f"not reached: it would have been {step.action}")
+            real.rows[step.key] = Row(
+                step.key, steps.UNCHANGED, False, f"not reached: it would have been {step.action}"
+            )
             continue
         add_steps(real, (done,), diff=diff)
     real.rows |= pruned.seen.rows
@@ -111,10 +113,16 @@ def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | Non
         told += f"; and {len(ordered) - _MOST_TOLD} more"
     if timeout is None:
         broken = sum(verdict.failed for verdict in lagging.values())
-        return HwaccelError(f"{broken} {'objects have' if broken > 1 else 'object has'} failed", why=told, next_step="mend the cause and run again")
+        return HwaccelError(
+            f"{broken} {'objects have' if broken > 1 else 'object has'} failed",
+            why=told,
+            next_step="mend the cause and run again",
+        )
     count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
     return HwaccelError(
-        f"{count} not ready after {timeout:g} s", why=told, next_step="look at these objects and their events, or raise wait_timeout; all was applied"
+        f"{count} not ready after {timeout:g} s",
+        why=told,
+        next_step="look at these objects and their events, or raise wait_timeout; all was applied",
     )
 
 

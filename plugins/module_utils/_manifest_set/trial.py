@@ -18,7 +18,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import Member
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict, Fault, Forbidden, Invalid, NotFound, WebhookDenied
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    ApiError,
+    Conflict,
+    Fault,
+    Forbidden,
+    Invalid,
+    NotFound,
+    WebhookDenied,
+)
 
 #: Kinds that are recreated without being asked: they hold nothing that a new one would not have.
 _RECREATED = frozenset(("RoleBinding", "ClusterRoleBinding", "Job"))
@@ -42,8 +50,16 @@ class Trial:
 
 
 def attempt(
-    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], *,
-    live: dict[str, t.Any] | None = None, force: bool = False, again: bool = False,
+    client: Client,
+    options: SetOptions,
+    member: Member,
+    body: dict[str, t.Any],
+    entry: Entry | None,
+    coming: frozenset[str],
+    *,
+    live: dict[str, t.Any] | None = None,
+    force: bool = False,
+    again: bool = False,
 ) -> Trial:
     """A dry run without force; where only fields that were ours are in the way, one with it.
 
@@ -62,7 +78,13 @@ def attempt(
 
 
 def _contested(
-    client: Client, options: SetOptions, member: Member, body: dict[str, t.Any], entry: Entry | None, coming: frozenset[str], found: list[FieldConflict],
+    client: Client,
+    options: SetOptions,
+    member: Member,
+    body: dict[str, t.Any],
+    entry: Entry | None,
+    coming: frozenset[str],
+    found: list[FieldConflict],
     live: dict[str, t.Any],
 ) -> Trial:
     """Sort the fields that others own: theirs by right, ours by the record, or in dispute."""
@@ -83,7 +105,9 @@ def _contested(
     return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, told))))
 
 
-def _without(body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[FieldConflict]) -> tuple[dict[str, t.Any], list[FieldConflict]]:
+def _without(
+    body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[FieldConflict]
+) -> tuple[dict[str, t.Any], list[FieldConflict]]:
     """The ask without fields of others, and those that could not be taken out of it."""
     body = copy.deepcopy(body)
     kept = []
@@ -96,7 +120,9 @@ def _without(body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[
     return body, kept
 
 
-def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool) -> Trial:
+def _refused(
+    options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool
+) -> Trial:
     """An error of the dry run: one that the real run will not have, one that a policy answers, or a fault."""
     if causes.lacks_dry_run(error):
         return Trial(body, force=force, unvalidated="a webhook does not support dry runs")
@@ -106,14 +132,24 @@ def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error:
         return Trial(body, force=force, unvalidated=f"it needs {missing}, which is only planned")
     if options.check_mode and isinstance(error, NotFound) and f'namespaces "{member.key.namespace}" not found' in text:
         # Another set of the same playbook may be about to make it: a plan of the whole cannot know.
-        return Trial(body, unvalidated=f"namespace {member.key.namespace} does not exist; the run fails where nothing makes it before")
+        return Trial(
+            body,
+            unvalidated=f"namespace {member.key.namespace} does not exist; the run fails where nothing makes it before",
+        )
     field = causes.immutable_field(error) if isinstance(error, Invalid) else ""
     if field:
         policy = policy_for(options, member)
         if policy in _PROPAGATION:
-            return Trial(body, propagation=_PROPAGATION[policy], reason=f"{field} cannot be changed on the living object")
+            return Trial(
+                body, propagation=_PROPAGATION[policy], reason=f"{field} cannot be changed on the living object"
+            )
         step = f"revert it, or set on_immutable for {member.key.kind} to recreate or orphan"
-        return Trial(body, faults=(Fault(f"{field} of {member.key.short} cannot be changed", member.origin, error.faults[0].why, step),))
+        return Trial(
+            body,
+            faults=(
+                Fault(f"{field} of {member.key.short} cannot be changed", member.origin, error.faults[0].why, step),
+            ),
+        )
     right = causes.missing_right(error) if isinstance(error, Forbidden) else None
     if right:
         return Trial(body, rights=((right["verb"], right["resource"], right["group"], right["namespace"]),))
@@ -123,7 +159,11 @@ def _refused(options: SetOptions, member: Member, body: dict[str, t.Any], error:
 def policy_for(options: SetOptions, member: Member) -> str:
     """fail, recreate or orphan, for a kind."""
     key = member.key
-    asked = options.on_immutable.get(f"{key.kind}.{key.group}") or options.on_immutable.get(key.kind) or options.on_immutable.get("*")
+    asked = (
+        options.on_immutable.get(f"{key.kind}.{key.group}")
+        or options.on_immutable.get(key.kind)
+        or options.on_immutable.get("*")
+    )
     return asked or ("recreate" if key.kind in _RECREATED else "fail")
 
 

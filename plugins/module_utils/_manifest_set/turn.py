@@ -31,7 +31,13 @@ class Turn:
     waiting: float | None = None
 
     def out(self) -> dict[str, t.Any]:
-        return {"identity": self.holder.identity, "since": self.since, "renewed": self.renewed, "sighted": self.sighted, "waiting": self.waiting}
+        return {
+            "identity": self.holder.identity,
+            "since": self.since,
+            "renewed": self.renewed,
+            "sighted": self.sighted,
+            "waiting": self.waiting,
+        }
 
 
 def turn_of(resume: c.Mapping[str, t.Any], holder: Holder) -> Turn:
@@ -41,7 +47,8 @@ def turn_of(resume: c.Mapping[str, t.Any], holder: Holder) -> Turn:
         return Turn(holder)
     renewed, sighted = known["renewed"], known["sighted"]
     return Turn(
-        dataclasses.replace(holder, identity=known["identity"]), known["since"],
+        dataclasses.replace(holder, identity=known["identity"]),
+        known["since"],
         (float(renewed[0]), float(renewed[1])) if renewed else None,
         (str(sighted[0]), str(sighted[1]), float(sighted[2])) if sighted else None,
         known["waiting"],

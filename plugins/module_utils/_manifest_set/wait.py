@@ -63,7 +63,12 @@ class Waited:
 
 
 def wait_for(
-    client: Client, options: SetOptions, clock: Clock, resources: c.Mapping[ObjectKey, Resource], set_ids: c.Sequence[str], until: float,
+    client: Client,
+    options: SetOptions,
+    clock: Clock,
+    resources: c.Mapping[ObjectKey, Resource],
+    set_ids: c.Sequence[str],
+    until: float,
     last_line: str = "",
 ) -> Waited:
     """Poll until all are ready, one has failed, `until` (time.time()) has passed, or the slice is over."""
@@ -102,5 +107,9 @@ def _reduced(node: dict[str, t.Any]) -> dict[str, t.Any]:
     return {
         "metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}},
         "spec": {"taints": (node.get("spec") or {}).get("taints") or []},
-        "status": {"conditions": [entry for entry in (node.get("status") or {}).get("conditions") or () if entry.get("type") == "Ready"]},
+        "status": {
+            "conditions": [
+                entry for entry in (node.get("status") or {}).get("conditions") or () if entry.get("type") == "Ready"
+            ]
+        },
     }

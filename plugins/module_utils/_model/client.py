@@ -72,36 +72,77 @@ class Client(t.Protocol):
     def server_time(self) -> float | None:
         """Seconds since 1970 by the server's clock, None where it has not told it: timestamps of objects are compared with nothing else."""
 
-    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
+    def get(
+        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
+    ) -> dict[str, t.Any]:
         """The object; raises NotFound."""
 
     def pages(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
     ) -> c.Iterator[Page]:
         """Pages of 500; a 410 in the middle restarts the list once from the beginning (the caller sees a page with restarted items only once)."""
 
     def list(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
     ) -> Page:
         """All pages as one."""
 
-    def apply(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+    def apply(
+        self,
+        obj: dict[str, t.Any],
+        resource: Resource,
+        *,
+        field_manager: str,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Answer:
         """Server-side apply."""
 
-    def create(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+    def create(
+        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+    ) -> Answer:
         """POST; raises Conflict where there is one of that name."""
 
-    def replace(self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
+    def replace(
+        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+    ) -> Answer:
         """PUT: metadata.resourceVersion, where it is set, is the precondition."""
 
     def patch(
-        self, resource: Resource, name: str, namespace: str, patch: t.Any, *, patch_type: str = "application/merge-patch+json",
-        field_manager: str = "", subresource: str = "", dry_run: bool = False,
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: t.Any,
+        *,
+        patch_type: str = "application/merge-patch+json",
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Answer:
         """Merge patch by default; JSON patch as application/json-patch+json. Not repeated after a dropped connection unless it carries a resourceVersion."""
 
     def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "Background",
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
         dry_run: bool = False,
     ) -> None:
         """With preconditions where uid and resource_version are given. Raises NotFound, Conflict (another one, or it was written since)."""
@@ -110,8 +151,15 @@ class Client(t.Protocol):
         """The Pod of that uid is told to end. Raises BudgetRefused, NotFound, Conflict (another uid)."""
 
     def watch(
-        self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
-        metadata_only: bool = False, deadline: float,
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        deadline: float,
     ) -> c.Iterator[Event]:
         """Events until `deadline` (time.monotonic() seconds); reconnects by itself.
 
@@ -121,5 +169,7 @@ class Client(t.Protocol):
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
         """The last lines of a container's log."""
 
-    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+    def allowed(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         """SelfSubjectAccessReview."""

@@ -32,7 +32,9 @@ def changed(before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> 
     return comparable(before) != comparable(after)
 
 
-def redacted_pair(before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+def redacted_pair(
+    before: dict[str, t.Any] | None, after: dict[str, t.Any] | None
+) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
     """Both sides, comparable, a Secret's values and users and passwords in URLs replaced; which keys changed stays visible."""
     left, right = _copy(before), _copy(after)
     if "Secret" in (left.get("kind"), right.get("kind")):

@@ -30,7 +30,11 @@ class Fault:
     def __str__(self) -> str:
         told = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
         # Words of others often end with a full stop, and a guess is a question.
-        return f"{told.removesuffix('.')}{'' if told.endswith('?') else '.'} Next: {self.next_step}" if self.next_step else told
+        return (
+            f"{told.removesuffix('.')}{'' if told.endswith('?') else '.'} Next: {self.next_step}"
+            if self.next_step
+            else told
+        )
 
     def as_dict(self) -> dict[str, str]:
         """As results have it: its fields, and all of them as one `text`."""
@@ -62,7 +66,9 @@ class ApiError(HwaccelError):
 
     status = 0
 
-    def __init__(self, what: str, where: str = "", why: str = "", next_step: str = "", *, body: dict | None = None) -> None:
+    def __init__(
+        self, what: str, where: str = "", why: str = "", next_step: str = "", *, body: dict | None = None
+    ) -> None:
         super().__init__(what, where, why, next_step)
         #: The server's Status object (meta/v1), {} where it sent none.
         self.body: dict = body or {}

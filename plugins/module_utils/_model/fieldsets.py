@@ -106,13 +106,19 @@ def of_object(obj: c.Mapping[str, t.Any], manager: str, *, operation: str = "App
     """What one manager owns of a live object, over all of its entries (another subresource makes another entry)."""
     entries = (obj.get("metadata") or {}).get("managedFields") or ()
     return union(
-        parse(entry.get("fieldsV1")) for entry in entries if entry.get("manager") == manager and entry.get("operation") == operation
+        parse(entry.get("fieldsV1"))
+        for entry in entries
+        if entry.get("manager") == manager and entry.get("operation") == operation
     )
 
 
 def of_manager(obj: c.Mapping[str, t.Any], manager: str, subresource: str) -> FieldSet:
     """What one manager owns of a live object through one subresource ("" for none), by whichever operation."""
-    entries = [entry for entry in managers_of(obj) if entry.get("manager") == manager and (entry.get("subresource") or "") == subresource]
+    entries = [
+        entry
+        for entry in managers_of(obj)
+        if entry.get("manager") == manager and (entry.get("subresource") or "") == subresource
+    ]
     return union(parse(entry.get("fieldsV1")) for entry in entries)
 
 
@@ -140,7 +146,14 @@ def _step(value: t.Any, element: str) -> t.Any:
     try:
         if kind == "k":
             keys = json.loads(rest)
-            return next((item for item in value if isinstance(item, dict) and all(item.get(name) == keys[name] for name in keys)), None)
+            return next(
+                (
+                    item
+                    for item in value
+                    if isinstance(item, dict) and all(item.get(name) == keys[name] for name in keys)
+                ),
+                None,
+            )
         if kind == "v":
             wanted = json.loads(rest)
             return wanted if wanted in value else None

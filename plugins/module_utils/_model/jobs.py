@@ -22,7 +22,9 @@ AFTER_THE_RUN = 60
 _LONGEST_PREFIX = 52
 
 
-def job_of(workload: str, definition: c.Mapping[str, t.Any], run: str, namespace: str, longest: float) -> dict[str, t.Any]:
+def job_of(
+    workload: str, definition: c.Mapping[str, t.Any], run: str, namespace: str, longest: float
+) -> dict[str, t.Any]:
     """The Job for a Pod or Job manifest, with a name of this run's own.
 
     A Pod becomes the template of a Job: only Jobs are ended and removed by the cluster itself where the run is killed.
@@ -31,13 +33,18 @@ def job_of(workload: str, definition: c.Mapping[str, t.Any], run: str, namespace
     kind, metadata = definition.get("kind"), definition.get("metadata") or {}
     if (definition.get("apiVersion"), kind) not in (("v1", "Pod"), ("batch/v1", "Job")):
         raise HwaccelError(
-            f"workload {workload} is neither a Pod (v1) nor a Job (batch/v1)", "workloads[].definition",
-            f"it is {kind or 'without kind'} ({definition.get('apiVersion') or 'without apiVersion'})", "give one of these two",
+            f"workload {workload} is neither a Pod (v1) nor a Job (batch/v1)",
+            "workloads[].definition",
+            f"it is {kind or 'without kind'} ({definition.get('apiVersion') or 'without apiVersion'})",
+            "give one of these two",
         )
     prefix = str(metadata.get("name") or metadata.get("generateName") or workload)[:_LONGEST_PREFIX].rstrip("-.")
     own = {key: copy.deepcopy(metadata[key]) for key in ("labels", "annotations") if metadata.get(key)}
     if kind == "Pod":
-        spec: dict[str, t.Any] = {"backoffLimit": 0, "template": {"metadata": copy.deepcopy(own), "spec": {"restartPolicy": "Never"} | _spec(definition)}}
+        spec: dict[str, t.Any] = {
+            "backoffLimit": 0,
+            "template": {"metadata": copy.deepcopy(own), "spec": {"restartPolicy": "Never"} | _spec(definition)},
+        }
     else:
         spec = _spec(definition)
         spec.setdefault("template", {})
@@ -58,7 +65,9 @@ def _ends(workload: str, template: c.Mapping[str, t.Any]) -> None:
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in ("Never", "OnFailure"):
         raise HwaccelError(
-            f"workload {workload} can never end", "workloads[].definition", f"its pods have restartPolicy {policy or 'Always, the default'}",
+            f"workload {workload} can never end",
+            "workloads[].definition",
+            f"its pods have restartPolicy {policy or 'Always, the default'}",
             "set Never or OnFailure",
         )
 

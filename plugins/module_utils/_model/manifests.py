@@ -54,7 +54,10 @@ def load(definition: t.Any, texts: c.Iterable[tuple[str, str]] = ()) -> tuple[li
     if definition is not None:
         entries = definition if isinstance(definition, (list, tuple)) else [definition]
         plural = len(entries) > 1
-        sources += [(f"definition, entry {number}" if plural else "definition", entry) for number, entry in enumerate(entries, start=1)]
+        sources += [
+            (f"definition, entry {number}" if plural else "definition", entry)
+            for number, entry in enumerate(entries, start=1)
+        ]
     for origin, source in sources:
         if isinstance(source, str):
             read, wrong = documents(source, origin)
@@ -74,7 +77,12 @@ def duplicates(manifests: c.Iterable[Manifest]) -> list[Fault]:
     for manifest in manifests:
         places.setdefault(manifest.key, []).append(manifest.origin)
     return [
-        Fault(f"{key.short} is defined {len(origins)} times", "; ".join(origins), "an object can be in a set once", "remove all but one")
+        Fault(
+            f"{key.short} is defined {len(origins)} times",
+            "; ".join(origins),
+            "an object can be in a set once",
+            "remove all but one",
+        )
         for key, origins in places.items()
         if len(origins) > 1
     ]
@@ -115,11 +123,21 @@ def _typed_item(outer: dict[str, t.Any], item: t.Any) -> t.Any:
 
 def _object_fault(value: t.Any, origin: str) -> Fault | None:
     if not isinstance(value, dict):
-        return Fault("a manifest is no mapping", origin, f"it is a {type(value).__name__}", "give objects with apiVersion, kind and metadata")
+        return Fault(
+            "a manifest is no mapping",
+            origin,
+            f"it is a {type(value).__name__}",
+            "give objects with apiVersion, kind and metadata",
+        )
     for field, pattern in (("apiVersion", _API_VERSION), ("kind", _KIND)):
         if not isinstance(value.get(field), str) or not pattern.fullmatch(value[field]):
             told = f"it is {value[field]!r:.80}" if field in value else "it is missing"
-            return Fault(f"{field} of a manifest is not usable", origin, told, f"give {field}, e.g. {'apps/v1' if field == 'apiVersion' else 'DaemonSet'}")
+            return Fault(
+                f"{field} of a manifest is not usable",
+                origin,
+                told,
+                f"give {field}, e.g. {'apps/v1' if field == 'apiVersion' else 'DaemonSet'}",
+            )
     return None
 
 
@@ -130,15 +148,31 @@ def _metadata_fault(value: dict[str, t.Any], origin: str) -> Fault | None:
         return Fault(f"a {kind} has no metadata", origin, next_step="give metadata.name")
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
-        why = "generateName makes another object at each run" if "generateName" in metadata and not name else f"it is {name!r:.80}"
+        why = (
+            "generateName makes another object at each run"
+            if "generateName" in metadata and not name
+            else f"it is {name!r:.80}"
+        )
         return Fault(f"metadata.name of a {kind} is not usable", origin, why, "give a fixed name")
-    if namespace is not None and (not isinstance(namespace, str) or (namespace and not _NAMESPACE.fullmatch(namespace))):
-        return Fault(f"metadata.namespace of {kind} {name} is not usable", origin, f"it is {namespace!r:.80}", "give the name of a namespace")
+    if namespace is not None and (
+        not isinstance(namespace, str) or (namespace and not _NAMESPACE.fullmatch(namespace))
+    ):
+        return Fault(
+            f"metadata.namespace of {kind} {name} is not usable",
+            origin,
+            f"it is {namespace!r:.80}",
+            "give the name of a namespace",
+        )
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
             return Fault(f"metadata.{field} of {kind} {name} is no mapping", origin, next_step="give names and values")
     if (value["apiVersion"], kind) == ("v1", "Node"):
-        return Fault(f"Node {name} cannot be in a set", origin, "a Node belongs to its kubelet", "label it with a role that patches our own keys")
+        return Fault(
+            f"Node {name} cannot be in a set",
+            origin,
+            "a Node belongs to its kubelet",
+            "label it with a role that patches our own keys",
+        )
     return None
 
 
@@ -150,12 +184,16 @@ def _text_faults(manifest: Manifest) -> list[Fault]:
         values = manifest.body.get(field)
         if not isinstance(values, (dict, type(None))):
             why = f"{field} is {_json_type(values)}"
-            faults.append(Fault(f"{field} of {manifest.title} is no mapping", manifest.origin, why, "give names and texts"))
+            faults.append(
+                Fault(f"{field} of {manifest.title} is no mapping", manifest.origin, why, "give names and texts")
+            )
             continue
         for name, value in (values or {}).items():
             if not isinstance(value, (str, type(None))):
                 why = f"{field}.{name} is {_json_type(value)}, as it is written"
-                faults.append(Fault(f"{manifest.title} holds a value that is no text", manifest.origin, why, "put it in quotes"))
+                faults.append(
+                    Fault(f"{manifest.title} holds a value that is no text", manifest.origin, why, "put it in quotes")
+                )
     return faults
 
 
@@ -177,7 +215,12 @@ def json_fault(value: t.Any, origin: str) -> Fault | None:
         item, path, depth = pending.pop()
         nodes += 1
         if depth > _MAX_DEPTH or nodes > _MAX_NODES:
-            return Fault("a manifest is too deep or too large", origin, "its YAML aliases refer to themselves or multiply", "write it without them")
+            return Fault(
+                "a manifest is too deep or too large",
+                origin,
+                "its YAML aliases refer to themselves or multiply",
+                "write it without them",
+            )
         why = _scalar_fault(item)
         if isinstance(item, dict):
             odd = next((key for key in item if not isinstance(key, str)), None)
@@ -187,7 +230,12 @@ def json_fault(value: t.Any, origin: str) -> Fault | None:
         elif isinstance(item, (list, tuple)):
             pending += [(below, f"{path}[{index}]", depth + 1) for index, below in enumerate(item)]
         if why:
-            return Fault("a manifest holds a value that JSON does not know", f"{origin}, at {path.removeprefix('.') or 'the top'}", why, "put it in quotes")
+            return Fault(
+                "a manifest holds a value that JSON does not know",
+                f"{origin}, at {path.removeprefix('.') or 'the top'}",
+                why,
+                "put it in quotes",
+            )
     return None
 
 

@@ -17,7 +17,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests impor
 
 _TARGET_KEYS = ("kind", "name", "namespace")
 #: To what each needs beside its path.
-_OPERATIONS = {"add": ("value",), "remove": (), "replace": ("value",), "move": ("from",), "copy": ("from",), "test": ("value",)}
+_OPERATIONS = {
+    "add": ("value",),
+    "remove": (),
+    "replace": ("value",),
+    "move": ("from",),
+    "copy": ("from",),
+    "test": ("value",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,12 +46,26 @@ def read(raw: t.Any, called: str = "") -> tuple[list[Patch], list[Fault]]:
     patches: list[Patch] = []
     faults: list[Fault] = []
     if raw and not isinstance(raw, (list, tuple)):
-        return [], [Fault(f"{values.shown(raw)} is no list of patches", called or "patches", "", "give a list: - target: {kind: …}")]
+        return [], [
+            Fault(
+                f"{values.shown(raw)} is no list of patches",
+                called or "patches",
+                "",
+                "give a list: - target: {kind: …}",
+            )
+        ]
     for number, entry in enumerate(raw or (), start=1):
         origin = f"{called}[{number - 1}]" if called else f"patches, entry {number}"
         why = _shape_fault(entry)
         if why:
-            faults.append(Fault("a patch is not usable", origin, why, "give {target: {kind, name, namespace}, patch: mapping or list}"))
+            faults.append(
+                Fault(
+                    "a patch is not usable",
+                    origin,
+                    why,
+                    "give {target: {kind, name, namespace}, patch: mapping or list}",
+                )
+            )
             continue
         target = {field: str(value) for field, value in entry["target"].items() if value not in (None, "")}
         patches.append(Patch(target, entry["patch"], origin))
@@ -57,7 +78,9 @@ def _shape_fault(entry: t.Any) -> str:
     target, patch = entry.get("target"), entry.get("patch")
     if not isinstance(target, dict) or not target.get("kind"):
         return "target has no kind"
-    unknown = sorted(str(key) for key in set(target) - set(_TARGET_KEYS)) + sorted(str(key) for key in set(entry) - {"target", "patch"})
+    unknown = sorted(str(key) for key in set(target) - set(_TARGET_KEYS)) + sorted(
+        str(key) for key in set(entry) - {"target", "patch"}
+    )
     if unknown:
         meant = values.near(unknown[0], (*_TARGET_KEYS, "target", "patch"))
         return f"it has the unknown key {unknown[0]!r}" + (f", {meant}" if meant else "")
@@ -73,7 +96,9 @@ def _operation_fault(operation: t.Any) -> str:
     op, path = operation.get("op"), operation.get("path")
     if op not in _OPERATIONS:
         meant = values.near(op, _OPERATIONS)
-        return f"op {values.shown(op)} is unknown{', ' + meant if meant else ''} (RFC 6902 has {', '.join(_OPERATIONS)})"
+        return (
+            f"op {values.shown(op)} is unknown{', ' + meant if meant else ''} (RFC 6902 has {', '.join(_OPERATIONS)})"
+        )
     if not isinstance(path, str) or not (path == "" or path.startswith("/")):
         return f"the path of {op} does not begin with a slash"
     missing = [key for key in _OPERATIONS[op] if key not in operation]
@@ -88,7 +113,14 @@ def apply_all(manifests: c.Sequence[Manifest], patches: c.Sequence[Patch]) -> tu
         matched = [index for index, manifest in enumerate(result) if patch.matches(manifest)]
         if not matched:
             told = ", ".join(f"{field} {pattern}" for field, pattern in patch.target.items())
-            faults.append(Fault("a patch matches no object of the set", patch.origin, f"target is {told}", "correct the target or remove the patch"))
+            faults.append(
+                Fault(
+                    "a patch matches no object of the set",
+                    patch.origin,
+                    f"target is {told}",
+                    "correct the target or remove the patch",
+                )
+            )
         for index in matched:
             patched = _apply_one(result[index], patch)
             if isinstance(patched, Fault):
@@ -133,7 +165,15 @@ def _json_patch(body: dict[str, t.Any], operations: list[t.Any]) -> tuple[t.Any,
         return None, "the Python library jsonpatch is missing on the host that runs this module"
     try:
         return jsonpatch.apply_patch(copy.deepcopy(body), operations), ""
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+    except (
+        jsonpatch.JsonPatchException,
+        jsonpointer.JsonPointerException,
+        TypeError,
+        KeyError,
+        ValueError,
+        IndexError,
+        AttributeError,
+    ) as error:
         if body["kind"] == "Secret":
             return None, f"{type(error).__name__}, whose text could show the Secret's values"
         return None, " ".join(str(error).split())[:300] or type(error).__name__

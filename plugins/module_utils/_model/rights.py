@@ -23,7 +23,9 @@ def refused(client: Client, questions: c.Iterable[Question], namespace: str) -> 
     for verb, resource, subresource in questions:
         where = namespace if resource.namespaced else ""
         if not client.allowed(verb, resource, where, subresource=subresource):
-            found.append((verb, f"{resource.plural}/{subresource}" if subresource else resource.plural, resource.group, where))
+            found.append(
+                (verb, f"{resource.plural}/{subresource}" if subresource else resource.plural, resource.group, where)
+            )
     return found
 
 
@@ -33,9 +35,19 @@ def faults(rights: c.Sequence[Right]) -> list[Fault]:
     for verb, resource, group, namespace in rights:
         full = f"{resource}.{group}" if group else resource
         where = f"in namespace {namespace}" if namespace else "cluster-wide"
-        result.append(Fault(f"the right to {verb} {full} is missing", where, "RBAC refuses it", "bind a Role or ClusterRole that has it"))
+        result.append(
+            Fault(
+                f"the right to {verb} {full} is missing",
+                where,
+                "RBAC refuses it",
+                "bind a Role or ClusterRole that has it",
+            )
+        )
     return result
 
 
 def as_dicts(rights: c.Sequence[Right]) -> list[dict[str, str]]:
-    return [{"verb": verb, "resource": resource, "group": group, "namespace": namespace} for verb, resource, group, namespace in rights]
+    return [
+        {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
+        for verb, resource, group, namespace in rights
+    ]

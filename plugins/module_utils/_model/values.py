@@ -46,7 +46,9 @@ def list_of_text(text: str) -> t.Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ValueError(f"it is neither JSON nor YAML: {getattr(error, 'problem', None) or error}{place}, and begins with {text[:40]!r}") from None
+        raise ValueError(
+            f"it is neither JSON nor YAML: {getattr(error, 'problem', None) or error}{place}, and begins with {text[:40]!r}"
+        ) from None
 
 
 def unset(value: t.Any) -> bool:
@@ -78,7 +80,7 @@ def nearest(name: t.Any, known: c.Iterable[str]) -> str:
 
 
 def near(name: t.Any, known: c.Iterable[str]) -> str:
-    """"did you mean retry_timeout?", "" where nothing that is known is spelt much like it."""
+    """ "did you mean retry_timeout?", "" where nothing that is known is spelt much like it."""
     found = nearest(name, known)
     return f"did you mean {found}?" if found else ""
 
@@ -87,7 +89,9 @@ def unknown_keys(value: c.Mapping[t.Any, t.Any], known: c.Collection[str], where
     """A fault for each key that is not known. whose: what the keys are of, as "a pool"."""
     listed = some(known, 20)
     return [
-        Fault(f"unknown: {key}", where, near(key, known), f"{whose} knows {listed} here") for key in sorted(map(str, value)) if key not in known
+        Fault(f"unknown: {key}", where, near(key, known), f"{whose} knows {listed} here")
+        for key in sorted(map(str, value))
+        if key not in known
     ]
 
 
@@ -115,7 +119,9 @@ def matching(pattern: re.Pattern[str], what: str, example: str, longest: int = 1
 
 def limit(value: t.Any, where: str, *, of: str = "nodes") -> list[Fault]:
     """A number, or a percentage up to 100."""
-    found = _LIMIT.fullmatch(str(value).strip()) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    found = (
+        _LIMIT.fullmatch(str(value).strip()) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    )
     if found and not (found[2] and int(found[1]) > 100):
         return []
     why = "a percentage goes up to 100%" if found else ""
@@ -124,13 +130,19 @@ def limit(value: t.Any, where: str, *, of: str = "nodes") -> list[Fault]:
 
 def share(value: t.Any, where: str) -> list[Fault]:
     """As `limit`, of objects, whose percentage may have a fraction."""
-    found = number_of(str(value).strip().removesuffix("%")) if isinstance(value, str) and str(value).strip().endswith("%") else None
+    found = (
+        number_of(str(value).strip().removesuffix("%"))
+        if isinstance(value, str) and str(value).strip().endswith("%")
+        else None
+    )
     return [] if found is not None and 0 <= found <= 100 else limit(value, where, of="objects")
 
 
 def number_of(value: t.Any) -> float | None:
     """The finite number that a number or a text is; a truth is none."""
-    if isinstance(value, bool) or not (isinstance(value, (int, float)) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))):
+    if isinstance(value, bool) or not (
+        isinstance(value, (int, float)) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
+    ):
         return None
     try:
         number = float(value)
@@ -171,14 +183,23 @@ def seconds(low: float = 0.0) -> Check:
 def truth(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, bool) or (scalar(value) and str(value).strip().casefold() in _TRUTHS):
         return []
-    return [Fault(f"{shown(value)} is neither true nor false", where, near(value, ("true", "false")), "give true or false")]
+    return [
+        Fault(f"{shown(value)} is neither true nor false", where, near(value, ("true", "false")), "give true or false")
+    ]
 
 
 def choice(*known: str) -> Check:
     def check(value: t.Any, where: str) -> list[Fault]:
         if isinstance(value, str) and value in known:
             return []
-        return [Fault(f"{shown(value)} is unknown", where, near(value, known) if scalar(value) else "", f"choose one of {', '.join(known)}")]
+        return [
+            Fault(
+                f"{shown(value)} is unknown",
+                where,
+                near(value, known) if scalar(value) else "",
+                f"choose one of {', '.join(known)}",
+            )
+        ]
 
     return check
 
@@ -212,6 +233,11 @@ def fields(known: c.Mapping[str, Check], whose: str, needed: c.Collection[str] =
             return [Fault(f"{shown(value)} is no dictionary", where, "", f"give {', '.join(known)}")]
         faults = unknown_keys(value, known, where, whose)
         faults += [Fault(f"{key} is missing", where, "", "give it") for key in needed if unset(value.get(key))]
-        return faults + [fault for key, entry in value.items() if key in known and not unset(entry) for fault in known[key](entry, f"{where}.{key}")]
+        return faults + [
+            fault
+            for key, entry in value.items()
+            if key in known and not unset(entry)
+            for fault in known[key](entry, f"{where}.{key}")
+        ]
 
     return check

@@ -11,7 +11,10 @@ import typing as t
 CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 NAMESPACE = ("", "Namespace")
 API_SERVICE = ("apiregistration.k8s.io", "APIService")
-WEBHOOKS = (("admissionregistration.k8s.io", "MutatingWebhookConfiguration"), ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"))
+WEBHOOKS = (
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+)
 
 #: Never pruned, and kept by `absent` while they hold anything that is not ours: deleting one deletes all that is in it.
 CONTAINERS = frozenset((CRD, NAMESPACE))
@@ -101,7 +104,9 @@ def wave_of(group: str, kind: str) -> int:
 T = t.TypeVar("T")
 
 
-def in_waves(items: c.Iterable[T], group_kind: c.Callable[[T], tuple[str, str]], *, backwards: bool = False) -> list[tuple[int, list[T]]]:
+def in_waves(
+    items: c.Iterable[T], group_kind: c.Callable[[T], tuple[str, str]], *, backwards: bool = False
+) -> list[tuple[int, list[T]]]:
     """Items by wave; inside a wave their order is kept."""
     waves: dict[int, list[T]] = {}
     for item in items:

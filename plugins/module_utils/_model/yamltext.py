@@ -28,7 +28,12 @@ def documents(text: str, origin: str) -> tuple[list[Document], list[Fault]]:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         while loader.check_node():
             node = loader.get_node()
-            found.append(Document(loader.construct_document(node), f"{origin}, document {len(found) + 1}, line {node.start_mark.line + 1}"))
+            found.append(
+                Document(
+                    loader.construct_document(node),
+                    f"{origin}, document {len(found) + 1}, line {node.start_mark.line + 1}",
+                )
+            )
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         return found, [_fault(error, origin, len(found) + 1)]
     finally:
@@ -40,7 +45,12 @@ def documents(text: str, origin: str) -> tuple[list[Document], list[Fault]]:
 def _fault(error: Exception, origin: str, number: int) -> Fault:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"{origin}, document {number}" + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
-    why = getattr(error, "problem", None) or getattr(error, "reason", None) or " ".join(str(error).split())[:200] or type(error).__name__
+    why = (
+        getattr(error, "problem", None)
+        or getattr(error, "reason", None)
+        or " ".join(str(error).split())[:200]
+        or type(error).__name__
+    )
     return Fault("the manifest is no valid YAML", where, str(why), "correct it; nothing was changed")
 
 
@@ -49,6 +59,9 @@ def _yaml() -> t.Any:
         import yaml
     except ImportError:
         raise HwaccelError(
-            "the Python library PyYAML is missing", "the host that runs this module", "manifests given as text need it", "install PyYAML there"
+            "the Python library PyYAML is missing",
+            "the host that runs this module",
+            "manifests given as text need it",
+            "install PyYAML there",
         ) from None
     return yaml

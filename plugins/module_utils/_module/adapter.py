@@ -53,7 +53,9 @@ class _Module(AnsibleModule):
     def _load_params(self) -> None:
         super()._load_params()
         # A survey question that was left empty arrives as "".
-        self.params: dict[str, t.Any] = {name: value for name, value in self.params.items() if name.startswith("_ansible") or value != ""}
+        self.params: dict[str, t.Any] = {
+            name: value for name, value in self.params.items() if name.startswith("_ansible") or value != ""
+        }
 
     def _log_invocation(self) -> None:
         full, self.params = self.params, shown_parameters(self.params)
@@ -63,7 +65,14 @@ class _Module(AnsibleModule):
             self.params = full
 
 
-def run_module(argument_spec: dict[str, t.Any], operation: Operation, *, cluster: bool = True, waits: bool = False, **module_options: t.Any) -> None:
+def run_module(
+    argument_spec: dict[str, t.Any],
+    operation: Operation,
+    *,
+    cluster: bool = True,
+    waits: bool = False,
+    **module_options: t.Any,
+) -> None:
     """Run one operation as an Ansible module. Options of the module win over shared ones of the same name."""
     shared = (CLUSTER_SPEC if cluster else {}) | (WAITING_SPEC if waits else {})
     module = _Module(argument_spec=shared | argument_spec, **module_options)
@@ -90,7 +99,13 @@ def shown_parameters(params: dict[str, t.Any]) -> dict[str, t.Any]:
 def _shown(name: str, value: t.Any) -> t.Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    if name == "kubeconfig" and isinstance(value, str) and "\n" not in value and len(value) <= _LONGEST_SHOWN and not value.lstrip().startswith("{"):
+    if (
+        name == "kubeconfig"
+        and isinstance(value, str)
+        and "\n" not in value
+        and len(value) <= _LONGEST_SHOWN
+        and not value.lstrip().startswith("{")
+    ):
         return value
     if name not in _NEVER_SHOWN and len(str(value)) <= _LONGEST_SHOWN:
         return value
@@ -129,7 +144,9 @@ def _context(module: AnsibleModule, started: float) -> Context:
             from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 
             # What resumes has met the server, which may be away for a minute now.
-            made.append(connect(module.params, check_mode=module.check_mode, met=bool(resume), hide=module.no_log_values.update))
+            made.append(
+                connect(module.params, check_mode=module.check_mode, met=bool(resume), hide=module.no_log_values.update)
+            )
         return made[0]
 
     length = module.params.get("wait_slice")

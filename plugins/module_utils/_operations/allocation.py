@@ -21,7 +21,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import whole_nodes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import Plan
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, Finding, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import (
+    BUSY,
+    SKIPPED,
+    Finding,
+    Report,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import contests, runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.contests import Contest, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
@@ -48,7 +53,12 @@ class Settings:
 
 
 def run(
-    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
     """resume: the `pending` of the slice before. In check mode it is told which nodes would run pods, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
@@ -68,14 +78,23 @@ def run(
 def _plan(client: Client, settings: Settings) -> Plan:
     def unfit(node: NodeFacts) -> Finding | None:
         if device_query.needed(node) and not settings.integrated_definition:
-            return Finding(SKIPPED, "its GPU is integrated: nvidia-smi does not list it", "give integrated_definition, a pod with deviceQuery for it")
+            return Finding(
+                SKIPPED,
+                "its GPU is integrated: nvidia-smi does not list it",
+                "give integrated_definition, a pod with deviceQuery for it",
+            )
         return None
 
     return whole_nodes.plan(client, settings.pools, settings.exclude, lambda _pool: True, unfit)
 
 
 def _play(
-    plan: Plan, settings: Settings, client: Client, clock: Clock, check_mode: bool, resume: dict[str, t.Any] | None,
+    plan: Plan,
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    check_mode: bool,
+    resume: dict[str, t.Any] | None,
 ) -> tuple[Outcome, list[Result]]:
     if not plan.asked:
         return Outcome(), []
@@ -83,7 +102,10 @@ def _play(
     if settings.exclusivity:
         pairs = [_contest(name, ask, settings) for name, ask in plan.asked.items()]
         return contests.run(client, pairs, options, clock, check_mode=check_mode, resume=resume)
-    workloads = [whole_nodes.workload(name, name, ask.request, {HOLD: "0"}, _definition(ask, settings)) for name, ask in plan.asked.items()]
+    workloads = [
+        whole_nodes.workload(name, name, ask.request, {HOLD: "0"}, _definition(ask, settings))
+        for name, ask in plan.asked.items()
+    ]
     outcome = runs.run(client, workloads, options, clock, check_mode=check_mode, resume=resume)
     return outcome, [Result(row, None, "", False) for row in outcome.values.get("workloads", ())]
 

@@ -22,13 +22,21 @@ def found(result: Result, ask: Ask, *, exclusivity: bool) -> Finding:
     """exclusivity: whether one more pod was to wait."""
     first = result.first
     if away := next((row for row in (first, result.second) if row is not None and disrupted(row)), None):
-        return Finding(BUSY, f"its pod had to make room: {away['reason']}", "try again when nothing of higher priority asks for these GPUs")
+        return Finding(
+            BUSY,
+            f"its pod had to make room: {away['reason']}",
+            "try again when nothing of higher priority asks for these GPUs",
+        )
     if taken(first, ask.request):
-        return Finding(BUSY, f"pods have taken GPUs there meanwhile: {first['reason']}", "try again when they have ended")
+        return Finding(
+            BUSY, f"pods have taken GPUs there meanwhile: {first['reason']}", "try again when they have ended"
+        )
     if first["state"] != SUCCEEDED:
         return Finding(FAILED, f"the pod that takes all GPUs: {first['reason']}", _SEE_LOG, log=first["log"])
     if wrong := allocations.deviations(first["log"], ask.devices, integrated=ask.integrated):
-        return Finding(FAILED, "; ".join(wrong), "see what nvidia-smi -L says on the node, and its kernel log", log=first["log"])
+        return Finding(
+            FAILED, "; ".join(wrong), "see what nvidia-smi -L says on the node, and its kernel log", log=first["log"]
+        )
     return (_fault(result, ask) if exclusivity else None) or Finding(PASSED)
 
 
@@ -36,22 +44,44 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
     """What is wrong with how the second pod came to its GPU."""
     second = result.second
     if second is None:
-        return Finding(FAILED, "the pod with all GPUs ended before one more could ask", "let the pod stay for HOLD_SECONDS after its last line")
+        return Finding(
+            FAILED,
+            "the pod with all GPUs ended before one more could ask",
+            "let the pod stay for HOLD_SECONDS after its last line",
+        )
     log = second["log"]
     if result.beside:
         got = allocations.listed(log) or [device.name for device in device_query.seen(log)]
         if both := sorted(set(got) & set(allocations.listed(result.first["log"]))):
             return Finding(FAILED, f"two pods got the same GPU at the same time: {some(both)}", _SEE_PLUGIN, log=log)
         what = f"it saw {some(got)}" if got else "its log names no GPU"
-        return Finding(FAILED, f"one more pod was never Pending while another had all GPUs: {what}", _SEE_PLUGIN, log=log)
+        return Finding(
+            FAILED, f"one more pod was never Pending while another had all GPUs: {what}", _SEE_PLUGIN, log=log
+        )
     if not result.refused:
         why = second["reason"] or "it ran when the other had ended"
-        return Finding(FAILED, f"one more pod was never Pending for want of a GPU: {why}", "see its tolerations, and what else it asks for", log=log)
+        return Finding(
+            FAILED,
+            f"one more pod was never Pending for want of a GPU: {why}",
+            "see its tolerations, and what else it asks for",
+            log=log,
+        )
     if taken(second, ask.one_more):
-        next_step = "see whether another pod has taken the GPUs; else the kubelet's log, and restart the device plugin there"
-        return Finding(FAILED, f"one more pod did not start after the pod with all GPUs had ended: {second['reason']}", next_step, log=log)
+        next_step = (
+            "see whether another pod has taken the GPUs; else the kubelet's log, and restart the device plugin there"
+        )
+        return Finding(
+            FAILED,
+            f"one more pod did not start after the pod with all GPUs had ended: {second['reason']}",
+            next_step,
+            log=log,
+        )
     if second["state"] != SUCCEEDED:
-        return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {second['reason']}", _SEE_LOG, log=log)
+        return Finding(
+            FAILED, f"one more pod, after the pod with all GPUs had ended: {second['reason']}", _SEE_LOG, log=log
+        )
     if wrong := allocations.deviations(log, 1, integrated=ask.integrated):
-        return Finding(FAILED, f"one more pod, after the pod with all GPUs had ended: {'; '.join(wrong)}", _SEE_LOG, log=log)
+        return Finding(
+            FAILED, f"one more pod, after the pod with all GPUs had ended: {'; '.join(wrong)}", _SEE_LOG, log=log
+        )
     return None

@@ -23,7 +23,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import whole_nodes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_judgement import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, SUSPECT, Finding, Report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import (
+    BUSY,
+    SKIPPED,
+    SUSPECT,
+    Finding,
+    Report,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.pairs import Pair
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload
@@ -48,7 +54,9 @@ class Settings:
     options: RunOptions = dataclasses.field(default_factory=RunOptions)
 
     def interconnect(self, pool: str) -> PoolInterconnect:
-        return next((one.interconnect for one in self.pools if one.name == pool and one.interconnect), PoolInterconnect())
+        return next(
+            (one.interconnect for one in self.pools if one.name == pool and one.interconnect), PoolInterconnect()
+        )
 
 
 @dataclasses.dataclass
@@ -60,17 +68,29 @@ class Plan:
     verdicts: list[Verdict] = dataclasses.field(default_factory=list)
 
     def pack(self) -> dict[str, t.Any]:
-        return {"nodes": self.nodes.pack(), "pairs": self.pairs, "verdicts": [dataclasses.asdict(one) for one in self.verdicts]}
+        return {
+            "nodes": self.nodes.pack(),
+            "pairs": self.pairs,
+            "verdicts": [dataclasses.asdict(one) for one in self.verdicts],
+        }
 
     @classmethod
     def unpack(cls, packed: dict[str, t.Any]) -> Plan:
         """What was packed may have been JSON since: lists are tuples again."""
-        verdicts = [Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])}) for one in packed["verdicts"]]
+        verdicts = [
+            Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])})
+            for one in packed["verdicts"]
+        ]
         return cls(whole_nodes.Plan.unpack(packed["nodes"]), [(pair[0], pair[1]) for pair in packed["pairs"]], verdicts)
 
 
 def run(
-    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
     """resume: the `pending` of the slice before. In check mode it is told which nodes would run pods, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
@@ -92,26 +112,36 @@ def run(
 
 
 def _plan(client: Client, settings: Settings) -> Plan:
-    nodes = whole_nodes.plan(client, settings.pools, settings.exclude, lambda pool: pool.interconnect is not None, _unfit)
+    nodes = whole_nodes.plan(
+        client, settings.pools, settings.exclude, lambda pool: pool.interconnect is not None, _unfit
+    )
     by_pool: dict[str, list[str]] = collections.defaultdict(list)
     for name in sorted(nodes.asked):
         by_pool[nodes.pools[name]].append(name)
     pairs: list[Names] = []
     for names in by_pool.values():
         # The last one of an odd number has its turn with the first one, when that is free again.
-        pairs += list(zip(names[::2], names[1::2], strict=False)) + ([(names[-1], names[0])] if len(names) % 2 and len(names) > 1 else [])
+        pairs += list(zip(names[::2], names[1::2], strict=False)) + (
+            [(names[-1], names[0])] if len(names) % 2 and len(names) > 1 else []
+        )
     return Plan(nodes, pairs)
 
 
 def _unfit(node: NodeFacts) -> Finding | None:
     if device_query.needed(node):
         return Finding(SKIPPED, "its GPU is integrated", "take interconnect out of its pool")
-    if "-MIG-" in node.gpu.product or any(resource.startswith(resources.MIG_PREFIX) for resource in schedulable.observed(node)):
-        return Finding(SKIPPED, "its GPUs are partitioned: NCCL does not join slices", "nothing: try it where they are whole")
+    if "-MIG-" in node.gpu.product or any(
+        resource.startswith(resources.MIG_PREFIX) for resource in schedulable.observed(node)
+    ):
+        return Finding(
+            SKIPPED, "its GPUs are partitioned: NCCL does not join slices", "nothing: try it where they are whole"
+        )
     return None
 
 
-def _play(plan: Plan, settings: Settings, client: Client, clock: Clock, check_mode: bool, resume: dict[str, t.Any] | None) -> Outcome:
+def _play(
+    plan: Plan, settings: Settings, client: Client, clock: Clock, check_mode: bool, resume: dict[str, t.Any] | None
+) -> Outcome:
     """The pairs of the plan. Once they have ended, their verdicts are in it, and in their place the pairs that these ask for."""
     if not plan.pairs:
         return Outcome()
@@ -144,13 +174,18 @@ def _workload(names: Names, numbers: c.Mapping[str, int], plan: Plan, settings: 
     metadata["annotations"] = (metadata.get("annotations") or {}) | dict(interconnect.annotations)
     spec["volumes"] = [*(spec.get("volumes") or ()), _SHARED_MEMORY]
     for container in spec.get("containers", [])[:1]:
-        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), {"name": _SHARED_MEMORY["name"], "mountPath": "/dev/shm"}]
+        container["volumeMounts"] = [
+            *(container.get("volumeMounts") or ()),
+            {"name": _SHARED_MEMORY["name"], "mountPath": "/dev/shm"},
+        ]
         address = {"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
         container["env"] = [*(container.get("env") or ()), address]
         if interconnect.resources:
             _lock_memory(container)
     wanted = plan.nodes.asked[names[0]].request | dict(interconnect.resources)
-    environment = {"NCCL_DEBUG": "INFO"} | dict(interconnect.environment) | {key: str(value) for key, value in numbers.items()}
+    environment = (
+        {"NCCL_DEBUG": "INFO"} | dict(interconnect.environment) | {key: str(value) for key, value in numbers.items()}
+    )
     return whole_nodes.workload(f"{names[0]} with {names[1]}", names[0], wanted, environment, pod)
 
 
@@ -164,7 +199,9 @@ def _lock_memory(container: dict[str, t.Any]) -> None:
 
 def _outcome(ran: Outcome, plan: Plan, settings: Settings, check_mode: bool) -> Outcome:
     found = dict(plan.nodes.findings)
-    tried = sorted({name for names in plan.pairs for name in names} | {name for one in plan.verdicts for name in one.nodes})
+    tried = sorted(
+        {name for names in plan.pairs for name in names} | {name for one in plan.verdicts for name in one.nodes}
+    )
     untried = [name for name in plan.nodes.asked if name not in tried]
     found |= judgement.findings(untried if check_mode else plan.nodes.asked, plan.verdicts)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.nodes.pools, found)

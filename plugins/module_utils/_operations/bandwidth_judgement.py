@@ -14,7 +14,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.allocations impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PoolInterconnect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import Row, disrupted, taken
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import BUSY, SKIPPED, SUSPECT, Finding
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import (
+    BUSY,
+    SKIPPED,
+    SUSPECT,
+    Finding,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.rendezvous import ENDED, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 
@@ -40,17 +45,37 @@ class Verdict:
         return self.nodes[1] if node == self.nodes[0] else self.nodes[0]
 
     def row(self) -> dict[str, t.Any]:
-        return {"nodes": list(self.nodes), "state": self.state, "bandwidth": self.bandwidth, "networks": list(self.networks), "reason": self.reason}
+        return {
+            "nodes": list(self.nodes),
+            "state": self.state,
+            "bandwidth": self.bandwidth,
+            "networks": list(self.networks),
+            "reason": self.reason,
+        }
 
 
 def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], wanted: PoolInterconnect) -> Verdict:
     """Of one pair."""
-    rows = [(node, ask, row) for node, ask, row in zip(nodes, asks, (result.first, result.second), strict=False) if row is not None]
+    rows = [
+        (node, ask, row)
+        for node, ask, row in zip(nodes, asks, (result.first, result.second), strict=False)
+        if row is not None
+    ]
     for node, ask, row in rows:
         if disrupted(row):
-            return Verdict(nodes, BUSY, f"the pod on {node} had to make room: {row['reason']}", "try again when nothing of higher priority asks for these GPUs")
+            return Verdict(
+                nodes,
+                BUSY,
+                f"the pod on {node} had to make room: {row['reason']}",
+                "try again when nothing of higher priority asks for these GPUs",
+            )
         if taken(row, ask.request):
-            return Verdict(nodes, BUSY, f"pods have taken GPUs on {node} meanwhile: {row['reason']}", "try again when they have ended")
+            return Verdict(
+                nodes,
+                BUSY,
+                f"pods have taken GPUs on {node} meanwhile: {row['reason']}",
+                "try again when they have ended",
+            )
     failed = [(node, row) for node, _ask, row in rows if row["state"] != SUCCEEDED and row["reason"] != ENDED]
     names = tuple(sorted({name for _node, _ask, row in rows for name in bandwidth.networks(row["log"])}))
     if failed:
@@ -58,10 +83,21 @@ def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], wante
     found = bandwidth.measured(result.first["json"])
     wrong = bandwidth.deviations(names, found, wanted)
     state = FAILED if wrong else PASSED
-    return Verdict(nodes, state, "; ".join(wrong), _SEE_NETWORK if wrong else "", "", found, names, result.first["log"] if wrong else "")
+    return Verdict(
+        nodes,
+        state,
+        "; ".join(wrong),
+        _SEE_NETWORK if wrong else "",
+        "",
+        found,
+        names,
+        result.first["log"] if wrong else "",
+    )
 
 
-def _broken(nodes: tuple[str, str], failed: c.Sequence[tuple[str, Row]], *, alone: bool, names: tuple[str, ...]) -> Verdict:
+def _broken(
+    nodes: tuple[str, str], failed: c.Sequence[tuple[str, Row]], *, alone: bool, names: tuple[str, ...]
+) -> Verdict:
     """alone: the second pod was never started, so that the first one has failed by itself."""
     blamed = failed[0][0] if alone else next((node for node, row in failed if _never_ran(row)), "")
     reason = "; ".join(f"the pod on {node}: {row['reason']}" for node, row in failed)
@@ -82,21 +118,35 @@ def findings(nodes: c.Iterable[str], verdicts: c.Sequence[Verdict]) -> dict[str,
 
 def _finding(node: str, verdicts: c.Sequence[Verdict], passed: set[str]) -> Finding:
     failed = [one for one in verdicts if one.state == FAILED and one.blamed in ("", node)]
-    own = next((one for one in failed if one.blamed == node or (node not in passed and one.other(node) in passed)), None)
+    own = next(
+        (one for one in failed if one.blamed == node or (node not in passed and one.other(node) in passed)), None
+    )
     if own is not None:
         return Finding(FAILED, f"with {own.other(node)}: {own.reason}", own.next_step, own.log)
     unclear = next((one for one in failed if (node in passed) == (one.other(node) in passed)), None)
     if unclear is not None:
         other = unclear.other(node)
-        which = "each passed with another node" if node in passed else "which of the two it is, no other node was there to tell"
+        which = (
+            "each passed with another node"
+            if node in passed
+            else "which of the two it is, no other node was there to tell"
+        )
         return Finding(SUSPECT, f"with {other}: {unclear.reason} ({which})", unclear.next_step, unclear.log, other)
     if node in passed:
         return Finding(PASSED)
     if busy := next((one for one in verdicts if one.state == BUSY), None):
         return Finding(BUSY, busy.reason, busy.next_step)
     if verdicts:
-        return Finding(SKIPPED, f"{verdicts[0].other(node)} failed before the two could meet", "try again when that node is repaired")
-    return Finding(SKIPPED, "no other node of its pool can be tried with it", "try again when there is one that is Ready and not in use")
+        return Finding(
+            SKIPPED,
+            f"{verdicts[0].other(node)} failed before the two could meet",
+            "try again when that node is repaired",
+        )
+    return Finding(
+        SKIPPED,
+        "no other node of its pool can be tried with it",
+        "try again when there is one that is Ready and not in use",
+    )
 
 
 def once_more(pools: c.Mapping[str, str], verdicts: c.Sequence[Verdict]) -> list[tuple[str, str]]:

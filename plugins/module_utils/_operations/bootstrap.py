@@ -27,7 +27,12 @@ def state(client: Client) -> dict[str, t.Any]:
         return {"complete": None, "why": str(error)}
     if any(entry.get("state") == "Completed" for entry in history):
         return {"complete": True, "why": "ClusterVersion has a completed installation"}
-    return {"complete": False, "why": f"ConfigMap kube-system/bootstrap says {told}" if told else "there is no ConfigMap kube-system/bootstrap"}
+    return {
+        "complete": False,
+        "why": f"ConfigMap kube-system/bootstrap says {told}"
+        if told
+        else "there is no ConfigMap kube-system/bootstrap",
+    }
 
 
 def _read(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, t.Any]:

@@ -35,7 +35,9 @@ class Settings:
     source: str
 
 
-def confirmed(client: Client, settings: Settings, *, check_mode: bool, warn: c.Callable[[str], None]) -> dict[str, t.Any]:
+def confirmed(
+    client: Client, settings: Settings, *, check_mode: bool, warn: c.Callable[[str], None]
+) -> dict[str, t.Any]:
     """The cluster that was reached. Check mode writes nothing, so there a missing confirmation is a warning.
 
     Raises ManyFaults where it is another cluster than the inventory means, HwaccelError where it is not confirmed, or another one is.
@@ -45,19 +47,29 @@ def confirmed(client: Client, settings: Settings, *, check_mode: bool, warn: c.C
         raise ManyFaults(faults)
     # Who cannot read the uid can still say which host of the inventory is meant.
     key = uid or settings.name
-    found = {"cluster_uid": uid, "platform": fleet.platform(client), "nodes": _nodes(client), "server": settings.where, "decided_by": settings.decided_by}
+    found = {
+        "cluster_uid": uid,
+        "platform": fleet.platform(client),
+        "nodes": _nodes(client),
+        "server": settings.where,
+        "decided_by": settings.decided_by,
+    }
     described = _described(found, settings)
     result = found | {"text": f"{settings.name} is {described}"}
     proven = settings.own and bool(settings.cluster_uid)
     if settings.confirm and settings.confirm != key:
         raise HwaccelError(
-            "hwaccel_confirm names another cluster, so nothing was removed", settings.name, f"it says {settings.confirm}, and this is {described}",
+            "hwaccel_confirm names another cluster, so nothing was removed",
+            settings.name,
+            f"it says {settings.confirm}, and this is {described}",
             f"correct the connection; or, if this is the cluster that is meant, {_command(settings, key)}",
         )
     if settings.decided_by and not settings.confirm and not proven:
         error = HwaccelError(
-            f"which cluster this is was decided by {settings.decided_by}, and not by the inventory, so nothing was removed", settings.name,
-            f"it is {described}", f"if this is the cluster that is meant, {_command(settings, key)}",
+            f"which cluster this is was decided by {settings.decided_by}, and not by the inventory, so nothing was removed",
+            settings.name,
+            f"it is {described}",
+            f"if this is the cluster that is meant, {_command(settings, key)}",
         )
         if not check_mode:
             raise error
@@ -74,7 +86,9 @@ def _nodes(client: Client) -> int | None:
 
 
 def _described(found: c.Mapping[str, t.Any], settings: Settings) -> str:
-    uid = f"the cluster with uid {found['cluster_uid']}" if found["cluster_uid"] else "a cluster whose uid cannot be read"
+    uid = (
+        f"the cluster with uid {found['cluster_uid']}" if found["cluster_uid"] else "a cluster whose uid cannot be read"
+    )
     count = found["nodes"]
     nodes = "nodes that may not be counted" if count is None else f"{count} node{'s' if count != 1 else ''}"
     platform = found["platform"]

@@ -77,7 +77,9 @@ class NotDrained(HwaccelError):
     def __init__(self, what: str, faults: c.Sequence[Fault]) -> None:
         super().__init__(what, next_step="run again, which goes on from here")
         self.faults = tuple(faults)
-        self.args = ("\n".join([f"{what}, and stays cordoned until it is released:", *(f"- {fault}" for fault in faults)]),)
+        self.args = (
+            "\n".join([f"{what}, and stays cordoned until it is released:", *(f"- {fault}" for fault in faults)]),
+        )
 
 
 @dataclasses.dataclass
@@ -98,7 +100,9 @@ class Evictions:
     faults: list[Fault] = dataclasses.field(default_factory=list)
 
 
-def drain(settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None) -> Outcome:
+def drain(
+    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None
+) -> Outcome:
     """resume: the `pending` of the slice before."""
     node = _node(client, settings)
     if node is None:
@@ -116,7 +120,9 @@ def drain(settings: Settings, client: Client, clock: Clock, *, check_mode: bool 
     return _rounds(settings, client, clock, progress, changed=changed)
 
 
-def release(settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None) -> Outcome:
+def release(
+    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None
+) -> Outcome:
     """Once the node is Ready. resume: the `pending` of the slice before."""
     until, pause = (resume or {}).get("until") or clock.now() + settings.timeout, _FIRST_PAUSE
     while True:
@@ -128,16 +134,27 @@ def release(settings: Settings, client: Client, clock: Clock, *, check_mode: boo
             break
         if clock.now() >= until:
             why = f"it is not Ready after {settings.timeout:g} s: {ready.reason}"
-            failure = HwaccelError(f"node {settings.name} stays cordoned", "", why, "see why its kubelet is not well, and run again")
+            failure = HwaccelError(
+                f"node {settings.name} stays cordoned", "", why, "see why its kubelet is not well, and run again"
+            )
             return Outcome(values=_values(node), failure=failure)
         if clock.slice_over(pause):
-            return Outcome(pending={"until": until}, progress=[f"node {settings.name} is not Ready yet: {ready.reason}"])
+            return Outcome(
+                pending={"until": until}, progress=[f"node {settings.name} is not Ready yet: {ready.reason}"]
+            )
         clock.sleep(pause)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
     if _uncordoned(node) is None:
-        return Outcome(values=_values(node), progress=[f"node {settings.name} stays cordoned, as others have cordoned it"] * bool(whose))
+        return Outcome(
+            values=_values(node),
+            progress=[f"node {settings.name} stays cordoned, as others have cordoned it"] * bool(whose),
+        )
     changed = check_mode or quarantine.rewrite(client, _NODE, settings.name, _uncordoned, FIELD_MANAGER)
-    end = {OURS: "is released", OTHERS: "stays cordoned, as others have cordoned it anew", NOBODY: "is released by others"}[whose]
+    end = {
+        OURS: "is released",
+        OTHERS: "stays cordoned, as others have cordoned it anew",
+        NOBODY: "is released by others",
+    }[whose]
     values = _values(node) | {"cordoned_by": OTHERS if whose == OTHERS else NOBODY}
     return Outcome(changed, values, progress=[f"node {settings.name} {end}"])
 
@@ -169,7 +186,10 @@ def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress
         if tried.faults:
             failure = NotDrained(f"node {settings.name} is not drained", tried.faults)
         elif (found.leaving or found.ending) and clock.now() >= progress.until:
-            failure = NotDrained(f"node {settings.name} is not drained after {settings.timeout:g} s", _left(settings, node, waiting, tried.held))
+            failure = NotDrained(
+                f"node {settings.name} is not drained after {settings.timeout:g} s",
+                _left(settings, node, waiting, tried.held),
+            )
         if failure or not (found.leaving or found.ending):
             return Outcome(changed, _values(node, found, progress.evicted, tried.held), failure=failure, progress=lines)
         if clock.slice_over(pause):
@@ -187,13 +207,18 @@ def _node(client: Client, settings: Settings) -> Obj | None:
         if settings.ignore_not_found:
             return None
         raise HwaccelError(
-            f"there is no node {settings.name}", "name", "the cluster does not know it", "correct the name (kubectl get nodes), or the connection"
+            f"there is no node {settings.name}",
+            "name",
+            "the cluster does not know it",
+            "correct the name (kubectl get nodes), or the connection",
         ) from None
 
 
 def _look(client: Client, settings: Settings, node: Obj) -> draining.Pods:
     pods = client.list(_POD, field_selector=f"spec.nodeName={settings.name}").items
-    return draining.sort(node, pods, settings.called, force=settings.force, delete_emptydir_data=settings.delete_emptydir_data)
+    return draining.sort(
+        node, pods, settings.called, force=settings.force, delete_emptydir_data=settings.delete_emptydir_data
+    )
 
 
 def _evict(client: Client, found: draining.Pods, *, dry_run: bool = False) -> Evictions:
@@ -220,7 +245,10 @@ def _evict(client: Client, found: draining.Pods, *, dry_run: bool = False) -> Ev
 
 def _namespace_ends(refused: ApiError) -> bool:
     """Nothing can be made in it any more, evictions included; its pods are ended by the namespace controller (kubectl's drain.go waits as well)."""
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in (refused.body.get("details") or {}).get("causes") or ())
+    return any(
+        cause.get("reason") == "NamespaceTerminating"
+        for cause in (refused.body.get("details") or {}).get("causes") or ()
+    )
 
 
 def _cordon_faults(client: Client, node: Obj) -> list[Fault]:
@@ -241,7 +269,10 @@ def _cordoned(clock: Clock) -> c.Callable[[Obj], Obj | None]:
         if cordoned_by(node):
             return None
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock.now()))
-        return {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {names.CORDONED: now}}, "spec": {"unschedulable": True}}
+        return {
+            "metadata": {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {names.CORDONED: now}},
+            "spec": {"unschedulable": True},
+        }
 
     return change
 
@@ -256,7 +287,9 @@ def _uncordoned(node: Obj) -> Obj | None:
 
 def _absent(settings: Settings) -> Outcome:
     values = {"found": False, "ready": False, "cordoned_by": NOBODY, "evicted": [], "staying": [], "held": []}
-    return Outcome(values=values, progress=[f"the cluster has no node {settings.name}: there is nothing to drain or to release"])
+    return Outcome(
+        values=values, progress=[f"the cluster has no node {settings.name}: there is nothing to drain or to release"]
+    )
 
 
 def _planned(node: Obj, found: draining.Pods, tried: Evictions) -> Outcome:
@@ -264,20 +297,32 @@ def _planned(node: Obj, found: draining.Pods, tried: Evictions) -> Outcome:
     parts = ["would be cordoned"] * (not whose) + [f"would lose {some(leaving)}"] * bool(leaving)
     parts += [f"would have to wait for {_held(tried.held)}"] * bool(tried.held)
     line = f"node {node['metadata']['name']} {', '.join(parts) or 'is drained'}"
-    return Outcome(bool(parts), _values(node, found, leaving, tried.held) | {"cordoned_by": whose or OURS}, progress=[line])
+    return Outcome(
+        bool(parts), _values(node, found, leaving, tried.held) | {"cordoned_by": whose or OURS}, progress=[line]
+    )
 
 
-def _values(node: Obj, found: draining.Pods | None = None, evicted: c.Iterable[str] = (), held: c.Mapping[str, str] | None = None) -> Obj:
+def _values(
+    node: Obj,
+    found: draining.Pods | None = None,
+    evicted: c.Iterable[str] = (),
+    held: c.Mapping[str, str] | None = None,
+) -> Obj:
     staying = found.staying if found else {}
     return {
-        "found": True, "ready": objects.node(node).ready, "cordoned_by": cordoned_by(node), "evicted": sorted(evicted),
+        "found": True,
+        "ready": objects.node(node).ready,
+        "cordoned_by": cordoned_by(node),
+        "evicted": sorted(evicted),
         "staying": [{"pod": pod, "why": why} for pod, why in sorted(staying.items())],
         "held": [{"pod": pod, "why": why} for pod, why in sorted((held or {}).items())],
     }
 
 
 def _line(name: str, progress: Progress, waiting: c.Sequence[str], held: c.Mapping[str, str]) -> str:
-    parts = [f"{len(waiting)} ending ({some(waiting)})"] * bool(waiting) + [f"{len(held)} held ({_held(held)})"] * bool(held)
+    parts = [f"{len(waiting)} ending ({some(waiting)})"] * bool(waiting) + [f"{len(held)} held ({_held(held)})"] * bool(
+        held
+    )
     return f"node {name}: {', '.join(parts) or 'drained'}, {len(progress.evicted)} evicted"
 
 
@@ -290,6 +335,14 @@ def _left(settings: Settings, node: Obj, waiting: c.Iterable[str], held: c.Mappi
     step = "see that what it waits for comes about elsewhere, or speak with whoever has set it; then run again, which goes on from here"
     faults = [Fault(f"pod {pod} is held", "", why, step) for pod, why in sorted(held.items())]
     ready = objects.node(node)
-    why = "it has not ended yet" if ready.ready else f"nobody can say that it has ended, as the node is not Ready: {ready.reason}"
-    step = f"see what it still does, or raise {settings.called('timeout')}" if ready.ready else "bring the node's kubelet back"
+    why = (
+        "it has not ended yet"
+        if ready.ready
+        else f"nobody can say that it has ended, as the node is not Ready: {ready.reason}"
+    )
+    step = (
+        f"see what it still does, or raise {settings.called('timeout')}"
+        if ready.ready
+        else "bring the node's kubelet back"
+    )
     return faults + [Fault(f"pod {pod} was told to end", "", why, step) for pod in sorted(waiting)]

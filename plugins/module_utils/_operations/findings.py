@@ -44,10 +44,17 @@ def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
     return ", ".join(parts)
 
 
-def failure(what: str, failed: c.Sequence[Fault], total: int, max_failed: str, again: str, sample: int) -> GateFailed | None:
+def failure(
+    what: str, failed: c.Sequence[Fault], total: int, max_failed: str, again: str, sample: int
+) -> GateFailed | None:
     """None where no more have failed than may. failed: one fault a node, of which `sample` are told. again: what to do once all is repaired."""
     limit = marks.limit_of(max_failed, total)
     if len(failed) <= limit:
         return None
-    head = Fault(f"{what}: {len(failed)} of {total} nodes failed, {limit} may", "", "", f"repair what is named below, and {again}")
+    head = Fault(
+        f"{what}: {len(failed)} of {total} nodes failed, {limit} may",
+        "",
+        "",
+        f"repair what is named below, and {again}",
+    )
     return GateFailed([head, *failed[:sample]])

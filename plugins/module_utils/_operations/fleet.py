@@ -16,9 +16,19 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Clas
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, ManyFaults, NotFound, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Forbidden,
+    HwaccelError,
+    ManyFaults,
+    NotFound,
+    UnknownKind,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers, fleet_existing, fleet_namespaces
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import (
+    fleet_drivers,
+    fleet_existing,
+    fleet_namespaces,
+)
 
 #: Kinds of every Kubernetes: not worth a discovery.
 NODE = Resource("", "v1", "Node", "nodes", False)
@@ -48,11 +58,23 @@ class _PoolSum:
             # Where nodes differ, what most of them have; ties by name, so that two runs say the same.
             product, count, memory = min(self.gpus, key=lambda entry: (-self.gpus[entry], entry))
             gpu = {"product": product, "count": count, "memory_mib": memory}
-        return {"name": self.pool.name, "declared": self.pool.declared, "nodes": self.nodes, "ready": self.ready, "gpu": gpu}
+        return {
+            "name": self.pool.name,
+            "declared": self.pool.declared,
+            "nodes": self.nodes,
+            "ready": self.ready,
+            "gpu": gpu,
+        }
 
 
 def summary(
-    client: Client, declared: t.Any = (), *, label_selector: str = "", rows: bool = False, namespaces: c.Iterable[str] = (), named: c.Collection[str] = (),
+    client: Client,
+    declared: t.Any = (),
+    *,
+    label_selector: str = "",
+    rows: bool = False,
+    namespaces: c.Iterable[str] = (),
+    named: c.Collection[str] = (),
     warn: c.Callable[[str], None] = lambda text: None,
 ) -> dict[str, t.Any]:
     """What `node_info` returns. named: nodes that somebody names, to be told which of them there are not.
@@ -87,7 +109,11 @@ def summary(
 
 
 def nodes(
-    client: Client, assigner: pool_rules.Assigner, *, label_selector: str = "", warn: c.Callable[[str], None] = lambda text: None
+    client: Client,
+    assigner: pool_rules.Assigner,
+    *,
+    label_selector: str = "",
+    warn: c.Callable[[str], None] = lambda text: None,
 ) -> c.Iterator[tuple[dict[str, t.Any], NodeFacts, Pool]]:
     """Each Node with its facts and its pool, page by page. Raises ManyFaults after the last one where pools overlap."""
     for page in client.pages(NODE, label_selector=label_selector):
@@ -151,10 +177,25 @@ def _order(declared: c.Iterable[Pool], sums: c.Mapping[str, _PoolSum]) -> list[s
 def row(facts: NodeFacts, pool: Pool) -> dict[str, t.Any]:
     """One entry of the `nodes` that `node_info` returns."""
     return {
-        "name": facts.name, "pool": pool.name, "ready": facts.ready, "not_ready": facts.not_ready, "unschedulable": facts.unschedulable,
-        "quarantined": facts.quarantined, "kernel": facts.kernel, "os_id": facts.os_id, "os_version": facts.os_version, "os_image": facts.os_image,
-        "architecture": facts.architecture, "runtime": facts.runtime, "runtime_version": facts.runtime_version, "gpu_present": facts.gpu_present,
+        "name": facts.name,
+        "pool": pool.name,
+        "ready": facts.ready,
+        "not_ready": facts.not_ready,
+        "unschedulable": facts.unschedulable,
+        "quarantined": facts.quarantined,
+        "kernel": facts.kernel,
+        "os_id": facts.os_id,
+        "os_version": facts.os_version,
+        "os_image": facts.os_image,
+        "architecture": facts.architecture,
+        "runtime": facts.runtime,
+        "runtime_version": facts.runtime_version,
+        "gpu_present": facts.gpu_present,
         "gpu_assumed": pool_rules.assumed(facts, pool),
-        "gpu": {"product": facts.gpu.product, "count": facts.gpu.count, "memory_mib": facts.gpu.memory_mib} if facts.gpu.count else None,
-        "host_driver": facts.host_driver, "driver_version": facts.driver_version, "allocatable": dict(facts.allocatable),
+        "gpu": {"product": facts.gpu.product, "count": facts.gpu.count, "memory_mib": facts.gpu.memory_mib}
+        if facts.gpu.count
+        else None,
+        "host_driver": facts.host_driver,
+        "driver_version": facts.driver_version,
+        "allocatable": dict(facts.allocatable),
     }

@@ -28,7 +28,12 @@ Row = dict[str, t.Any]
 
 def daemon_sets(client: Client) -> list[Row]:
     """Rows of the shape that `node_info` returns as `driver_daemon_sets`; pods are read only where there is one."""
-    rows = {(row["namespace"], row["name"]): row for page in client.pages(_DAEMON_SET, label_selector=_SELECTOR) for row in map(_row, page.items) if row}
+    rows = {
+        (row["namespace"], row["name"]): row
+        for page in client.pages(_DAEMON_SET, label_selector=_SELECTOR)
+        for row in map(_row, page.items)
+        if row
+    }
     nodes: dict[tuple[str, str], set[str]] = {key: set() for key in rows}
     for namespace in sorted({namespace for namespace, _name in rows}):
         for page in client.pages(_POD, namespace, label_selector=_SELECTOR):
@@ -37,7 +42,9 @@ def daemon_sets(client: Client) -> list[Row]:
                 pod = reduce_pod(page.items.pop())
                 if (namespace, pod.owner) in nodes and _has_begun(pod.containers):
                     nodes[namespace, pod.owner].add(pod.node)
-    return [row | {"running": len(nodes[key]), "nodes": sorted(nodes[key])[:_NAMED]} for key, row in sorted(rows.items())]
+    return [
+        row | {"running": len(nodes[key]), "nodes": sorted(nodes[key])[:_NAMED]} for key, row in sorted(rows.items())
+    ]
 
 
 def _row(obj: dict[str, t.Any]) -> Row | None:
@@ -48,8 +55,11 @@ def _row(obj: dict[str, t.Any]) -> Row | None:
     if not sets_of(obj) or not (container.get("securityContext") or {}).get("privileged"):
         return None
     return {
-        "namespace": metadata["namespace"], "name": metadata["name"], "pool": labels.get(names.DRIVER_POOL_LABEL, ""),
-        "class": (spec["selector"].get("matchLabels") or {}).get(names.DRIVER_CLASS_LABEL, ""), "version": labels[names.DRIVER_VERSION_WANTED_LABEL],
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "pool": labels.get(names.DRIVER_POOL_LABEL, ""),
+        "class": (spec["selector"].get("matchLabels") or {}).get(names.DRIVER_CLASS_LABEL, ""),
+        "version": labels[names.DRIVER_VERSION_WANTED_LABEL],
         "kernel": (template["metadata"].get("labels") or {}).get(names.DRIVER_KERNEL_LABEL, ""),
         "image": container["image"],
         "node_affinity": (template["spec"].get("affinity") or {}).get("nodeAffinity") or {},
@@ -58,4 +68,6 @@ def _row(obj: dict[str, t.Any]) -> Row | None:
 
 def _has_begun(containers: c.Sequence[t.Any]) -> bool:
     """Whether the driver has ever been started in this pod: one whose image cannot be pulled holds nothing on its node."""
-    return any(one.state in ("running", "terminated") or one.restarts or one.last_exit is not None for one in containers)
+    return any(
+        one.state in ("running", "terminated") or one.restarts or one.last_exit is not None for one in containers
+    )

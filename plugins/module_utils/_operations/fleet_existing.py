@@ -16,7 +16,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-_WORKLOADS = (Resource("apps", "v1", "DaemonSet", "daemonsets", True), Resource("apps", "v1", "Deployment", "deployments", True))
+_WORKLOADS = (
+    Resource("apps", "v1", "DaemonSet", "daemonsets", True),
+    Resource("apps", "v1", "Deployment", "deployments", True),
+)
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
 #: What NVIDIA's toolkit calls its runtime in containerd's and CRI-O's configuration.
 _HANDLER = "nvidia"
@@ -28,7 +31,13 @@ _COMPONENTS = {parts.PLUGIN: "device_plugin", parts.EXPORTER: "dcgm_exporter", p
 def components(client: Client) -> dict[str, list[dict[str, str]]]:
     """By component a list of {kind, namespace, name, image}, ours left out."""
     found: dict[str, list[dict[str, str]]] = {
-        "nfd": [], "device_plugin": [], "driver": [], "cluster_policy": [], "runtime_class": [], "dcgm_exporter": [], "prometheus_operator": [],
+        "nfd": [],
+        "device_plugin": [],
+        "driver": [],
+        "cluster_policy": [],
+        "runtime_class": [],
+        "dcgm_exporter": [],
+        "prometheus_operator": [],
     }
     for resource in _WORKLOADS:
         for page in client.pages(resource):
@@ -38,8 +47,13 @@ def components(client: Client) -> dict[str, list[dict[str, str]]]:
     found["cluster_policy"] = list(_cluster_policies(client))
     found["prometheus_operator"] = list(_prometheus_operator(client))
     classes = [obj for page in client.pages(_RUNTIME_CLASSES) for obj in page.items]
-    found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not sets_of(obj)]
-    return {component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"])) for component, entries in found.items()}
+    found["runtime_class"] = [
+        _entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not sets_of(obj)
+    ]
+    return {
+        component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"]))
+        for component, entries in found.items()
+    }
 
 
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
@@ -49,7 +63,11 @@ def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
-    installers = [one for one in pod.get("initContainers") or [] if parts.INSTALLER_IMAGE.search(parts.image_base(str(one.get("image") or "")))]
+    installers = [
+        one
+        for one in pod.get("initContainers") or []
+        if parts.INSTALLER_IMAGE.search(parts.image_base(str(one.get("image") or "")))
+    ]
     for container in [*(pod.get("containers") or []), *installers]:
         component = _component(container, str(metadata.get("name") or ""))
         if component:
@@ -82,13 +100,25 @@ def _cluster_policies(client: Client) -> c.Iterator[dict[str, str]]:
 def _prometheus_operator(client: Client) -> c.Iterator[dict[str, str]]:
     """What says which Prometheus scrapes what is written in these kinds, whoever runs the operator and wherever."""
     try:
-        kinds = [client.resource_by_group("monitoring.coreos.com", kind) for kind in ("PrometheusRule", "ServiceMonitor")]
+        kinds = [
+            client.resource_by_group("monitoring.coreos.com", kind) for kind in ("PrometheusRule", "ServiceMonitor")
+        ]
     except UnknownKind:
         return
     for resource in kinds:
-        yield {"kind": "CustomResourceDefinition", "namespace": "", "name": f"{resource.plural}.{resource.group}", "image": ""}
+        yield {
+            "kind": "CustomResourceDefinition",
+            "namespace": "",
+            "name": f"{resource.plural}.{resource.group}",
+            "image": "",
+        }
 
 
 def _entry(kind: str, obj: dict[str, t.Any], image: str) -> dict[str, str]:
     metadata = obj.get("metadata") or {}
-    return {"kind": kind, "namespace": str(metadata.get("namespace") or ""), "name": str(metadata.get("name") or ""), "image": image}
+    return {
+        "kind": kind,
+        "namespace": str(metadata.get("namespace") or ""),
+        "name": str(metadata.get("name") or ""),
+        "image": image,
+    }

@@ -14,7 +14,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_existing import sets_of
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
-_CONTENTS = {"config_maps": Resource("", "v1", "ConfigMap", "configmaps", True), "secrets": Resource("", "v1", "Secret", "secrets", True)}
+_CONTENTS = {
+    "config_maps": Resource("", "v1", "ConfigMap", "configmaps", True),
+    "secrets": Resource("", "v1", "Secret", "secrets", True),
+}
 _ENFORCED = "pod-security.kubernetes.io/enforce"
 
 Row = dict[str, t.Any]
@@ -23,7 +26,11 @@ Row = dict[str, t.Any]
 def namespaces(client: Client, names: c.Iterable[str]) -> list[Row]:
     """Rows of the shape that `node_info` returns as `namespaces`. Those that are not there, are going, or may not be read are left out."""
     found = (_metadata(client, name) for name in sorted(set(names)))
-    return [_row(metadata) | _contents(client, metadata["name"]) for metadata in found if metadata and not metadata.get("deletionTimestamp")]
+    return [
+        _row(metadata) | _contents(client, metadata["name"])
+        for metadata in found
+        if metadata and not metadata.get("deletionTimestamp")
+    ]
 
 
 def _metadata(client: Client, name: str) -> dict[str, t.Any]:
@@ -43,7 +50,11 @@ def _contents(client: Client, namespace: str) -> Row:
     found: Row = {}
     for key, resource in _CONTENTS.items():
         try:
-            found[key] = sorted(item["metadata"]["name"] for page in client.pages(resource, namespace, metadata_only=True) for item in page.items)
+            found[key] = sorted(
+                item["metadata"]["name"]
+                for page in client.pages(resource, namespace, metadata_only=True)
+                for item in page.items
+            )
         except Forbidden:
             found[key] = None
     return found

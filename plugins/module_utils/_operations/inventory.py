@@ -36,7 +36,9 @@ class Ask:
     cluster: str = ""
 
 
-def inventory(client: Client, ask: Ask, *, safe_name: c.Callable[[str], str], warn: c.Callable[[str], None]) -> dict[str, t.Any]:
+def inventory(
+    client: Client, ask: Ask, *, safe_name: c.Callable[[str], str], warn: c.Callable[[str], None]
+) -> dict[str, t.Any]:
     """{groups: names of all, also those without hosts; hosts: [{name, groups, variables}], sorted by name}: plain data, which a cache can hold.
 
     safe_name: a text as the name of a group. Raises ManyFaults where declared pools are wrong, overlap or would be one group.
@@ -51,7 +53,10 @@ def inventory(client: Client, ask: Ask, *, safe_name: c.Callable[[str], str], wa
             hosts.append({"name": ask.host_prefix + facts.name, "groups": groups, "variables": variables})
     # A play on the quarantined nodes of a healthy fleet has nothing to do, and is no mistake.
     always = {SCHEDULABLE, UNSCHEDULABLE, QUARANTINED, *(safe_name(f"{_POOL}_{pool.name}") for pool in assigner.pools)}
-    return {"groups": sorted(always.union(*(host["groups"] for host in hosts))), "hosts": sorted(hosts, key=lambda host: host["name"])}
+    return {
+        "groups": sorted(always.union(*(host["groups"] for host in hosts))),
+        "hosts": sorted(hosts, key=lambda host: host["name"]),
+    }
 
 
 def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
@@ -65,7 +70,9 @@ def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
     if facts.quarantined:
         found.append("quarantined")
     if resources.missing(wanted, seen) or not resources.total(seen):
-        found.append(f"{resources.describe(seen)} schedulable" + (f", {resources.describe(wanted)} expected" if wanted else ""))
+        found.append(
+            f"{resources.describe(seen)} schedulable" + (f", {resources.describe(wanted)} expected" if wanted else "")
+        )
     return found
 
 
@@ -75,7 +82,11 @@ def _variables(node: dict[str, t.Any], facts: NodeFacts, pool: Pool, ask: Ask) -
     addresses = _addresses(node)
     in_the_way = obstacles(facts, pool)
     described = fleet.row(facts, pool) | {
-        "labels": {key: value for key, value in sorted(labels.items()) if any(fnmatch.fnmatchcase(key, pattern) for pattern in ask.labels)},
+        "labels": {
+            key: value
+            for key, value in sorted(labels.items())
+            if any(fnmatch.fnmatchcase(key, pattern) for pattern in ask.labels)
+        },
         "addresses": addresses,
         "quarantine_gate": (quarantine.marked_by(node) or "") if facts.quarantined else "",
         "quarantine_reason": str(annotations.get(names.QUARANTINE_REASON) or "") if facts.quarantined else "",
@@ -120,7 +131,12 @@ def _check_names(pools: c.Iterable[Pool], safe_name: c.Callable[[str], str]) -> 
         by_group.setdefault(safe_name(f"{_POOL}_{pool.name}"), []).append(pool.name)
     why = "the name of a group has letters, digits and underscores only"
     faults = [
-        Fault(f"pools {' and '.join(held)} would both be group {group}", "pools", why, "give them names that differ in letters or digits")
+        Fault(
+            f"pools {' and '.join(held)} would both be group {group}",
+            "pools",
+            why,
+            "give them names that differ in letters or digits",
+        )
         for group, held in by_group.items()
         if len(held) > 1
     ]

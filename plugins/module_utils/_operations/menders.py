@@ -42,12 +42,21 @@ class Menders:
         """Of the taint for this Node. Where nobody may look at DaemonSets the soft one, which locks no node out."""
         stopped = self._stopped
         open_node = quarantine.without_mark(node)
-        return quarantine.SOFT if stopped is None or any(placement.fits(open_node, template) for template in stopped) else quarantine.HARD
+        return (
+            quarantine.SOFT
+            if stopped is None or any(placement.fits(open_node, template) for template in stopped)
+            else quarantine.HARD
+        )
 
     @functools.cached_property
     def _stopped(self) -> list[Obj] | None:
         try:
-            return [template for page in self._client.pages(_DAEMON_SET) for template in _templates(page.items) if _is_stopped(template)]
+            return [
+                template
+                for page in self._client.pages(_DAEMON_SET)
+                for template in _templates(page.items)
+                if _is_stopped(template)
+            ]
         except Forbidden:
             return None
 

@@ -19,7 +19,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Forbidden, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    Forbidden,
+    HwaccelError,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 #: Keeps every new pod off that does not tolerate it; makes the scheduler take other nodes first.
@@ -49,7 +54,12 @@ def limit_of(max_failed: t.Any, nodes: int) -> int:
     """Nodes of a number or "10%". A percentage is rounded up, but a part of a fleet is never the whole of it."""
     found = _LIMIT.match(str(max_failed).strip())
     if not found or (found.group(2) and int(found.group(1)) > 100):
-        raise HwaccelError(f"max_failed {max_failed!r} cannot be read", "max_failed", "", "give a number of nodes, or a percentage like 10%")
+        raise HwaccelError(
+            f"max_failed {max_failed!r} cannot be read",
+            "max_failed",
+            "",
+            "give a number of nodes, or a percentage like 10%",
+        )
     number = int(found.group(1))
     if not found.group(2):
         return number
@@ -87,7 +97,14 @@ def lifts(gate: str, node: NodeFacts) -> bool:
 
 
 def quarantine(
-    client: Client, resource: Resource, name: str, gate: str, reason: str, effect: c.Callable[[dict[str, t.Any]], str], *, check_mode: bool = False,
+    client: Client,
+    resource: Resource,
+    name: str,
+    gate: str,
+    reason: str,
+    effect: c.Callable[[dict[str, t.Any]], str],
+    *,
+    check_mode: bool = False,
 ) -> bool:
     """True where the node was not marked so before. The reason of an earlier run is left, so that a repetition writes nothing.
 
@@ -108,7 +125,14 @@ def quarantine(
     return rewrite(client, resource, name, marked, check_mode=check_mode)
 
 
-def soften(client: Client, resource: Resource, name: str, effect: c.Callable[[dict[str, t.Any]], str], *, check_mode: bool = False) -> bool:
+def soften(
+    client: Client,
+    resource: Resource,
+    name: str,
+    effect: c.Callable[[dict[str, t.Any]], str],
+    *,
+    check_mode: bool = False,
+) -> bool:
     """True where a taint of ours was too hard for the node. Gate and reason stay."""
 
     def softened(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
@@ -127,7 +151,9 @@ def release(client: Client, resource: Resource, name: str) -> bool:
     def cleared(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
         metadata, taints = node["metadata"], _taints(node)
         kept = _foreign(taints)
-        marks = names.QUARANTINE in (metadata.get("labels") or {}) or names.QUARANTINE_REASON in (metadata.get("annotations") or {})
+        marks = names.QUARANTINE in (metadata.get("labels") or {}) or names.QUARANTINE_REASON in (
+            metadata.get("annotations") or {}
+        )
         if len(kept) == len(taints) and not marks:
             return None
         return _patch(node, kept, None, None)
@@ -141,7 +167,12 @@ def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
     A mark of no gate that there is has nobody else who would lift it, so it goes as well.
     """
     resource = client.resource("v1", "Node")
-    marked = sorted(node["metadata"]["name"] for page in client.pages(resource) for node in page.items if marked_by(node) in (gate, ""))
+    marked = sorted(
+        node["metadata"]["name"]
+        for page in client.pages(resource)
+        for node in page.items
+        if marked_by(node) in (gate, "")
+    )
     return [name for name in marked if check_mode or release(client, resource, name)]
 
 
@@ -157,8 +188,13 @@ def marked_by(node: dict[str, t.Any]) -> str | None:
 
 
 def rewrite(
-    client: Client, resource: Resource, name: str, change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None], manager: str = FIELD_MANAGER,
-    *, check_mode: bool = False,
+    client: Client,
+    resource: Resource,
+    name: str,
+    change: c.Callable[[dict[str, t.Any]], dict[str, t.Any] | None],
+    manager: str = FIELD_MANAGER,
+    *,
+    check_mode: bool = False,
 ) -> bool:
     """Read, change, write on condition that nobody wrote in between; else again from what is there now. In check mode only whether it would be written.
 
@@ -185,10 +221,14 @@ def rewrite(
     raise Conflict(f"writing node {name}", "", why, "find out who writes the node so often, and run again")
 
 
-def _patch(node: dict[str, t.Any], taints: list[dict[str, t.Any]], gate: str | None, reason: str | None) -> dict[str, t.Any]:
+def _patch(
+    node: dict[str, t.Any], taints: list[dict[str, t.Any]], gate: str | None, reason: str | None
+) -> dict[str, t.Any]:
     return {
         "metadata": {
-            "resourceVersion": node["metadata"]["resourceVersion"], "labels": {names.QUARANTINE: gate}, "annotations": {names.QUARANTINE_REASON: reason},
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "labels": {names.QUARANTINE: gate},
+            "annotations": {names.QUARANTINE_REASON: reason},
         },
         # An empty list stays one: null would be the same to the server.
         "spec": {"taints": taints},

@@ -60,20 +60,31 @@ def read_fleet_file(path: pathlib.Path) -> t.Any:
     try:
         import yaml
     except ImportError as error:
-        raise HwaccelError("the Python package PyYAML is missing", "module sandbox", str(error), "install it: pip install PyYAML") from error
+        raise HwaccelError(
+            "the Python package PyYAML is missing", "module sandbox", str(error), "install it: pip install PyYAML"
+        ) from error
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise HwaccelError("the fleet file cannot be read", str(path), error.strerror or str(error), "correct the path") from error
+        raise HwaccelError(
+            "the fleet file cannot be read", str(path), error.strerror or str(error), "correct the path"
+        ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise HwaccelError("the fleet file is no YAML", str(path), " ".join(str(error).split()), "correct it") from error
+        raise HwaccelError(
+            "the fleet file is no YAML", str(path), " ".join(str(error).split()), "correct it"
+        ) from error
     return {} if data is None else data
 
 
 def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume: dict[str, t.Any]) -> Outcome:
     """One slice; `pending` of its outcome is the next one's `resume`."""
     if not (PROC / "self" / "stat").exists():
-        raise HwaccelError("a sandbox runs on Linux only", sys.platform, "its processes are recognised by /proc", "run it on a Linux host")
+        raise HwaccelError(
+            "a sandbox runs on Linux only",
+            sys.platform,
+            "its processes are recognised by /proc",
+            "run it on a Linux host",
+        )
     if check_mode:
         return _predicted(settings)
     if settings.state == "started":
@@ -99,7 +110,9 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
     def steps() -> Steps:
         if not known:
             known.update(dataclasses.asdict((yield from resolve(_wanted(settings)))))
-        supervisor = sandbox.supervisor_for(settings.layout, Components(**known), settings.sources, sys.executable, work)
+        supervisor = sandbox.supervisor_for(
+            settings.layout, Components(**known), settings.sources, sys.executable, work
+        )
         limit = settings.wait_timeout or 120 + 0.3 * len(sandbox.plan_fleet(settings.layout, ask)[0]["nodes"])
         started = sandbox.start(supervisor, ask, limit)
         asked["asked"] = True
@@ -119,7 +132,9 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
         outcome.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **asked}
         outcome.diff = None
     elif not known["verified"]:
-        outcome.warnings.append(f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked")
+        outcome.warnings.append(
+            f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked"
+        )
     return outcome
 
 
@@ -145,7 +160,9 @@ def _predicted(settings: Settings) -> Outcome:
     if settings.state != "started":
         return _outcome(settings, sandbox.predict_stop(settings.layout, absent=settings.state == "absent"), before)
     _fleet, _packages, components = _all_of(
-        lambda: sandbox.plan_fleet(settings.layout, settings.ask), lambda: _require_packages(settings), lambda: look(_wanted(settings))
+        lambda: sandbox.plan_fleet(settings.layout, settings.ask),
+        lambda: _require_packages(settings),
+        lambda: look(_wanted(settings)),
     )
     nothing = Components("", "", True, {}, {})
     supervisor = sandbox.supervisor_for(settings.layout, components or nothing, settings.sources, sys.executable, Run())
@@ -183,7 +200,12 @@ def _require_packages(settings: Settings) -> None:
     missing = [package for module, package in wanted.items() if importlib.util.find_spec(module) is None]
     if missing:
         names = " ".join(missing)
-        raise HwaccelError(f"the sandbox needs {names}", sys.executable, "this Python does not have it", f"install it there: pip install {names}")
+        raise HwaccelError(
+            f"the sandbox needs {names}",
+            sys.executable,
+            "this Python does not have it",
+            f"install it there: pip install {names}",
+        )
 
 
 def _outcome(settings: Settings, work: Run, before: str, components: Components | None = None) -> Outcome:
@@ -191,7 +213,12 @@ def _outcome(settings: Settings, work: Run, before: str, components: Components 
     after = "absent\n" if settings.state == "absent" else _shown(settings.layout)
     name = f"sandbox {settings.layout.name}"
     diff = [
-        {"before": before, "after": after if after != before else "".join(f"{line}\n" for line in work.actions), "before_header": name, "after_header": name}
+        {
+            "before": before,
+            "after": after if after != before else "".join(f"{line}\n" for line in work.actions),
+            "before_header": name,
+            "after_header": name,
+        }
     ]
     return Outcome(work.changed, values, diff=diff if work.changed else None)
 
@@ -205,5 +232,8 @@ def _shown(where: Layout) -> str:
     lines += [f"pool: {row['name']}, {row['nodes']} nodes, {row['gpus']} GPUs" for row in seen["pools"]]
     nodes = read_json(where.fleet).get("nodes", {})
     special = {name: node for name, node in nodes.items() if node["boot"] > 1 or node["faults"]}
-    lines += [f"node {name}: boot {one['boot']}, kernel {one['kernel']}, faults {[fault['name'] for fault in one['faults']]}" for name, one in special.items()]
+    lines += [
+        f"node {name}: boot {one['boot']}, kernel {one['kernel']}, faults {[fault['name'] for fault in one['faults']]}"
+        for name, one in special.items()
+    ]
     return "".join(f"{line}\n" for line in lines)

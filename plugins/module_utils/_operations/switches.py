@@ -59,9 +59,15 @@ def _left(node: dict[str, t.Any]) -> list[str]:
     labels = node["metadata"].get("labels") or {}
     ours = fieldsets.union([_owned(node, _DRIVER_MANAGER), _owned(node, quarantine.FIELD_MANAGER)])
     return sorted(
-        key for key, value in labels.items()
-        if key.startswith(_PREFIX) and ("f:metadata", "f:labels", f"f:{key}") in ours
-        and (value == "" or key in names.CLIENT_SWITCHES or (key, value) == (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED))
+        key
+        for key, value in labels.items()
+        if key.startswith(_PREFIX)
+        and ("f:metadata", "f:labels", f"f:{key}") in ours
+        and (
+            value == ""
+            or key in names.CLIENT_SWITCHES
+            or (key, value) == (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED)
+        )
     )
 
 

@@ -10,7 +10,15 @@ import dataclasses
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, device_query, hints, names, proofs, resources, schedulable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import (
+    chain,
+    device_query,
+    hints,
+    names,
+    proofs,
+    resources,
+    schedulable,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts, reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, Pool
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import Proof
@@ -77,7 +85,14 @@ class Settings:
     @property
     def gate(self) -> GateSettings:
         """Of the last gate of the chain, whose judgement precedes that of a pod."""
-        return GateSettings("devices", self.pools, self.options.namespace, exclude=self.exclude, sample=self.sample, plugin_configs=self.plugin_configs)
+        return GateSettings(
+            "devices",
+            self.pools,
+            self.options.namespace,
+            exclude=self.exclude,
+            sample=self.sample,
+            plugin_configs=self.plugin_configs,
+        )
 
 
 class Validation:
@@ -109,7 +124,9 @@ class Validation:
         suspect = [name for name in targets if self._fleet.nodes[name].quarantined or not links.offers(name)]
         broken = UNPROVEN if check_mode else FAILED
         for name, row in links.broken(suspect).items():
-            self.findings[name] = Finding(broken, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail")))
+            self.findings[name] = Finding(
+                broken, *(row[key] for key in ("link", "reason", "next_step", "pod", "log_tail"))
+            )
         for name in targets:
             node = self._fleet.nodes[name]
             if name not in self.findings and (kept_off := self._kept_off(node)) is not None:
@@ -124,15 +141,26 @@ class Validation:
         if not self.wanted:
             return Outcome()
         usual, integrated = self.settings.definition, self.settings.integrated_definition or {}
-        workloads = [_workload(name, resource, integrated if name in self.integrated else usual) for name, resource in self.wanted.items()]
+        workloads = [
+            _workload(name, resource, integrated if name in self.integrated else usual)
+            for name, resource in self.wanted.items()
+        ]
         options = dataclasses.replace(self.settings.options, fail_on=frozenset())
-        return runs.run(self.client, workloads, options, self.clock, check_mode=check_mode, resume=self._run, ended=self._ended)
+        return runs.run(
+            self.client, workloads, options, self.clock, check_mode=check_mode, resume=self._run, ended=self._ended
+        )
 
     def pack(self, run: dict[str, t.Any]) -> dict[str, t.Any]:
         """For the next slice. run: what `go_on` has left to do."""
         findings = {name: dataclasses.asdict(found) for name, found in self.findings.items()}
         chosen = {"wanted": self.wanted, "integrated": self.integrated}
-        return {"began": self.began, **chosen, "fleet": self._packed or self._fleet.pack(), "findings": findings, "run": run}
+        return {
+            "began": self.began,
+            **chosen,
+            "fleet": self._packed or self._fleet.pack(),
+            "findings": findings,
+            "run": run,
+        }
 
     def report(self) -> report.Report:
         if self._packed:
@@ -140,28 +168,43 @@ class Validation:
         nodes = {name: self._fleet.nodes[name] for name in self._targets()}
         pools = {name: self._fleet.pool(name) for name in nodes}
         known = {
-            name: found for name, node in nodes.items()
+            name: found
+            for name, node in nodes.items()
             if name not in self.wanted and (found := _before(node, pools[name], self.settings)) is not None
         }
-        return report.Report(self.settings.max_failed, self.settings.sample, nodes, pools, known | self.findings, self.began)
+        return report.Report(
+            self.settings.max_failed, self.settings.sample, nodes, pools, known | self.findings, self.began
+        )
 
     def _targets(self) -> list[str]:
         """Every GPU node that is not excluded, and those that pools name and nobody has."""
         settings, pool_of = self.settings, self._fleet.pool
         return sorted(
-            name for name, node in self._fleet.nodes.items()
-            if name not in settings.exclude and is_candidate(node, pool_of(name)) and pool_of(name).driver.provider != "none"
+            name
+            for name, node in self._fleet.nodes.items()
+            if name not in settings.exclude
+            and is_candidate(node, pool_of(name))
+            and pool_of(name).driver.provider != "none"
         )
 
     def _kept_off(self, node: NodeFacts) -> Finding | None:
         """Of a node whose taints no pod for it would tolerate: to run one would only be to wait for what is known. What Kubernetes taints by itself may go."""
         tolerations = (self.settings.definition_of(node).get("spec") or {}).get("tolerations") or ()
         hard = [taint for taint in node.taints if taint[2] in _KEEPS_OFF and not taint[0].startswith(_CONDITION)]
-        told = [_taint(*taint) for taint in hard if not placement.tolerates(tolerations, dict(zip(("key", "value", "effect"), taint, strict=True)))]
+        told = [
+            _taint(*taint)
+            for taint in hard
+            if not placement.tolerates(tolerations, dict(zip(("key", "value", "effect"), taint, strict=True)))
+        ]
         if not told or node.quarantined or node.unschedulable:
             return None
         next_step = "let the pod tolerate it (gpu_validation_tolerations), or take the taint away"
-        return Finding(FAILED, chain.SCHEDULABLE, f"the node has taint {', '.join(told)}, which the pod does not tolerate", next_step)
+        return Finding(
+            FAILED,
+            chain.SCHEDULABLE,
+            f"the node has taint {', '.join(told)}, which the pod does not tolerate",
+            next_step,
+        )
 
     def _ended(self, rows: runs.Rows) -> runs.Rows:
         """Judges several nodes at once; what their pods have said is no longer needed afterwards."""
@@ -171,7 +214,12 @@ class Validation:
 
     def _judge(self, row: c.Mapping[str, t.Any]) -> Finding:
         """By the node as it is now. A proof is written down, and that of a node which has failed is no longer one."""
-        found = Finding(UNPROVEN, chain.HARDWARE, "the node has left the cluster meanwhile", "let it join again, or take it from the pool's nodes")
+        found = Finding(
+            UNPROVEN,
+            chain.HARDWARE,
+            "the node has left the cluster meanwhile",
+            "let it join again, or take it from the pool's nodes",
+        )
 
         def judged(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
             nonlocal found
@@ -181,7 +229,9 @@ class Validation:
             if found.state == UNPROVEN:
                 return None
             subject = proofs.subject(facts, pool, self.settings.image(facts))
-            return _annotated(node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None)
+            return _annotated(
+                node, dataclasses.replace(found.proof, subject=subject).text() if found.state == PASSED else None
+            )
 
         if marks.rewrite(self.client, fleet.NODE, row["name"], judged):
             self.changed = True
@@ -189,7 +239,12 @@ class Validation:
 
 
 def run(
-    settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
     """resume: the `pending` of the slice before. In check mode it is told which nodes would run a pod, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
@@ -207,7 +262,9 @@ def run(
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
     """Takes the proofs off all nodes; names of the nodes whose proof went, or would go."""
     proven = sorted(
-        node["metadata"]["name"] for page in client.pages(fleet.NODE, metadata_only=True) for node in page.items
+        node["metadata"]["name"]
+        for page in client.pages(fleet.NODE, metadata_only=True)
+        for node in page.items
         if names.PROOF in (node["metadata"].get("annotations") or {})
     )
     if not check_mode:
@@ -220,11 +277,22 @@ def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
     """What is known of a node that offers its GPUs; None where a pod has to tell."""
     if node.quarantined:
         why = f"it is quarantined at gate {marks.gate_of(node) or 'unknown'}"
-        return Finding(FAILED, chain.SCHEDULABLE, why, f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended")
+        return Finding(
+            FAILED,
+            chain.SCHEDULABLE,
+            why,
+            f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended",
+        )
     kept = proofs.parse(node.proof)
     valid = kept.subject == proofs.subject(node, pool, settings.image(node))
     if node.unschedulable:
-        return Finding(PASSED if valid else UNPROVEN, chain.SCHEDULABLE, f"it is cordoned; {_last(kept)}", "uncordon it, and validate again", proof=kept)
+        return Finding(
+            PASSED if valid else UNPROVEN,
+            chain.SCHEDULABLE,
+            f"it is cordoned; {_last(kept)}",
+            "uncordon it, and validate again",
+            proof=kept,
+        )
     return Finding(PASSED, chain.SCHEDULABLE, _last(kept), proof=kept) if valid and not settings.always else None
 
 
@@ -245,23 +313,53 @@ def _workload(name: str, resource: str, definition: c.Mapping[str, t.Any]) -> Wo
     for container in containers[:1]:
         given = container.get("resources") or {}
         containers[0] = {**container, "resources": given | {"limits": (given.get("limits") or {}) | {resource: 1}}}
-    return Workload(name, {**definition, "spec": spec | {"affinity": (spec.get("affinity") or {}) | affinity, "containers": containers}})
+    return Workload(
+        name,
+        {**definition, "spec": spec | {"affinity": (spec.get("affinity") or {}) | affinity, "containers": containers}},
+    )
 
 
 def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
     log, kept = row["log"], proofs.parse(node.proof)
     if row["state"] == runs.UNSCHEDULABLE and "Insufficient" in row["reason"]:
-        return Finding(UNPROVEN, chain.SCHEDULABLE, f"busy, {_last(kept)}: {row['reason']}", "validate again when a GPU is free", proof=kept)
+        return Finding(
+            UNPROVEN,
+            chain.SCHEDULABLE,
+            f"busy, {_last(kept)}: {row['reason']}",
+            "validate again when a GPU is free",
+            proof=kept,
+        )
     if row["state"] == runs.UNSCHEDULABLE:
-        return Finding(FAILED, chain.SCHEDULABLE, row["reason"], "let the pod tolerate the node's taints, or take the taint away", row["pod"])
+        return Finding(
+            FAILED,
+            chain.SCHEDULABLE,
+            row["reason"],
+            "let the pod tolerate the node's taints, or take the taint away",
+            row["pod"],
+        )
     if row["reason"].startswith(_NO_DEVICE):
-        return Finding(FAILED, chain.PLUGIN, row["reason"], "see the log of this node's device plugin, and validate again", row["pod"])
+        return Finding(
+            FAILED,
+            chain.PLUGIN,
+            row["reason"],
+            "see the log of this node's device plugin, and validate again",
+            row["pod"],
+        )
     if row["state"] != runs.SUCCEEDED:
         why = "; ".join(part for part in (row["reason"], device_query.error(log)) if part)
-        return Finding(FAILED, chain.CUDA, why, hints.next_step(log) or "see the pod's log, and the validator's on this node", row["pod"], tail(log))
+        return Finding(
+            FAILED,
+            chain.CUDA,
+            why,
+            hints.next_step(log) or "see the pod's log, and the validator's on this node",
+            row["pod"],
+            tail(log),
+        )
     if wrong := proofs.deviations(log, node, pool):
         next_steps = dict.fromkeys(one.next_step for one in wrong)
-        return Finding(FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], tail(log))
+        return Finding(
+            FAILED, chain.CUDA, "; ".join(one.text for one in wrong), "; ".join(next_steps), row["pod"], tail(log)
+        )
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     proof = Proof("", at, *proofs.identity(log))
     return Finding(PASSED, chain.SCHEDULABLE, f"proven {at}", pod=row["pod"], proof=proof)
@@ -277,7 +375,9 @@ def _annotated(node: dict[str, t.Any], text: str | None) -> dict[str, t.Any] | N
 
 def _outcome(ran: Outcome, found: report.Report, wanted: list[str]) -> Outcome:
     values = found.values() | {"validated": wanted, "missing_rights": []}
-    outcome = Outcome(changed=ran.changed, values=values, progress=[*ran.progress, found.line()], failure=found.failure())
+    outcome = Outcome(
+        changed=ran.changed, values=values, progress=[*ran.progress, found.line()], failure=found.failure()
+    )
     if not found.nodes:
         outcome.warnings.append("no node to validate: none shows a GPU, and no declared pool with GPUs has one")
     return outcome
@@ -287,8 +387,14 @@ def _check(ran: Outcome, found: report.Report, wanted: list[str], client: Client
     """Which nodes would run a pod, and whether the run might run them and write down what they prove."""
     lacking = rights.refused(client, _PROVING, "") if wanted else []
     missing = ran.values.get("missing_rights", []) + rights.as_dicts(lacking)
-    outcome = Outcome(changed=ran.changed, values=found.values() | {"validated": wanted, "missing_rights": missing}, warnings=ran.warnings)
+    outcome = Outcome(
+        changed=ran.changed,
+        values=found.values() | {"validated": wanted, "missing_rights": missing},
+        warnings=ran.warnings,
+    )
     if missing:
         outcome.changed = False
-        outcome.failure = ManyFaults([*(ran.failure.faults if ran.failure is not None else ()), *rights.faults(lacking)])
+        outcome.failure = ManyFaults(
+            [*(ran.failure.faults if ran.failure is not None else ()), *rights.faults(lacking)]
+        )
     return outcome

@@ -44,20 +44,28 @@ class Chain:
     def broken(self, names: c.Collection[str]) -> dict[str, Row]:
         """By node the first link that does not hold, why, and the next step. A node whose links all hold is not named."""
         # Of these the pods say nothing.
-        found = {name: _row(self._of_node(name)) for name in names if not self.fleet.nodes[name].uid or not self.fleet.nodes[name].ready}
+        found = {
+            name: _row(self._of_node(name))
+            for name in names
+            if not self.fleet.nodes[name].uid or not self.fleet.nodes[name].ready
+        }
         left = sorted(set(names) - set(found))
         if not left:
             return found
         try:
             deployed = self._deployed()
-            self.fleet.read_pods(self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces}))
+            self.fleet.read_pods(
+                self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces})
+            )
         except Forbidden as refused:
             # What the nodes say by themselves is better than no validation.
             return found | self._of_nodes(left, f"grant what is lacking, and the link is told: {refused.faults[0].why}")
         for gate in chain.GATES:
             if namespaces := deployed.get(ROLE_OF_GATE[gate]):
                 found |= self._held(gate, min(namespaces), [name for name in left if name not in found], deployed)
-        return found | self._of_nodes([name for name in left if name not in found], "" if parts.PLUGIN in deployed else _NOTHING_DEPLOYED)
+        return found | self._of_nodes(
+            [name for name in left if name not in found], "" if parts.PLUGIN in deployed else _NOTHING_DEPLOYED
+        )
 
     def _of_nodes(self, names: c.Iterable[str], next_step: str) -> dict[str, Row]:
         """Of nodes that do not offer what is expected, and no pod says why. next_step: in place of the usual one, unless empty."""
@@ -68,15 +76,21 @@ class Chain:
     def _of_node(self, name: str) -> Verdict:
         return chain.judge("devices", self.fleet.nodes[name], {}, seen.wanted(self.settings, self.fleet, name))
 
-    def _held(self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]) -> dict[str, Row]:
+    def _held(
+        self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]
+    ) -> dict[str, Row]:
         """Of nodes that do not pass a gate. Nobody waits here: what may still come is not there."""
         # Where no DaemonSet brings a driver, the hosts do.
-        providers = {} if parts.DRIVER in deployed else dict.fromkeys((self.fleet.pool_names[node] for node in nodes), "host")
+        providers = (
+            {} if parts.DRIVER in deployed else dict.fromkeys((self.fleet.pool_names[node] for node in nodes), "host")
+        )
         settings = dataclasses.replace(self.settings, gate=name, namespace=namespace, driver_providers=providers)
         verdicts: dict[str, Verdict] = {}
         for node in nodes:
             pods, wanted = self.fleet.pods_of(node), seen.wanted(settings, self.fleet, node)
-            verdict = chain.judge(name, self.fleet.nodes[node], pods, dataclasses.replace(wanted, excused=chain.excused(pods, wanted)))
+            verdict = chain.judge(
+                name, self.fleet.nodes[node], pods, dataclasses.replace(wanted, excused=chain.excused(pods, wanted))
+            )
             if verdict.state != chain.PASSED:
                 verdicts[node] = dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else chain.FAILED)
         told = {row["node"]: row for row in report.faults(seen.Seen(settings, self.client, self.fleet, verdicts))}

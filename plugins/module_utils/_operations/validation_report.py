@@ -57,8 +57,11 @@ class Report:
     def values(self) -> dict[str, t.Any]:
         count = collections.Counter(found.state for found in self.findings.values())
         return {
-            "gate": "validation", "nodes": {state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "failed_nodes": shared.named(self.findings, FAILED),
-            "faults": self._faults(), "pools": self._rows(),
+            "gate": "validation",
+            "nodes": {state: count[state] for state in (PASSED, UNPROVEN, FAILED)},
+            "failed_nodes": shared.named(self.findings, FAILED),
+            "faults": self._faults(),
+            "pools": self._rows(),
         }
 
     def line(self) -> str:
@@ -70,11 +73,19 @@ class Report:
         return shared.failure("validation", failed, len(self.findings), self.max_failed, "validate again", self.sample)
 
     def _faults(self) -> list[dict[str, t.Any]]:
-        chosen = [(name, self.findings[name]) for state in _ORDER for name in shared.named(self.findings, state)][: self.sample]
+        chosen = [(name, self.findings[name]) for state in _ORDER for name in shared.named(self.findings, state)][
+            : self.sample
+        ]
         return [
             {
-                "node": name, "pool": self.pools[name].name if name in self.pools else "", "state": found.state, "link": found.link, "reason": found.reason,
-                "pod": found.pod, "log_tail": found.log_tail, "next_step": found.next_step,
+                "node": name,
+                "pool": self.pools[name].name if name in self.pools else "",
+                "state": found.state,
+                "link": found.link,
+                "reason": found.reason,
+                "pod": found.pod,
+                "log_tail": found.log_tail,
+                "next_step": found.next_step,
             }
             for name, found in chosen
         ]
@@ -90,10 +101,18 @@ class Report:
         count = collections.Counter(one.state for one in found)
         expected = sum(resources.total(schedulable.expected(node, self.pools[node.name])) for node in nodes)
         return {
-            "pool": pool, "nodes": len(nodes), "expected": expected, "seen": sum(resources.total(schedulable.observed(node)) for node in nodes),
-            **{state: count[state] for state in (PASSED, UNPROVEN, FAILED)}, "settled": time.time() if found else self.began,
-            "simulated": sum(node.simulated for node in nodes), "kernels": sorted({node.kernel for node in nodes if node.kernel}),
-            "drivers": sorted({one.proof.driver for one in found if one.proof.driver} or {node.driver_version for node in nodes if node.driver_version}),
+            "pool": pool,
+            "nodes": len(nodes),
+            "expected": expected,
+            "seen": sum(resources.total(schedulable.observed(node)) for node in nodes),
+            **{state: count[state] for state in (PASSED, UNPROVEN, FAILED)},
+            "settled": time.time() if found else self.began,
+            "simulated": sum(node.simulated for node in nodes),
+            "kernels": sorted({node.kernel for node in nodes if node.kernel}),
+            "drivers": sorted(
+                {one.proof.driver for one in found if one.proof.driver}
+                or {node.driver_version for node in nodes if node.driver_version}
+            ),
             "gpus": sorted({one.proof.gpu for one in found if one.proof.gpu}),
         }
 

@@ -30,7 +30,9 @@ Row = c.Mapping[str, t.Any]
 
 _POD = Resource("", "v1", "Pod", "pods", True)
 #: A pod that was preempted, evicted or drained is gone soon; its Job stays and tells it by this rule.
-_TELL_DISRUPTION = {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+_TELL_DISRUPTION = {
+    "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+}
 #: Condition of such a pod, as the message of its Job has it (kubernetes, pkg/controller/job/pod_failure_policy.go).
 _DISRUPTED = "condition DisruptionTarget"
 
@@ -55,11 +57,21 @@ class Plan:
 def lacking(client: Client, check_mode: bool, nothing: dict[str, t.Any]) -> Outcome | None:
     """In check mode the outcome where the plan itself could not be made, for want of the right to see who holds GPUs. nothing: values of no node."""
     missing = rights.refused(client, [("list", _POD, "")], "") if check_mode else []
-    return Outcome(values=nothing | {"missing_rights": rights.as_dicts(missing)}, failure=ManyFaults(rights.faults(missing))) if missing else None
+    return (
+        Outcome(
+            values=nothing | {"missing_rights": rights.as_dicts(missing)}, failure=ManyFaults(rights.faults(missing))
+        )
+        if missing
+        else None
+    )
 
 
 def plan(
-    client: Client, pools: tuple[Pool, ...], exclude: frozenset[str], wanted: c.Callable[[Pool], bool], unfit: c.Callable[[NodeFacts], Finding | None],
+    client: Client,
+    pools: tuple[Pool, ...],
+    exclude: frozenset[str],
+    wanted: c.Callable[[Pool], bool],
+    unfit: c.Callable[[NodeFacts], Finding | None],
 ) -> Plan:
     """wanted: whose nodes are tried. unfit: why one cannot be, beyond what holds for every try. Raises ManyFaults where the declared pools overlap."""
     found, nodes, pool_of = Plan({}, {}, {}), dict[str, NodeFacts](), dict[str, Pool]()
@@ -74,20 +86,30 @@ def plan(
     held = _held(client, nodes)
     for name, node in sorted(nodes.items()):
         if name in held:
-            found.findings[name] = Finding(BUSY, f"pods hold GPUs there: {some(held[name])}", "try again when they have ended")
+            found.findings[name] = Finding(
+                BUSY, f"pods hold GPUs there: {some(held[name])}", "try again when they have ended"
+            )
         else:
-            found.asked[name] = Ask(allocations.request(node), allocations.devices(node, pool_of[name]), device_query.needed(node))
+            found.asked[name] = Ask(
+                allocations.request(node), allocations.devices(node, pool_of[name]), device_query.needed(node)
+            )
     return found
 
 
 def _unfit(node: NodeFacts) -> Finding | None:
     """Why no pod could take all of its GPUs now; that of a node which should have some and offers none is for the gates to tell."""
     if not node.ready or node.quarantined or not allocations.request(node):
-        return Finding(SKIPPED, "it is not Ready, quarantined, or offers no GPU", "see what hwaccel.gpu.validate says of it")
+        return Finding(
+            SKIPPED, "it is not Ready, quarantined, or offers no GPU", "see what hwaccel.gpu.validate says of it"
+        )
     if node.unschedulable:
         return Finding(SKIPPED, "it is cordoned", "uncordon it, and try again")
     if node.gpu.replicas > 1:
-        return Finding(SKIPPED, f"each of its GPUs is shared by up to {node.gpu.replicas} pods", "nothing: shared GPUs are nobody's alone")
+        return Finding(
+            SKIPPED,
+            f"each of its GPUs is shared by up to {node.gpu.replicas} pods",
+            "nothing: shared GPUs are nobody's alone",
+        )
     return None
 
 
@@ -102,7 +124,13 @@ def _held(client: Client, nodes: c.Mapping[str, NodeFacts]) -> dict[str, list[st
     return found
 
 
-def workload(name: str, node: str, wanted: c.Mapping[str, int], environment: c.Mapping[str, str], definition: c.Mapping[str, t.Any]) -> Workload:
+def workload(
+    name: str,
+    node: str,
+    wanted: c.Mapping[str, int],
+    environment: c.Mapping[str, str],
+    definition: c.Mapping[str, t.Any],
+) -> Workload:
     """A Job, so that it says whether its pod had to make room for another. wanted, environment: for the first container."""
     pod = copy.deepcopy(dict(definition))
     spec = {"restartPolicy": "Never"} | (pod.get("spec") or {})
@@ -112,7 +140,10 @@ def workload(name: str, node: str, wanted: c.Mapping[str, int], environment: c.M
     for container in spec.get("containers", [])[:1]:
         limits = (container.get("resources") or {}).get("limits") or {}
         container["resources"] = (container.get("resources") or {}) | {"limits": limits | dict(wanted)}
-        container["env"] = [*(container.get("env") or ()), *({"name": key, "value": value} for key, value in environment.items())]
+        container["env"] = [
+            *(container.get("env") or ()),
+            *({"name": key, "value": value} for key, value in environment.items()),
+        ]
     metadata = pod.get("metadata") or {}
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
     job_spec = {"backoffLimit": 0, "podFailurePolicy": _TELL_DISRUPTION, "template": {"metadata": kept, "spec": spec}}

@@ -46,7 +46,11 @@ class Report:
 
     def values(self) -> dict[str, t.Any]:
         count = collections.Counter(found.state for found in self.findings.values())
-        return {"nodes": {state: count[state] for state in self.states}, "failed_nodes": shared.named(self.findings, FAILED), "faults": self._faults()}
+        return {
+            "nodes": {state: count[state] for state in self.states},
+            "failed_nodes": shared.named(self.findings, FAILED),
+            "faults": self._faults(),
+        }
 
     def line(self) -> str:
         """`all GPUs taken: 14 of 16 passed, 1 busy: gpu-2, 1 failed: gpu-3`"""
@@ -62,7 +66,9 @@ class Report:
     def outcome(self, ran: Outcome, more: dict[str, t.Any], nothing: str, *, check_mode: bool) -> Outcome:
         """Of the whole try. ran: of its pods. more: values beside these, `tried` among them. nothing: why there was no node to try, where there was none."""
         values = self.values() | more | {"missing_rights": ran.values.get("missing_rights", [])}
-        outcome = Outcome(changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure)
+        outcome = Outcome(
+            changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure
+        )
         if not check_mode:
             outcome.progress.append(self.line())
             outcome.failure = self.failure()
@@ -75,11 +81,17 @@ class Report:
         return Fault(who, f"pool {self.pools[name]}", found.reason, found.next_step)
 
     def _faults(self) -> list[dict[str, t.Any]]:
-        chosen = [(name, self.findings[name]) for state in _WORST_FIRST for name in shared.named(self.findings, state)][: self.sample]
+        chosen = [(name, self.findings[name]) for state in _WORST_FIRST for name in shared.named(self.findings, state)][
+            : self.sample
+        ]
         return [
             {
-                "node": name, "pool": self.pools[name], "state": found.state, "reason": found.reason,
-                "log_tail": shared.tail(found.log), "next_step": found.next_step,
+                "node": name,
+                "pool": self.pools[name],
+                "state": found.state,
+                "reason": found.reason,
+                "log_tail": shared.tail(found.log),
+                "next_step": found.next_step,
             }
             for name, found in chosen
         ]

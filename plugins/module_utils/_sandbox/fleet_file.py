@@ -47,7 +47,21 @@ _POOL_DEFAULTS: dict[str, t.Any] = {
     "container_runtime": "containerd://2.0.0",
     "host_driver": "",
 }
-_POOL_FIELDS = frozenset({"name", "count", "gpu", "labels", "taints", "nodes", "faults", "os_id", "os_version", "interconnect", *_POOL_DEFAULTS})
+_POOL_FIELDS = frozenset(
+    {
+        "name",
+        "count",
+        "gpu",
+        "labels",
+        "taints",
+        "nodes",
+        "faults",
+        "os_id",
+        "os_version",
+        "interconnect",
+        *_POOL_DEFAULTS,
+    }
+)
 _GPU_FIELDS = frozenset({"product", "count", "memory_mib", "ecc", "mig_capable", "mig"})
 _NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "interconnect", "faults"})
 _INTERCONNECT_DEFAULTS: dict[str, t.Any] = {"transport": "Socket", "bandwidth": 1.0}
@@ -116,7 +130,11 @@ class Parser:
         for index, pool in enumerate(self._list(data.get("pools"), "fleet.pools")):
             for name, node in self._pool(pool, index, seen).items():
                 if name in nodes:
-                    self.wrong(f"pool {node['pool']}", f"its node {name} is one of pool {nodes[name]['pool']} too", "rename one of the pools")
+                    self.wrong(
+                        f"pool {node['pool']}",
+                        f"its node {name} is one of pool {nodes[name]['pool']} too",
+                        "rename one of the pools",
+                    )
                 nodes[name] = node
         if len(nodes) > LARGEST_FLEET:
             self.wrong("fleet.pools", f"{len(nodes)} nodes are more than the {LARGEST_FLEET} that a sandbox takes")
@@ -156,7 +174,11 @@ class Parser:
         where = f"pool {name}" if isinstance(name, str) and name else f"pools[{index}]"
         self._unknown(pool, _POOL_FIELDS, where)
         if not isinstance(name, str) or not _DNS_NAME.fullmatch(name) or len(name) > 50:
-            self.wrong(f"{where}.name", f"{name!r} cannot begin a node's name", "use lower case letters, digits and '-', at most 50")
+            self.wrong(
+                f"{where}.name",
+                f"{name!r} cannot begin a node's name",
+                "use lower case letters, digits and '-', at most 50",
+            )
             name = f"pool{index}"
         if name in seen:
             self.wrong(f"{where}.name", "there are two pools with this name")
@@ -171,19 +193,31 @@ class Parser:
         nodes = {}
         for node in names:
             given = self._mapping(overrides.get(node), f"{where}.nodes.{node}")
-            nodes[node] = self._override(base, given, f"{where}.nodes.{node}") if given else dict(base, faults=list(base["faults"]))
+            nodes[node] = (
+                self._override(base, given, f"{where}.nodes.{node}")
+                if given
+                else dict(base, faults=list(base["faults"]))
+            )
         return nodes
 
     def _node_base(self, pool: dict[str, t.Any], where: str) -> dict[str, t.Any]:
-        base: dict[str, t.Any] = {field: self._text(pool, field, where, default) for field, default in _POOL_DEFAULTS.items()}
+        base: dict[str, t.Any] = {
+            field: self._text(pool, field, where, default) for field, default in _POOL_DEFAULTS.items()
+        }
         if base["architecture"] not in ARCHITECTURES:
             self.wrong(f"{where}.architecture", f"{base['architecture']!r} is none of " + ", ".join(ARCHITECTURES))
         if not _RUNTIME.fullmatch(base["container_runtime"]):
-            self.wrong(f"{where}.container_runtime", f"{base['container_runtime']!r} is no runtime with its version", "write it as containerd://2.0.0")
+            self.wrong(
+                f"{where}.container_runtime",
+                f"{base['container_runtime']!r} is no runtime with its version",
+                "write it as containerd://2.0.0",
+            )
         self._kernel(base["kernel"], where)
         base |= self._system(pool, base["os_image"], where)
         base["gpu"] = self._gpu(pool.get("gpu"), f"{where}.gpu")
-        base["interconnect"] = self._interconnect(pool.get("interconnect"), f"{where}.interconnect", _INTERCONNECT_DEFAULTS)
+        base["interconnect"] = self._interconnect(
+            pool.get("interconnect"), f"{where}.interconnect", _INTERCONNECT_DEFAULTS
+        )
         base["labels"] = self._labels(pool.get("labels"), f"{where}.labels")
         base["taints"] = self._taints(pool.get("taints"), f"{where}.taints")
         base["faults"] = self.faults(pool.get("faults"), where)
@@ -198,15 +232,24 @@ class Parser:
         if "os_image" in given:
             node["os_image"] = self._text(given, "os_image", where, "")
             node |= self._system(given, node["os_image"], where)
-        node["interconnect"] = self._interconnect(given.get("interconnect"), f"{where}.interconnect", base["interconnect"])
+        node["interconnect"] = self._interconnect(
+            given.get("interconnect"), f"{where}.interconnect", base["interconnect"]
+        )
         node["faults"] = [*base["faults"], *self.faults(given.get("faults"), where)]
         return node
 
     def _system(self, data: dict[str, t.Any], os_image: str, where: str) -> dict[str, str]:
         derived = system(os_image)
-        os_id, os_version = self._text(data, "os_id", where, derived[0]), self._text(data, "os_version", where, derived[1])
+        os_id, os_version = (
+            self._text(data, "os_id", where, derived[0]),
+            self._text(data, "os_version", where, derived[1]),
+        )
         if not os_id or not os_version:
-            self.wrong(f"{where}.os_image", f"{os_image!r} does not tell system and version", "add os_id and os_version, as in /etc/os-release")
+            self.wrong(
+                f"{where}.os_image",
+                f"{os_image!r} does not tell system and version",
+                "add os_id and os_version, as in /etc/os-release",
+            )
         return {"os_id": os_id, "os_version": os_version}
 
     def _kernel(self, kernel: str, where: str) -> None:
@@ -221,13 +264,26 @@ class Parser:
         product = self._text(gpu, "product", where, "")
         # It becomes the value of a label.
         if not product or len(product) > 63 or not _LABEL_NAME.fullmatch(product):
-            self.wrong(f"{where}.product", f"{product!r} is no product name as a label has it", "an example is NVIDIA-H100-80GB-HBM3")
+            self.wrong(
+                f"{where}.product",
+                f"{product!r} is no product name as a label has it",
+                "an example is NVIDIA-H100-80GB-HBM3",
+            )
         ecc, capable, mig = (self._truth(gpu, key, where) for key in ("ecc", "mig_capable", "mig"))
         if mig and not capable:
-            self.wrong(f"{where}.mig", "is true of a GPU that is not capable of it", "set mig_capable: true, or take it out")
+            self.wrong(
+                f"{where}.mig", "is true of a GPU that is not capable of it", "set mig_capable: true, or take it out"
+            )
         count = self._whole(gpu, "count", where, 1, 1, 64)
         memory = self._whole(gpu, "memory_mib", where, 0, 1, 10**7)
-        return {"product": product, "count": count, "memory_mib": memory, "ecc": ecc, "mig_capable": bool(capable), "mig": bool(mig)}
+        return {
+            "product": product,
+            "count": count,
+            "memory_mib": memory,
+            "ecc": ecc,
+            "mig_capable": bool(capable),
+            "mig": bool(mig),
+        }
 
     def _interconnect(self, data: t.Any, where: str, default: dict[str, t.Any]) -> dict[str, t.Any]:
         given = self._mapping(data, where)
@@ -250,7 +306,11 @@ class Parser:
             if not _qualified(key):
                 self.wrong(where, f"{key!r} is no name of a label")
             if not isinstance(value, str) or len(value) > 63 or (value and not _LABEL_NAME.fullmatch(value)):
-                self.wrong(f"{where}.{key}", f"{value!r} is no value of a label", "quote it, if YAML takes it for a number or a truth value")
+                self.wrong(
+                    f"{where}.{key}",
+                    f"{value!r} is no value of a label",
+                    "quote it, if YAML takes it for a number or a truth value",
+                )
             labels[str(key)] = str(value)
         return labels
 

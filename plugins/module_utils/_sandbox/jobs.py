@@ -91,4 +91,9 @@ class Job:
         tail = "\n".join(f"    {line}" for line in process.log_tail(self.log))
         shown = " ".join(os.path.basename(part) if index == 0 else part for index, part in enumerate(self.argv))[:120]
         why = f"the end of its output says\n{tail}\n" if tail else "it said nothing"
-        return HwaccelError(f"{shown} {what}", str(self.log), why, "mend what it says (the file has all of it), and run again: what is done is not done twice")
+        return HwaccelError(
+            f"{shown} {what}",
+            str(self.log),
+            why,
+            "mend what it says (the file has all of it), and run again: what is done is not done twice",
+        )

@@ -82,7 +82,12 @@ class Layout:
 def layout(name: str, state_dir: str | None = None, environment: t.Mapping[str, str] | None = None) -> Layout:
     """The layout of the sandbox `name`; state_dir wins over the XDG state folder."""
     if not _NAME.fullmatch(name):
-        raise HwaccelError(f"{name!r} is no name for a sandbox", "name", "it becomes a folder", "use lower case letters, digits and '-', at most 40")
+        raise HwaccelError(
+            f"{name!r} is no name for a sandbox",
+            "name",
+            "it becomes a folder",
+            "use lower case letters, digits and '-', at most 40",
+        )
     if state_dir:
         return Layout(name, pathlib.Path(state_dir).expanduser().absolute())
     base = (os.environ if environment is None else environment).get("XDG_STATE_HOME") or "~/.local/state"
@@ -117,7 +122,12 @@ def read_json(path: pathlib.Path) -> dict[str, t.Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise HwaccelError("a file of the sandbox is damaged", str(path), str(error), "run once with state: absent, then start it again") from error
+        raise HwaccelError(
+            "a file of the sandbox is damaged",
+            str(path),
+            str(error),
+            "run once with state: absent, then start it again",
+        ) from error
     return data if isinstance(data, dict) else {}
 
 

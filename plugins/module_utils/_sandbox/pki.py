@@ -37,7 +37,11 @@ class Subject:
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SUBJECTS = (
-    Subject("apiserver", "kube-apiserver", names=(*_LOOPBACK, "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")),
+    Subject(
+        "apiserver",
+        "kube-apiserver",
+        names=(*_LOOPBACK, "10.96.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"),
+    ),
     Subject("controllers", "sandbox-controllers", names=_LOOPBACK),
     Subject("kubelet", "sandbox-kubelets", names=_LOOPBACK),
     Subject("kubelet-client", "kube-apiserver-kubelet-client"),
@@ -50,7 +54,11 @@ SUBJECTS = (
     Subject("etcd-client", "kube-apiserver", authority="etcd-ca"),
     Subject("front-proxy-client", "front-proxy-client", authority="front-proxy-ca"),
 )
-AUTHORITIES = {"ca": "hwaccel-sandbox", "etcd-ca": "hwaccel-sandbox-etcd", "front-proxy-ca": "hwaccel-sandbox-front-proxy"}
+AUTHORITIES = {
+    "ca": "hwaccel-sandbox",
+    "etcd-ca": "hwaccel-sandbox-etcd",
+    "front-proxy-ca": "hwaccel-sandbox-front-proxy",
+}
 
 
 def ensure_pki(folder: pathlib.Path) -> bool:
@@ -78,13 +86,20 @@ class _Crypto:
             from cryptography.hazmat.primitives import hashes, serialization
             from cryptography.hazmat.primitives.asymmetric import ec
         except ImportError as error:
-            raise HwaccelError("the Python package cryptography is missing", "module sandbox", str(error), "install it: pip install cryptography") from error
+            raise HwaccelError(
+                "the Python package cryptography is missing",
+                "module sandbox",
+                str(error),
+                "install it: pip install cryptography",
+            ) from error
         self.x509, self.hashes, self.serialization, self.ec = x509, hashes, serialization, ec
 
     def authority(self, folder: pathlib.Path, file: str, common_name: str) -> tuple[t.Any, t.Any]:
         key = self.ec.generate_private_key(self.ec.SECP256R1())
         name = self._name(common_name, ())
-        builder = self._builder(name, name, key).add_extension(self.x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = self._builder(name, name, key).add_extension(
+            self.x509.BasicConstraints(ca=True, path_length=None), critical=True
+        )
         certificate = builder.add_extension(self._usage(sign=True), critical=True).sign(key, self.hashes.SHA256())
         self._write(folder / file, key, certificate)
         return certificate, key
@@ -98,13 +113,17 @@ class _Crypto:
             uses.append(self.x509.ExtendedKeyUsageOID.SERVER_AUTH)
             names = self.x509.SubjectAlternativeName([self._alternative(name) for name in subject.names])
             builder = builder.add_extension(names, critical=False)
-        builder = builder.add_extension(self._usage(sign=False), critical=True).add_extension(self.x509.ExtendedKeyUsage(uses), critical=False)
+        builder = builder.add_extension(self._usage(sign=False), critical=True).add_extension(
+            self.x509.ExtendedKeyUsage(uses), critical=False
+        )
         self._write(folder / subject.file, key, builder.sign(issuer_key, self.hashes.SHA256()))
 
     def signing_key(self, path: pathlib.Path) -> None:
         key = self.ec.generate_private_key(self.ec.SECP256R1())
         self._write_key(path.with_suffix(".key"), key)
-        public = key.public_key().public_bytes(self.serialization.Encoding.PEM, self.serialization.PublicFormat.SubjectPublicKeyInfo)
+        public = key.public_key().public_bytes(
+            self.serialization.Encoding.PEM, self.serialization.PublicFormat.SubjectPublicKeyInfo
+        )
         path.with_suffix(".pub").write_bytes(public)
 
     def _name(self, common_name: str, groups: tuple[str, ...]) -> t.Any:
@@ -116,7 +135,11 @@ class _Crypto:
         now = datetime.datetime.now(datetime.UTC)
         builder = self.x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
         # An hour back: clocks of containers and hosts differ.
-        return builder.serial_number(self.x509.random_serial_number()).not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + _VALID)
+        return (
+            builder.serial_number(self.x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + _VALID)
+        )
 
     def _usage(self, *, sign: bool) -> t.Any:
         return self.x509.KeyUsage(

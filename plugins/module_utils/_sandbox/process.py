@@ -116,7 +116,9 @@ def start(command: Command, log: pathlib.Path, pid_file: pathlib.Path) -> Known:
                 start_new_session=True,
             )
         except OSError as error:
-            raise HwaccelError(f"{command.name} cannot be started", command.argv[0], str(error), "check the folder of the components") from error
+            raise HwaccelError(
+                f"{command.name} cannot be started", command.argv[0], str(error), "check the folder of the components"
+            ) from error
     process = Known(child.pid, identity(child.pid), command.digest)
     write_if_changed(pid_file, f"{process.pid}\n{process.identity}\n{process.digest}\n")
     _CHILDREN.append(child)
@@ -143,7 +145,12 @@ def stop(processes: t.Iterable[Known], patience: float) -> None:
     stuck = _wait_gone(left, 10)
     if stuck:
         numbers = ", ".join(str(process.pid) for process in stuck)
-        raise HwaccelError("processes of the sandbox do not end", f"pid {numbers}", "they were sent SIGKILL", "look at them with ps, then run again")
+        raise HwaccelError(
+            "processes of the sandbox do not end",
+            f"pid {numbers}",
+            "they were sent SIGKILL",
+            "look at them with ps, then run again",
+        )
 
 
 def _signal(processes: t.Iterable[Known], number: signal.Signals) -> None:
@@ -172,7 +179,11 @@ def strays(logs: t.Iterable[pathlib.Path], proc: pathlib.Path = PROC) -> list[Kn
     # Of a log that was deleted meanwhile the kernel says so.
     wanted = {name for log in logs for name in (os.path.realpath(log), f"{os.path.realpath(log)} (deleted)")}
     numbers = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
-    return [Known(pid, identity(pid, proc), "") for pid in numbers if pid != os.getpid() and _writes_to(wanted, proc / str(pid))]
+    return [
+        Known(pid, identity(pid, proc), "")
+        for pid in numbers
+        if pid != os.getpid() and _writes_to(wanted, proc / str(pid))
+    ]
 
 
 def _writes_to(names: c.Container[str], process: pathlib.Path) -> bool:
@@ -181,7 +192,10 @@ def _writes_to(names: c.Container[str], process: pathlib.Path) -> bool:
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
         for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(FileNotFoundError):
-                if os.readlink(descriptor) in names and _flags(process / "fdinfo" / descriptor.name) & os.O_ACCMODE != os.O_RDONLY:
+                if (
+                    os.readlink(descriptor) in names
+                    and _flags(process / "fdinfo" / descriptor.name) & os.O_ACCMODE != os.O_RDONLY
+                ):
                     return True
     return False
 

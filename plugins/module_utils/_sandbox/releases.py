@@ -20,7 +20,12 @@ import urllib.request
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import put
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, file_digest, in_cache, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import (
+    Components,
+    file_digest,
+    in_cache,
+    write_manifest,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, locked
 
 _KINDS = {"sha256": 64, "sha512": 128}
@@ -54,18 +59,39 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
         kind, _colon, digest = str(entry.get("checksum") or "").partition(":")
         files = entry.get("files") or {}
         if urllib.parse.urlsplit(str(entry.get("url") or "")).scheme not in ("http", "https"):
-            faults.append(Fault(f"{entry.get('url')!r} is no http or https URL", f"{where}.url", next_step="give the URL that the file is downloaded from"))
+            faults.append(
+                Fault(
+                    f"{entry.get('url')!r} is no http or https URL",
+                    f"{where}.url",
+                    next_step="give the URL that the file is downloaded from",
+                )
+            )
         if len(digest) != _KINDS.get(kind, -1) or set(digest.lower()) - set("0123456789abcdef"):
-            faults.append(Fault("there is no valid checksum", f"{where}.checksum", next_step="write it as sha256:… or sha512:…"))
+            faults.append(
+                Fault("there is no valid checksum", f"{where}.checksum", next_step="write it as sha256:… or sha512:…")
+            )
         faults += [
             Fault(f"{name!r} is no component", f"{where}.files", next_step="they are " + ", ".join(CONTROL_PLANE))
             for name in files
             if name not in CONTROL_PLANE
         ]
-        downloads.append(Download(str(entry.get("url")), kind, digest.lower(), {str(name): str(path or "") for name, path in files.items()}))
+        downloads.append(
+            Download(
+                str(entry.get("url")),
+                kind,
+                digest.lower(),
+                {str(name): str(path or "") for name, path in files.items()},
+            )
+        )
     missing = sorted(set(CONTROL_PLANE) - {name for download in downloads for name in download.files})
     if downloads and missing:
-        faults.append(Fault("no download has " + ", ".join(missing), "releases", next_step="name them in files of the downloads that hold them"))
+        faults.append(
+            Fault(
+                "no download has " + ", ".join(missing),
+                "releases",
+                next_step="name them in files of the downloads that hold them",
+            )
+        )
     if faults:
         raise ManyFaults(faults)
     return downloads
@@ -110,7 +136,9 @@ class Fetch:
 
     def _fetch(self, download: Download, part: pathlib.Path) -> t.Iterator[str]:
         have = part.stat().st_size if part.exists() else 0
-        request = urllib.request.Request(download.url, headers={"User-Agent": "hwaccel-sandbox", **({"Range": f"bytes={have}-"} if have else {})})
+        request = urllib.request.Request(
+            download.url, headers={"User-Agent": "hwaccel-sandbox", **({"Range": f"bytes={have}-"} if have else {})}
+        )
         told = time.monotonic()
         try:
             # An opener of its own takes proxies from the environment and leaves the process-wide one alone.
@@ -125,7 +153,12 @@ class Fetch:
                         told = time.monotonic() if late else told
                         yield f"downloading {download.name}, {have >> 20} of {total >> 20} MiB" if late else ""
             if have < total:
-                raise HwaccelError(f"the download of {download.name} ended early", download.url, f"{have} of {total} bytes came", "run again: it goes on there")
+                raise HwaccelError(
+                    f"the download of {download.name} ended early",
+                    download.url,
+                    f"{have} of {total} bytes came",
+                    "run again: it goes on there",
+                )
         except urllib.error.HTTPError as error:
             error.close()
             # 416: all of it was there already.
@@ -133,14 +166,21 @@ class Fetch:
                 why = f"the server says {error.code} {error.reason}"
                 raise HwaccelError(f"{download.name} cannot be downloaded", download.url, why, _OTHER_WAYS) from error
         except OSError as error:
-            raise HwaccelError(f"{download.name} cannot be downloaded", download.url, str(error), _OTHER_WAYS) from error
+            raise HwaccelError(
+                f"{download.name} cannot be downloaded", download.url, str(error), _OTHER_WAYS
+            ) from error
 
     def _check(self, download: Download, part: pathlib.Path) -> None:
         digest = file_digest(part, download.kind)
         if digest != download.digest:
             part.unlink()
             why = f"its {download.kind} is {digest}, pinned is {download.digest}"
-            raise HwaccelError(f"{download.name} is not what was pinned", download.url, why, "do not use it; if you chose the release, correct its checksum")
+            raise HwaccelError(
+                f"{download.name} is not what was pinned",
+                download.url,
+                why,
+                "do not use it; if you chose the release, correct its checksum",
+            )
 
     def _store(self) -> None:
         making = self._work / "store"
@@ -175,4 +215,9 @@ class Fetch:
             raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error), next_step) from error
         if wanted:
             why = "missing are " + ", ".join(sorted(wanted))
-            raise HwaccelError(f"{download.name} does not have all that it should", download.url, why, "correct the paths in files of this download")
+            raise HwaccelError(
+                f"{download.name} does not have all that it should",
+                download.url,
+                why,
+                "correct the paths in files of this download",
+            )

@@ -11,7 +11,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import pins, releases
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import SOURCES, Build, Sources, architecture, cached_build
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import (
+    SOURCES,
+    Build,
+    Sources,
+    architecture,
+    cached_build,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, in_folder
 
 #: The ways to get components, in the order in which they are tried.
@@ -74,7 +80,11 @@ def look(wanted: Wanted) -> Components | None:
     raise _NoComponents(failures)
 
 
-_UNNAMED = Fault("a folder with them was not named", FOLDER_VARIABLE, next_step="put the programs there, with their checksums in SHA256SUMS")
+_UNNAMED = Fault(
+    "a folder with them was not named",
+    FOLDER_VARIABLE,
+    next_step="put the programs there, with their checksums in SHA256SUMS",
+)
 
 
 def _not_cached(wanted: Wanted) -> Fault:
@@ -100,9 +110,15 @@ class _Ways:
         allowed = wanted.environment.get(WAYS_VARIABLE, "").replace(",", " ").split() or list(wanted.ways)
         unknown = sorted(set(allowed) - set(WAYS))
         if unknown:
-            raise HwaccelError("unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS))
+            raise HwaccelError(
+                "unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS)
+            )
         downloads = releases.parse(wanted.releases if wanted.releases is not None else pins.releases(architecture()))
-        sources = Sources(wanted.sources) if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES) else None
+        sources = (
+            Sources(wanted.sources)
+            if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES)
+            else None
+        )
         return cls(wanted, allowed, downloads, sources)
 
     def cached(self) -> Components | None:
@@ -118,13 +134,21 @@ class _Ways:
     def release(self) -> releases.Fetch:
         self._allow("release")
         if not self.downloads:
-            raise HwaccelError(f"no checksums are pinned for release binaries on {architecture()}", "option releases", next_step="give downloads of your own")
+            raise HwaccelError(
+                f"no checksums are pinned for release binaries on {architecture()}",
+                "option releases",
+                next_step="give downloads of your own",
+            )
         return releases.Fetch(self.downloads, self.wanted.cache)
 
     def build(self) -> Build:
         self._allow("build")
         if self.sources is None:
-            raise HwaccelError("the Go module to build from is not at hand", "option sources", next_step="start the sandbox with the role hwaccel.gpu.sandbox")
+            raise HwaccelError(
+                "the Go module to build from is not at hand",
+                "option sources",
+                next_step="start the sandbox with the role hwaccel.gpu.sandbox",
+            )
         return Build(self.sources, self.wanted.cache, self.wanted.environment)
 
     def room_to_build(self) -> None:
@@ -132,7 +156,9 @@ class _Ways:
 
     def _allow(self, way: str) -> None:
         if way not in self.allowed:
-            raise HwaccelError(f"the way {way} is not allowed", WAYS_VARIABLE, next_step=f"add {way} there, or unset it")
+            raise HwaccelError(
+                f"the way {way} is not allowed", WAYS_VARIABLE, next_step=f"add {way} there, or unset it"
+            )
 
 
 class _NoComponents(ManyFaults):
@@ -155,5 +181,9 @@ def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
         found = ways.cached_build()
     if found is None:
         where = str(ways.wanted.cache)
-        raise HwaccelError("what was just put into the cache cannot be used", where, next_step="see that programs may run there, or set XDG_CACHE_HOME")
+        raise HwaccelError(
+            "what was just put into the cache cannot be used",
+            where,
+            next_step="see that programs may run there, or set XDG_CACHE_HOME",
+        )
     return dataclasses.replace(found, source=way)

@@ -17,7 +17,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import fleet_
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import COMPONENTS, command
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, locked, read_json, write_if_changed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import (
+    Layout,
+    locked,
+    read_json,
+    write_if_changed,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps, Supervisor
 
 EMPTY_FLEET: dict[str, t.Any] = {"time_scale": 0.1, "seed": 1, "nodes": {}}
@@ -38,7 +43,11 @@ def plan_fleet(layout: Layout, ask: FleetAsk) -> tuple[dict[str, t.Any], dict[st
     record = read_json(layout.record)
     before = read_json(layout.fleet)
     declared = fleet_file.parse(ask.declared) if ask.declared is not None else record.get("declared", EMPTY_FLEET)
-    asked = ask.faults if ask.faults is not None else [one for one in record.get("faults", []) if _still_there(one, declared)]
+    asked = (
+        ask.faults
+        if ask.faults is not None
+        else [one for one in record.get("faults", []) if _still_there(one, declared)]
+    )
     reboots = fleets.check_reboots(ask.reboot, declared["nodes"])
     after = fleets.advance(before, fleets.with_faults(declared, asked), reboots)
     return after, {"declared": declared, "faults": asked}
@@ -117,7 +126,12 @@ def remove(layout: Layout, run: Run) -> None:
         return
     if any(layout.root.iterdir()) and not (layout.record.exists() or layout.pki.exists() or layout.bin.exists()):
         why = "it holds neither a record nor certificates of one"
-        raise HwaccelError("this folder is no sandbox and is not deleted", str(layout.root), why, "correct state_dir, or delete it by hand")
+        raise HwaccelError(
+            "this folder is no sandbox and is not deleted",
+            str(layout.root),
+            why,
+            "correct state_dir, or delete it by hand",
+        )
     with locked(layout.root):
         _halt(layout, run, 0)
         run.did(f"deleted {layout.root}")
@@ -170,7 +184,11 @@ def describe(layout: Layout, components: Components | None = None) -> dict[str, 
         "nodes": len(fleet.get("nodes", {})),
     }
     if components:
-        values["components"] = {"source": components.source, "folder": components.folder, "verified": components.verified}
+        values["components"] = {
+            "source": components.source,
+            "folder": components.folder,
+            "verified": components.verified,
+        }
     return values
 
 
@@ -178,5 +196,7 @@ def version(layout: Layout) -> str:
     return ControlPlane(layout.pki, read_json(layout.record)["ports"]).version()
 
 
-def supervisor_for(layout: Layout, components: Components, sources: pathlib.Path | None, python: str, run: Run) -> Supervisor:
+def supervisor_for(
+    layout: Layout, components: Components, sources: pathlib.Path | None, python: str, run: Run
+) -> Supervisor:
     return Supervisor(layout, components.paths(), components.digests, sources, python, run)

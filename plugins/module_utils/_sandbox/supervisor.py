@@ -24,7 +24,15 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane, NodeSeen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, COMPONENTS, CONTROL_PLANE, PORTS, Plan, command, files
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import (
+    AGENT,
+    COMPONENTS,
+    CONTROL_PLANE,
+    PORTS,
+    Plan,
+    command,
+    files,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file import FLAPPING, NOT_READY
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, read_json, write_if_changed
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import ensure_pki
@@ -126,7 +134,9 @@ class Supervisor:
         while True:
             started = time.monotonic()
             seen = server.nodes() if (count := server.node_count()) >= len(expected) else {}
-            ready = {name for name, node in expected.items() if name in seen and self._as_wanted(seen[name], node, name)}
+            ready = {
+                name for name, node in expected.items() if name in seen and self._as_wanted(seen[name], node, name)
+            }
             # Also those that left it in an earlier run, or while no agent ran.
             leaving = sorted(name for name, node in seen.items() if node.simulated and name not in expected)
             if len(ready) == len(expected) and not leaving:
@@ -136,7 +146,9 @@ class Supervisor:
                 missing = sorted(set(expected) - ready)
                 what = f"{len(missing)} of {len(expected)} nodes are not Ready and {len(leaving)} not gone after {limit:.0f} s"
                 raise self._failure(AGENT, what, ", ".join([*missing[:5], *leaving[:5]]))
-            line = f"nodes {len(ready) if seen else count} of {len(expected)}" + (f", {len(leaving)} leaving" if leaving else "")
+            line = f"nodes {len(ready) if seen else count} of {len(expected)}" + (
+                f", {len(leaving)} leaving" if leaving else ""
+            )
             yield line if line != told else ""
             told = line
             # A listing of a large fleet costs seconds of the server: look seldom enough.
@@ -150,7 +162,9 @@ class Supervisor:
 
     def halt(self, patience: float) -> None:
         """Stop everything, clients before servers, so that none of them complains in its log."""
-        found = {name: known for name in COMPONENTS if process.running(known := process.known(self.layout.pid_file(name)))}
+        found = {
+            name: known for name in COMPONENTS if process.running(known := process.known(self.layout.pid_file(name)))
+        }
         if found:
             self.run.did("stopped " + ", ".join(found))
         for group in ((AGENT, "kwok", "kube-scheduler", "kube-controller-manager"), ("kube-apiserver",), ("etcd",)):

@@ -54,7 +54,14 @@ class Pods:
     faults: tuple[Fault, ...]
 
 
-def sort(node: Obj, pods: c.Iterable[Obj], called: c.Callable[[str], str], *, force: bool = False, delete_emptydir_data: bool = False) -> Pods:
+def sort(
+    node: Obj,
+    pods: c.Iterable[Obj],
+    called: c.Callable[[str], str],
+    *,
+    force: bool = False,
+    delete_emptydir_data: bool = False,
+) -> Pods:
     """called: what the reader of a fault can set, by option."""
     leaving, ending, unmanaged, local = list[Pod](), list[Pod](), list[str](), list[str]()
     staying: dict[str, str] = {}
@@ -71,14 +78,22 @@ def sort(node: Obj, pods: c.Iterable[Obj], called: c.Callable[[str], str], *, fo
             leaving.append(one)
             if not force and not _controller(pod):
                 unmanaged.append(one.where)
-            if not delete_emptydir_data and any(volume.get("emptyDir") is not None for volume in (pod.get("spec") or {}).get("volumes") or ()):
+            if not delete_emptydir_data and any(
+                volume.get("emptyDir") is not None for volume in (pod.get("spec") or {}).get("volumes") or ()
+            ):
                 local.append(one.where)
     name, faults = node["metadata"]["name"], list[Fault]()
     if unmanaged:
-        why, next_step = f"no controller would make them anew: {some(unmanaged, _NAMED)}", f"end them yourself, or set {called('force')}, and they are gone"
+        why, next_step = (
+            f"no controller would make them anew: {some(unmanaged, _NAMED)}",
+            f"end them yourself, or set {called('force')}, and they are gone",
+        )
         faults.append(Fault("pods would be lost", f"node {name}", why, next_step))
     if local:
-        why, next_step = f"they have emptyDir volumes: {some(local, _NAMED)}", f"save what is worth it, and set {called('delete_emptydir_data')}"
+        why, next_step = (
+            f"they have emptyDir volumes: {some(local, _NAMED)}",
+            f"save what is worth it, and set {called('delete_emptydir_data')}",
+        )
         faults.append(Fault("data of pods would be lost", f"node {name}", why, next_step))
     return Pods(tuple(leaving), tuple(ending), staying, tuple(faults))
 
@@ -92,8 +107,14 @@ def _stays(pod: Obj, node: Obj) -> str:
         return f"it belongs to DaemonSet {owner.get('name')}"
     for taint in (node.get("spec") or {}).get("taints") or ():
         # Both times are the servers', with seconds; in the same second it may have been there before.
-        if taint.get("key") == _CORDON_TAINT and str(taint.get("timeAdded") or "9999") < str(pod["metadata"].get("creationTimestamp") or ""):
-            return "it tolerates the cordon, and came after it" if placement.tolerates((pod.get("spec") or {}).get("tolerations") or (), taint) else ""
+        if taint.get("key") == _CORDON_TAINT and str(taint.get("timeAdded") or "9999") < str(
+            pod["metadata"].get("creationTimestamp") or ""
+        ):
+            return (
+                "it tolerates the cordon, and came after it"
+                if placement.tolerates((pod.get("spec") or {}).get("tolerations") or (), taint)
+                else ""
+            )
     return ""
 
 

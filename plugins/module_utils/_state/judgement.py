@@ -30,10 +30,24 @@ class Checks:
             try:
                 re.compile(pattern)
             except re.error as error:
-                faults.append(Fault(f"{pattern!r} is no regular expression", where, str(error), "correct it, in the syntax of Python's module re"))
+                faults.append(
+                    Fault(
+                        f"{pattern!r} is no regular expression",
+                        where,
+                        str(error),
+                        "correct it, in the syntax of Python's module re",
+                    )
+                )
         for query in self.queries:
             if fault := expressions.fault_of(query):
-                faults.append(Fault(f"{query!r} is no JMESPath expression", where, fault, "correct it, see https://jmespath.org/specification.html"))
+                faults.append(
+                    Fault(
+                        f"{query!r} is no JMESPath expression",
+                        where,
+                        fault,
+                        "correct it, see https://jmespath.org/specification.html",
+                    )
+                )
         if faults:
             raise ManyFaults(faults)
 
@@ -41,13 +55,23 @@ class Checks:
 def observations(log: str, node: str, exit_code: int | None) -> dict[str, t.Any]:
     """What queries are asked about. json: each line of the log that is a JSON object or array, in order."""
     lines = log.splitlines()
-    return {"log": log, "lines": lines, "json": [value for value in map(_json, lines) if value is not None], "node": node, "exit_code": exit_code}
+    return {
+        "log": log,
+        "lines": lines,
+        "json": [value for value in map(_json, lines) if value is not None],
+        "node": node,
+        "exit_code": exit_code,
+    }
 
 
 def judge(found: c.Mapping[str, t.Any], checks: Checks) -> list[str]:
     """Why the run is no success, in order; nothing where it is one."""
     log = str(found["log"])
-    reasons = [f"its log has nothing that matches {pattern!r}" for pattern in checks.patterns if not re.search(pattern, log, re.MULTILINE)]
+    reasons = [
+        f"its log has nothing that matches {pattern!r}"
+        for pattern in checks.patterns
+        if not re.search(pattern, log, re.MULTILINE)
+    ]
     for pattern in checks.forbidden:
         if match := re.search(pattern, log, re.MULTILINE):
             reasons.append(f"its log has {match.group(0)[:200]!r}, which matches {pattern!r}")

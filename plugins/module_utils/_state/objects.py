@@ -9,7 +9,14 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import expressions
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, told, waiting
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import (
+    READY,
+    Verdict,
+    broken,
+    condition,
+    told,
+    waiting,
+)
 
 Obj = c.Mapping[str, t.Any]
 

@@ -36,23 +36,41 @@ def obstacle(node: Obj, template: Obj) -> Obstacle | None:
     for key, value in (spec.get("nodeSelector") or {}).items():
         if labels.get(key) != value:
             return Obstacle(("nodeSelector",), f"it asks for {key}={value}")
-    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
     terms = affinity.get("nodeSelectorTerms")
     if terms and not any(_term_matches(term, labels, str(metadata.get("name"))) for term in terms):
-        return Obstacle(("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), _unmet(terms, labels))
+        return Obstacle(
+            ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), _unmet(terms, labels)
+        )
     for taint in (node.get("spec") or {}).get("taints") or ():
         if not _tolerated(taint, spec.get("tolerations") or ()):
             value = f"={taint['value']}" if taint.get("value") else ""
-            return Obstacle(("tolerations",), f"it does not tolerate the node's taint {taint.get('key')}{value}:{taint.get('effect')}")
+            return Obstacle(
+                ("tolerations",),
+                f"it does not tolerate the node's taint {taint.get('key')}{value}:{taint.get('effect')}",
+            )
     return None
 
 
 def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
     """What the term that comes nearest asks for and the node does not have."""
-    unmet = [[entry for entry in term.get("matchExpressions") or () if not _expression_matches(entry, labels)] for term in terms]
+    unmet = [
+        [entry for entry in term.get("matchExpressions") or () if not _expression_matches(entry, labels)]
+        for term in terms
+    ]
     nearest = min(unmet, key=len)
-    asked = [" ".join([str(one.get("key")), str(one.get("operator")), *([f"({', '.join(map(str, one['values']))})"] if one.get("values") else [])])
-             for one in nearest]
+    asked = [
+        " ".join(
+            [
+                str(one.get("key")),
+                str(one.get("operator")),
+                *([f"({', '.join(map(str, one['values']))})"] if one.get("values") else []),
+            ]
+        )
+        for one in nearest
+    ]
     return f"it asks for {' and '.join(asked)}" if asked else "no term of it takes the node"
 
 
@@ -97,6 +115,8 @@ def tolerates(tolerations: c.Iterable[Obj], taint: Obj) -> bool:
         if not toleration.get("key"):
             if toleration.get("operator") == "Exists":
                 return True
-        elif toleration["key"] == key and (toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")):
+        elif toleration["key"] == key and (
+            toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+        ):
             return True
     return False

@@ -18,7 +18,14 @@ Obj = c.Mapping[str, t.Any]
 _BY_POLICY = "PodFailurePolicy"
 
 #: Without a pod; with one that has no node; with a node, its containers not started; started; ended well; ended badly.
-CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = "created", "pending", "starting", "running", "succeeded", "failed"
+CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = (
+    "created",
+    "pending",
+    "starting",
+    "running",
+    "succeeded",
+    "failed",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,21 +45,33 @@ def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
     """Of a Job and its pods; of several pods the newest tells. container: whose log and exit code are asked for, "" for the first."""
     verdict = workloads.job(job)
     if not pods:
-        return Progress(FAILED, verdict.reason) if verdict.failed else Progress(SUCCEEDED if verdict.ready else CREATED, "it has no pod yet")
+        return (
+            Progress(FAILED, verdict.reason)
+            if verdict.failed
+            else Progress(SUCCEEDED if verdict.ready else CREATED, "it has no pod yet")
+        )
     pod = max(pods, key=lambda one: (str(one["metadata"].get("creationTimestamp") or ""), one["metadata"]["name"]))
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     name = container or str((spec.get("containers") or [{}])[0].get("name") or "")
     place = Progress(
-        CREATED, pod=pod["metadata"]["name"], uid=str(pod["metadata"].get("uid") or ""), node=str(spec.get("nodeName") or ""), container=name,
+        CREATED,
+        pod=pod["metadata"]["name"],
+        uid=str(pod["metadata"].get("uid") or ""),
+        node=str(spec.get("nodeName") or ""),
+        container=name,
         exit_code=_exit_code(status, name),
     )
     if verdict.ready:
         return dataclasses.replace(place, stage=SUCCEEDED)
     if verdict.failed:
         by_policy = verdict.reason.startswith(_BY_POLICY)
-        return dataclasses.replace(place, stage=FAILED, reason=verdict.reason if by_policy else _failure(status) or verdict.reason)
+        return dataclasses.replace(
+            place, stage=FAILED, reason=verdict.reason if by_policy else _failure(status) or verdict.reason
+        )
     if not place.node:
-        return dataclasses.replace(place, stage=PENDING, reason=told(condition(pod, "PodScheduled"), "no node has taken it yet"))
+        return dataclasses.replace(
+            place, stage=PENDING, reason=told(condition(pod, "PodScheduled"), "no node has taken it yet")
+        )
     stage = RUNNING if _started(status) else STARTING
     return dataclasses.replace(place, stage=stage, reason=workloads.pod(pod).reason)
 
@@ -68,7 +87,9 @@ def _containers(status: Obj) -> list[dict[str, t.Any]]:
 
 
 def _started(status: Obj) -> bool:
-    return any({"running", "terminated"} & set(entry.get("state") or {}) for entry in status.get("containerStatuses") or ())
+    return any(
+        {"running", "terminated"} & set(entry.get("state") or {}) for entry in status.get("containerStatuses") or ()
+    )
 
 
 def _exit_code(status: Obj, container: str) -> int | None:
@@ -88,5 +109,7 @@ def _failure(status: Obj) -> str:
         if ended.get("exitCode"):
             reason = ended.get("reason") if ended.get("reason") not in (None, "Error") else ""
             why = ": ".join(str(part) for part in (reason, ended.get("message")) if part)
-            return f"container {entry.get('name')} ended with exit code {ended['exitCode']}" + (f" ({why})" if why else "")
+            return f"container {entry.get('name')} ended with exit code {ended['exitCode']}" + (
+                f" ({why})" if why else ""
+            )
     return ""

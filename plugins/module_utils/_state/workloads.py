@@ -8,7 +8,16 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY, Verdict, broken, condition, number, observed, told, waiting
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import (
+    READY,
+    Verdict,
+    broken,
+    condition,
+    number,
+    observed,
+    told,
+    waiting,
+)
 
 Obj = c.Mapping[str, t.Any]
 #: How many nodes fit a DaemonSet, and how many of these are not ready.
@@ -25,7 +34,9 @@ def deployment(obj: Obj) -> Verdict:
         return broken(told(progressing, "its progress deadline is exceeded"))
     if condition(obj, "ReplicaFailure").get("status") == "True":
         return waiting(told(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
-    updated, total, available = (number(obj, "status", field) for field in ("updatedReplicas", "replicas", "availableReplicas"))
+    updated, total, available = (
+        number(obj, "status", field) for field in ("updatedReplicas", "replicas", "availableReplicas")
+    )
     if updated < wanted:
         return waiting(f"{updated} of {wanted} pods are of the new version")
     if total > updated:
@@ -73,7 +84,9 @@ def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
             return waiting("0 of 0 pods, though nodes match its selector")
         return READY
     strategy = ((obj.get("spec") or {}).get("updateStrategy") or {}).get("type") or "RollingUpdate"
-    available, ready, updated = (number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled"))
+    available, ready, updated = (
+        number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled")
+    )
     # Under OnDelete the pods of the old version stay until somebody deletes them: that is its meaning, not a lag.
     lag = wanted - min(available, wanted if strategy == "OnDelete" else updated)
     if lag <= 0:

@@ -41,7 +41,9 @@ class Result:
 class Contests(Pairs[Contest]):
     """Each first one is ended when its second one has had to wait, or has not."""
 
-    def __init__(self, client: Client, contests: c.Sequence[Contest], options: RunOptions, clock: Clock, resume: dict[str, t.Any]) -> None:
+    def __init__(
+        self, client: Client, contests: c.Sequence[Contest], options: RunOptions, clock: Clock, resume: dict[str, t.Any]
+    ) -> None:
         super().__init__(client, contests, options, clock, resume)
         #: Why second ones wait, and names of second ones that did not have to.
         self.refused: dict[str, str] = dict(resume.get("refused", {}))
@@ -58,8 +60,12 @@ class Contests(Pairs[Contest]):
     def results(self) -> list[Result]:
         """When all have ended, in the order of the contests."""
         return [
-            Result(self.done[contest.first.name], self.done.get(contest.second.name), self.refused.get(contest.second.name, ""),
-                   contest.second.name in self.beside)
+            Result(
+                self.done[contest.first.name],
+                self.done.get(contest.second.name),
+                self.refused.get(contest.second.name, ""),
+                contest.second.name in self.beside,
+            )
             for contest in self.pairs
         ]
 
@@ -82,7 +88,13 @@ class Contests(Pairs[Contest]):
 
 
 def run(
-    client: Client, contests: c.Sequence[Contest], options: RunOptions, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    client: Client,
+    contests: c.Sequence[Contest],
+    options: RunOptions,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
 ) -> tuple[Outcome, list[Result]]:
     """Plays all and takes them away. The results are empty in check mode, and while the outcome is pending."""
     one = Contests(client, contests, options, clock, resume or {})

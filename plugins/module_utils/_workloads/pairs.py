@@ -35,7 +35,9 @@ SomeResult = t.TypeVar("SomeResult")
 class Pairs(Run, t.Generic[SomePair]):
     """`parallel` counts pairs: a first one that waits for a place of its second would wait for ever."""
 
-    def __init__(self, client: Client, pairs: c.Sequence[SomePair], options: RunOptions, clock: Clock, resume: dict[str, t.Any]) -> None:
+    def __init__(
+        self, client: Client, pairs: c.Sequence[SomePair], options: RunOptions, clock: Clock, resume: dict[str, t.Any]
+    ) -> None:
         workloads = [workload for pair in pairs for workload in (pair.first, pair.second)]
         super().__init__(client, workloads, dataclasses.replace(options, parallel=2 * options.parallel), clock, resume)
         self.pairs = pairs
@@ -48,7 +50,9 @@ class Pairs(Run, t.Generic[SomePair]):
         """Those that may start now; the second ones of pairs that go on before the first ones of others."""
         untouched = set(super().waiting)
         going_on = [pair for pair in self.pairs if pair.first.name in self.active or pair.second.name in self.active]
-        seconds = [pair.second.name for pair in going_on if pair.first.name in self.active and pair.first.name in self.said]
+        seconds = [
+            pair.second.name for pair in going_on if pair.first.name in self.active and pair.first.name in self.said
+        ]
         taken = {place for pair in going_on for place in pair.places}
         firsts: list[str] = []
         for pair in self.pairs:
@@ -80,7 +84,9 @@ class Pairs(Run, t.Generic[SomePair]):
         raise NotImplementedError
 
 
-def play(one: Pairs[SomePair], results: c.Callable[[], list[SomeResult]], *, check_mode: bool) -> tuple[Outcome, list[SomeResult]]:
+def play(
+    one: Pairs[SomePair], results: c.Callable[[], list[SomeResult]], *, check_mode: bool
+) -> tuple[Outcome, list[SomeResult]]:
     """One slice of it. The results are asked for when all have ended; they are empty in check mode, and while the outcome is pending."""
     if check_mode:
         return runs.check(one), []

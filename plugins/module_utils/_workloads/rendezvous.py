@@ -57,13 +57,24 @@ class Rendezvous(Pairs[Pair]):
             if peer in found and name in self.done and self.done[name]["state"] != SUCCEEDED:
                 seen = found.pop(peer)
                 self._settle(peer, FAILED, dataclasses.replace(seen, reason=ENDED), self._log(self.active[peer], seen))
-        if one in found and one in self.said and other not in self.done and (other not in found or found[other].stage != stages.RUNNING):
+        if (
+            one in found
+            and one in self.said
+            and other not in self.done
+            and (other not in found or found[other].stage != stages.RUNNING)
+        ):
             # Its time begins when both are there: until then it waits for an image to be pulled.
             self.active[one].stage_since = self.clock.now()
 
 
 def run(
-    client: Client, pairs: c.Sequence[Pair], options: RunOptions, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    client: Client,
+    pairs: c.Sequence[Pair],
+    options: RunOptions,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
 ) -> tuple[Outcome, list[Result]]:
     """Lets all meet and takes them away. The results are empty in check mode, and while the outcome is pending."""
     one = Rendezvous(client, pairs, options, clock, resume or {})

@@ -15,7 +15,13 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Fault, HwaccelError, ManyFaults, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    Fault,
+    HwaccelError,
+    ManyFaults,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -24,12 +30,24 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.runs import Progress
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import evidence
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs_report as report
-from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs_report import FAILED, STATES, SUCCEEDED, TIMEOUT, UNSCHEDULABLE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs_report import (
+    FAILED,
+    STATES,
+    SUCCEEDED,
+    TIMEOUT,
+    UNSCHEDULABLE,
+)
 
 #: Kinds of every Kubernetes: not worth a discovery.
 _JOB = Resource("batch", "v1", "Job", "jobs", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
-_RIGHTS: tuple[rights.Question, ...] = (("create", _JOB, ""), ("list", _JOB, ""), ("delete", _JOB, ""), ("list", _POD, ""), ("get", _POD, "log"))
+_RIGHTS: tuple[rights.Question, ...] = (
+    ("create", _JOB, ""),
+    ("list", _JOB, ""),
+    ("delete", _JOB, ""),
+    ("list", _POD, ""),
+    ("get", _POD, "log"),
+)
 
 #: Seconds that a run waits at its end for its pods to leave.
 _GONE_WITHIN = 60.0
@@ -59,14 +77,23 @@ class RunOptions:
     fail_on: frozenset[str] = frozenset(STATES) - {SUCCEEDED}
 
     def __post_init__(self) -> None:
-        wrong = [name for name in ("parallel", "schedule_timeout", "start_timeout", "timeout") if getattr(self, name) <= 0]
+        wrong = [
+            name for name in ("parallel", "schedule_timeout", "start_timeout", "timeout") if getattr(self, name) <= 0
+        ]
         if wrong:
-            raise ManyFaults([Fault(f"{name} is {getattr(self, name):g}", name, "nothing could run", "give a number above 0") for name in wrong])
+            raise ManyFaults(
+                [
+                    Fault(f"{name} is {getattr(self, name):g}", name, "nothing could run", "give a number above 0")
+                    for name in wrong
+                ]
+            )
 
     @classmethod
     def of(cls, params: c.Mapping[str, t.Any]) -> RunOptions:
         """From the parameters of a module that runs workloads. fail_on may be missing."""
-        given: dict[str, t.Any] = {name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")}
+        given: dict[str, t.Any] = {
+            name: params[name] for name in ("namespace", "parallel", "schedule_timeout", "start_timeout", "timeout")
+        }
         if "fail_on" in params:
             given["fail_on"] = frozenset(params["fail_on"])
         return cls(**given)
@@ -99,7 +126,12 @@ class Run:
     """The workloads of one task, from slice to slice."""
 
     def __init__(
-        self, client: Client, workloads: c.Sequence[Workload], options: RunOptions, clock: Clock, resume: dict[str, t.Any],
+        self,
+        client: Client,
+        workloads: c.Sequence[Workload],
+        options: RunOptions,
+        clock: Clock,
+        resume: dict[str, t.Any],
         ended: c.Callable[[Rows], Rows] = _as_they_are,
     ) -> None:
         self.client, self.options, self.clock, self.hand_over = client, options, clock, ended
@@ -124,7 +156,14 @@ class Run:
 
     def pack(self) -> dict[str, t.Any]:
         active = {name: dataclasses.asdict(one) for name, one in self.active.items()}
-        return {"id": self.id, "line": self.line, "active": active, "done": self.done, "namespaces": sorted(self.namespaces), "ended": self.ended}
+        return {
+            "id": self.id,
+            "line": self.line,
+            "active": active,
+            "done": self.done,
+            "namespaces": sorted(self.namespaces),
+            "ended": self.ended,
+        }
 
     def job(self, name: str) -> dict[str, t.Any]:
         """Raises HwaccelError for a definition that cannot be run."""
@@ -161,7 +200,10 @@ class Run:
 
     def _create(self, job: dict[str, t.Any], one: _Active) -> None:
         try:
-            one.uid = str(self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run").object["metadata"].get("uid") or "")
+            one.uid = str(
+                self.client.create(job, _JOB, field_manager="hwaccel.gpu/workload_run").object["metadata"].get("uid")
+                or ""
+            )
         except Conflict as error:
             # Its name is of this run alone: an attempt whose answer was lost has made it. A quota that others write just then conflicts too.
             if error.body.get("reason") != "AlreadyExists":
@@ -208,14 +250,29 @@ class Run:
         if stage != one.stage:
             one.stage, one.stage_since = stage, now
         options = self.options
-        limit = {runs.PENDING: options.schedule_timeout, runs.STARTING: options.start_timeout, runs.RUNNING: options.timeout}[stage]
+        limit = {
+            runs.PENDING: options.schedule_timeout,
+            runs.STARTING: options.start_timeout,
+            runs.RUNNING: options.timeout,
+        }[stage]
         if now - one.stage_since < limit:
             return None
         if seen.stage == runs.PENDING:
             return UNSCHEDULABLE, f"no node has taken it for {limit:.0f} s: {seen.reason}"
-        what = {runs.CREATED: "no pod was made of it", runs.STARTING: "it has not started", runs.RUNNING: "it has not ended"}[seen.stage]
+        what = {
+            runs.CREATED: "no pod was made of it",
+            runs.STARTING: "it has not started",
+            runs.RUNNING: "it has not ended",
+        }[seen.stage]
         event = "" if seen.stage == runs.RUNNING else self._event(one.namespace, seen.uid or one.uid)
-        return TIMEOUT, "; ".join(part for part in (f"{what} in {limit:.0f} s: {seen.reason}" if seen.reason else f"{what} in {limit:.0f} s", event) if part)
+        return TIMEOUT, "; ".join(
+            part
+            for part in (
+                f"{what} in {limit:.0f} s: {seen.reason}" if seen.reason else f"{what} in {limit:.0f} s",
+                event,
+            )
+            if part
+        )
 
     def _judge(self, name: str, seen: Progress) -> None:
         workload = self.workloads[name]
@@ -228,8 +285,15 @@ class Run:
     def _settle(self, name: str, state: str, seen: Progress, log: str) -> None:
         found = judgement.observations(log, seen.node, seen.exit_code)
         self.done[name] = {
-            "name": name, "state": state, "reason": seen.reason, "node": seen.node, "pod": seen.pod, "exit_code": seen.exit_code, "log": log,
-            "json": found["json"], "captured": judgement.captured(log, self.workloads[name].checks),
+            "name": name,
+            "state": state,
+            "reason": seen.reason,
+            "node": seen.node,
+            "pod": seen.pod,
+            "exit_code": seen.exit_code,
+            "log": log,
+            "json": found["json"],
+            "captured": judgement.captured(log, self.workloads[name].checks),
         }
         self._delete(self.active[name])
         del self.active[name]
@@ -259,7 +323,10 @@ class Run:
         if self.clock.now() - self.ended > _GONE_WITHIN:
             return True
         selector = f"{RUN_LABEL}={self.id}"
-        return not any(self.client.list(_POD, namespace, label_selector=selector, metadata_only=True).items for namespace in sorted(self.namespaces))
+        return not any(
+            self.client.list(_POD, namespace, label_selector=selector, metadata_only=True).items
+            for namespace in sorted(self.namespaces)
+        )
 
     def _tell(self, stages: c.Mapping[str, Progress]) -> None:
         line = report.progress_line(self.done, stages, len(self.workloads))
@@ -269,7 +336,13 @@ class Run:
 
 
 def run(
-    client: Client, workloads: c.Sequence[Workload], options: RunOptions, clock: Clock, *, check_mode: bool = False, resume: dict[str, t.Any] | None = None,
+    client: Client,
+    workloads: c.Sequence[Workload],
+    options: RunOptions,
+    clock: Clock,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
     ended: c.Callable[[Rows], Rows] = _as_they_are,
 ) -> Outcome:
     """Runs all and takes them away. resume: the `pending` of the slice before. Raises HwaccelError where nothing could be run.
@@ -300,7 +373,14 @@ def validate(workloads: c.Sequence[Workload]) -> None:
     faults: list[Fault] = []
     for name, count in collections.Counter(workload.name for workload in workloads).items():
         if count > 1:
-            faults.append(Fault(f"{count} workloads are called {name}", "workloads", "results are told by name", "give each a name of its own"))
+            faults.append(
+                Fault(
+                    f"{count} workloads are called {name}",
+                    "workloads",
+                    "results are told by name",
+                    "give each a name of its own",
+                )
+            )
     for workload in workloads:
         try:
             workload.checks.validate(f"workload {workload.name}")
@@ -324,7 +404,9 @@ def check(one: Run) -> Outcome:
         outcome.changed, outcome.failure = False, ManyFaults(rights.faults(missing))
         return outcome
     for job in jobs:
-        outcome.warnings += [text for text in one.client.create(job, _JOB, dry_run=True).warnings if text not in outcome.warnings]
+        outcome.warnings += [
+            text for text in one.client.create(job, _JOB, dry_run=True).warnings if text not in outcome.warnings
+        ]
     return outcome
 
 

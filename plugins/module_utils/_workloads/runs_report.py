@@ -48,7 +48,9 @@ def values(rows: list[dict[str, t.Any]], missing_rights: list[dict[str, str]]) -
 
 def failure(rows: c.Sequence[dict[str, t.Any]], fail_on: c.Collection[str]) -> RunFailed | None:
     bad = [row for row in rows if row["state"] in fail_on]
-    return RunFailed(f"{len(bad)} of {len(rows)} workloads did not succeed", [_fault(row) for row in bad]) if bad else None
+    return (
+        RunFailed(f"{len(bad)} of {len(rows)} workloads did not succeed", [_fault(row) for row in bad]) if bad else None
+    )
 
 
 def _fault(row: dict[str, t.Any]) -> Fault:
@@ -58,4 +60,6 @@ def _fault(row: dict[str, t.Any]) -> Fault:
         TIMEOUT: "see the reason, and raise the time limit where it only needs longer",
     }.get(row["state"], "see the reason and its log")
     why = row["reason"] + (f"; its log ends with: {tail}" if tail else "")
-    return Fault(f"workload {row['name']}: {row['state']}", f"node {row['node']}" if row["node"] else "", why, next_step)
+    return Fault(
+        f"workload {row['name']}: {row['state']}", f"node {row['node']}" if row["node"] else "", why, next_step
+    )

@@ -35,7 +35,9 @@ def judge(given: c.Mapping[str, t.Any], stages: c.Sequence[str] = table.STAGES) 
     found: list[Finding] = []
     for name in table.names(stages):
         if name in given:
-            found += [_finding(name, fault, stages) for fault in _faults(name, given[name]) if not _told_by_all(name, given)]
+            found += [
+                _finding(name, fault, stages) for fault in _faults(name, given[name]) if not _told_by_all(name, given)
+            ]
     wrong = {one.variable for one in found}
     usable = {name: value for name, value in given.items() if name not in wrong and not values.unset(value)}
     return found + [_finding(name, fault, stages) for name, fault in _together(usable, stages)]
@@ -76,7 +78,11 @@ def _faults(name: str, value: t.Any) -> list[Fault]:
     if variable is None:
         return []
     if values.unset(value):
-        return [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")] if variable.needed else []
+        return (
+            [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")]
+            if variable.needed
+            else []
+        )
     if variable.as_text and isinstance(value, str):
         try:
             value = values.list_of_text(value)
@@ -111,7 +117,10 @@ def _extra_versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault
     for name in given.get("driver_extra_versions") or ():
         if str(name) not in known:
             next_step = f"name one of {', '.join(sorted(known))}"
-            yield "driver_extra_versions", Fault(f"there is no pool {name}", f"driver_extra_versions.{name}", values.near(name, known), next_step)
+            yield (
+                "driver_extra_versions",
+                Fault(f"there is no pool {name}", f"driver_extra_versions.{name}", values.near(name, known), next_step),
+            )
 
 
 def _versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault]]:
@@ -121,9 +130,16 @@ def _versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault]]:
         return
     name, pools = _pools(given)
     places = [("driver_version", "driver_version", given.get("driver_version"))]
-    places += [(name, f"{name}[{number}].driver.version", (pool.get("driver") or {}).get("version")) for number, pool in enumerate(pools)]
+    places += [
+        (name, f"{name}[{number}].driver.version", (pool.get("driver") or {}).get("version"))
+        for number, pool in enumerate(pools)
+    ]
     for variable, where, version in places:
-        if values.unset(version) or driver_matrix.is_known_branch(str(version)) or any(tag.startswith(driver_matrix.branch(str(version))) for tag in own):
+        if (
+            values.unset(version)
+            or driver_matrix.is_known_branch(str(version))
+            or any(tag.startswith(driver_matrix.branch(str(version))) for tag in own)
+        ):
             continue
         why = f"no image of branch {driver_matrix.branch(str(version))} is known"
         next_step = f"give one such as {driver_matrix.DEFAULT_VERSION}, or name your image's tag in driver_build_images or driver_precompiled_images"

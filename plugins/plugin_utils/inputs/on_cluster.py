@@ -26,12 +26,17 @@ def judge(given: c.Mapping[str, t.Any], fleet: c.Mapping[str, t.Any]) -> list[Fi
     counts = {row["name"]: row["nodes"] for row in fleet.get("pools") or ()}
     found = [
         Finding("hwaccel_pools", _empty(pool, f"hwaccel_pools[{position}].selector, pool {pool.name}"))
-        for position, pool in enumerate(parse_pools(plain)) if counts.get(pool.name) == 0 and not _comes_later(pool)
+        for position, pool in enumerate(parse_pools(plain))
+        if counts.get(pool.name) == 0 and not _comes_later(pool)
     ]
     for row in fleet.get("unknown_nodes") or ():
         why = f"did you mean {row['near']}?" if row["near"] else ""
         what = f"the cluster has no node {row['name']}"
-        found.append(Finding("hwaccel_excluded_nodes", Fault(what, "hwaccel_excluded_nodes", why, "correct the name, or take it out")))
+        found.append(
+            Finding(
+                "hwaccel_excluded_nodes", Fault(what, "hwaccel_excluded_nodes", why, "correct the name, or take it out")
+            )
+        )
     return found
 
 
@@ -44,4 +49,6 @@ def _comes_later(pool: Pool) -> bool:
 
 def _empty(pool: Pool, where: str) -> Fault:
     next_step = "correct it, label the nodes, or say may_be_empty: true in the pool where its nodes come and go"
-    return Fault(f"the selector {pool.selector!r} matches no node", where, "nothing of this pool would be proven", next_step)
+    return Fault(
+        f"the selector {pool.selector!r} matches no node", where, "nothing of this pool would be proven", next_step
+    )

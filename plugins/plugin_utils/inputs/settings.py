@@ -23,10 +23,17 @@ def pools(value: t.Any, where: str) -> list[Fault]:
     faults: list[Fault] = []
     plain = value
     if isinstance(value, (list, tuple)):
-        plain = [{key: item for key, item in pool.items() if key != "machines"} if isinstance(pool, dict) else pool for pool in value]
+        plain = [
+            {key: item for key, item in pool.items() if key != "machines"} if isinstance(pool, dict) else pool
+            for pool in value
+        ]
         for position, pool in enumerate(value):
             if isinstance(pool, dict) and not values.unset(pool.get("machines")):
-                list(declared_classes(str(pool.get("name") or ""), pool["machines"], f"{where}[{position}].machines", faults))
+                list(
+                    declared_classes(
+                        str(pool.get("name") or ""), pool["machines"], f"{where}[{position}].machines", faults
+                    )
+                )
     try:
         parse_pools(plain, where)
     except ManyFaults as many:
@@ -42,24 +49,46 @@ def _replicas(value: t.Any, where: str) -> list[Fault]:
     """The plugin reads a number of JSON, and not a text (k8s-device-plugin 19d7d8f, api/config/v1/replicas.go)."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return []
-    return [Fault(f"{values.shown(value)} is no number of replicas", where, "the plugin ends with an error", "give a whole number without quotes, 2 or more")]
+    return [
+        Fault(
+            f"{values.shown(value)} is no number of replicas",
+            where,
+            "the plugin ends with an error",
+            "give a whole number without quotes, 2 or more",
+        )
+    ]
 
 
 def _plain_dictionary(value: t.Any, where: str) -> list[Fault]:
-    return [] if isinstance(value, dict) else [Fault(f"{values.shown(value)} is no dictionary", where, "", "write it as the plugin reads it")]
+    return (
+        []
+        if isinstance(value, dict)
+        else [Fault(f"{values.shown(value)} is no dictionary", where, "", "write it as the plugin reads it")]
+    )
 
 
 def _shared_resource(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, dict):
         return [Fault(f"{values.shown(value)} is no resource that is shared", where, "", "give name and replicas")]
-    known: dict[str, values.Check] = {"name": kinds.resource_name, "replicas": _replicas, "rename": kinds.resource_name, "devices": lambda _value, _where: []}
+    known: dict[str, values.Check] = {
+        "name": kinds.resource_name,
+        "replicas": _replicas,
+        "rename": kinds.resource_name,
+        "devices": lambda _value, _where: [],
+    }
     return values.fields(known, "a shared resource", ("name", "replicas"))(value, where)
 
 
-_TIME_SLICING = values.fields({
-    "renameByDefault": values.truth, "failRequestsGreaterThanOne": values.truth, "strategy": values.text,
-    "resources": values.listed(_shared_resource, "resources, each with name and replicas"),
-}, "timeSlicing", ("resources",))
+_TIME_SLICING = values.fields(
+    {
+        "renameByDefault": values.truth,
+        "failRequestsGreaterThanOne": values.truth,
+        "strategy": values.text,
+        "resources": values.listed(_shared_resource, "resources, each with name and replicas"),
+    },
+    "timeSlicing",
+    ("resources",),
+)
 _SHARING = values.fields({"timeSlicing": _TIME_SLICING, "mps": _plain_dictionary}, "sharing")
 _MIG = values.choice("none", "single", "mixed")
 
@@ -77,19 +106,26 @@ def _plugin_config(value: t.Any, where: str) -> list[Fault]:
     return faults + (_MIG(flags["migStrategy"], f"{where}.flags.migStrategy") if "migStrategy" in flags else [])
 
 
-plugin_configs = values.mapping(_plugin_config, "configurations by name", values.matching(_CONFIG_NAME, "no name of a configuration", "shared"))
+plugin_configs = values.mapping(
+    _plugin_config, "configurations by name", values.matching(_CONFIG_NAME, "no name of a configuration", "shared")
+)
 #: Credentials in addresses of proxies are looked at in objects/credentials.py.
-build = values.fields({
-    **dict.fromkeys(("http_proxy", "https_proxy", "no_proxy"), values.text),
-    **dict.fromkeys(("repositories", "certificates", "proxy_secret"), kinds.object_name),
-}, "driver_build")
+build = values.fields(
+    {
+        **dict.fromkeys(("http_proxy", "https_proxy", "no_proxy"), values.text),
+        **dict.fromkeys(("repositories", "certificates", "proxy_secret"), kinds.object_name),
+    },
+    "driver_build",
+)
 environment = values.mapping(values.text, "environment variables with their values", kinds.environment_name)
 labels = values.mapping(kinds.label_value, "labels with their values", kinds.label_key)
 
 
 def extra_versions(value: t.Any, where: str) -> list[Fault]:
     def versions(listed: t.Any, place: str) -> list[Fault]:
-        return values.listed(kinds.driver_version, "versions")(listed if isinstance(listed, (list, tuple)) else [listed], place)
+        return values.listed(kinds.driver_version, "versions")(
+            listed if isinstance(listed, (list, tuple)) else [listed], place
+        )
 
     return values.mapping(versions, "a list of versions by the name of a pool")(value, where)
 
@@ -115,15 +151,42 @@ changed_alerts = values.fields(dict.fromkeys(alerts.ALERTS, _ALERT), "monitoring
 
 def toleration(value: t.Any, where: str) -> list[Fault]:
     """As kubernetes v1.36, pkg/apis/core/validation/validation.go, ValidateTolerations, has it."""
-    faults = values.fields({
-        "key": kinds.label_key, "operator": values.choice("Exists", "Equal", "Lt", "Gt"), "value": kinds.label_value,
-        "effect": values.choice("NoSchedule", "PreferNoSchedule", "NoExecute"), "tolerationSeconds": values.number(-(2**63), whole=True),
-    }, "a toleration")(value, where)
+    faults = values.fields(
+        {
+            "key": kinds.label_key,
+            "operator": values.choice("Exists", "Equal", "Lt", "Gt"),
+            "value": kinds.label_value,
+            "effect": values.choice("NoSchedule", "PreferNoSchedule", "NoExecute"),
+            "tolerationSeconds": values.number(-(2**63), whole=True),
+        },
+        "a toleration",
+    )(value, where)
     if isinstance(value, dict) and not faults:
         if values.unset(value.get("key")) and value.get("operator") != "Exists":
-            faults.append(Fault("a toleration has no key", where, "only operator Exists takes all taints", "give a key, or operator: Exists"))
+            faults.append(
+                Fault(
+                    "a toleration has no key",
+                    where,
+                    "only operator Exists takes all taints",
+                    "give a key, or operator: Exists",
+                )
+            )
         if value.get("operator") == "Exists" and not values.unset(value.get("value")):
-            faults.append(Fault("operator Exists and a value contradict each other", where, "", "leave out the value, or take operator Equal"))
+            faults.append(
+                Fault(
+                    "operator Exists and a value contradict each other",
+                    where,
+                    "",
+                    "leave out the value, or take operator Equal",
+                )
+            )
         if not values.unset(value.get("tolerationSeconds")) and value.get("effect") != "NoExecute":
-            faults.append(Fault("tolerationSeconds is there without effect NoExecute", where, "", "give effect: NoExecute, or leave it out"))
+            faults.append(
+                Fault(
+                    "tolerationSeconds is there without effect NoExecute",
+                    where,
+                    "",
+                    "give effect: NoExecute, or leave it out",
+                )
+            )
     return faults

@@ -40,7 +40,10 @@ def _needed(check: values.Check) -> Variable:
 #: Settings that say how far a run goes, and change nothing in what it would do. Modules take their default for an empty one.
 _LIMIT, _SHARE = Variable(values.limit, planned=False), Variable(values.share, planned=False)
 _SECONDS, _NODES = Variable(values.seconds(), planned=False), values.listed(kinds.node_name, "names of nodes")
-_TIMEOUT, _PARALLEL = Variable(values.seconds(0.001), planned=False), Variable(values.number(1, 10000, whole=True), planned=False)
+_TIMEOUT, _PARALLEL = (
+    Variable(values.seconds(0.001), planned=False),
+    Variable(values.number(1, 10000, whole=True), planned=False),
+)
 _SECRETS = values.listed(kinds.object_name, "names of pull secrets")
 _TRUTH, _TEXT = Variable(values.truth), Variable(values.text)
 _IMAGE, _NAMESPACE, _PATH, _DURATION = map(_needed, (kinds.image, kinds.namespace, kinds.path, kinds.duration))
@@ -48,45 +51,94 @@ _NAME = _needed(kinds.object_name)
 
 #: What each role on clusters takes in the same way, by the end of the variable's name.
 _SHARED = {
-    "pools": Variable(settings.pools), "image_registry": Variable(kinds.registry), "image_pull_secrets": Variable(_SECRETS),
-    "namespace": _NAMESPACE, "max_failed": _LIMIT, "excluded_nodes": Variable(_NODES),
+    "pools": Variable(settings.pools),
+    "image_registry": Variable(kinds.registry),
+    "image_pull_secrets": Variable(_SECRETS),
+    "namespace": _NAMESPACE,
+    "max_failed": _LIMIT,
+    "excluded_nodes": Variable(_NODES),
 }
 #: And those that bring objects.
 _OBJECTS = {
-    **_SHARED, "patches": Variable(settings.all_patches), "adopt": _TRUTH, "max_prune": _SHARE, "wait_timeout": _SECONDS, "cluster_uid": _TEXT,
-    "distribution": Variable(values.choice(*PLATFORMS)), "kubernetes_version": Variable(kinds.kubernetes_version), "render_folder": _TEXT,
+    **_SHARED,
+    "patches": Variable(settings.all_patches),
+    "adopt": _TRUTH,
+    "max_prune": _SHARE,
+    "wait_timeout": _SECONDS,
+    "cluster_uid": _TEXT,
+    "distribution": Variable(values.choice(*PLATFORMS)),
+    "kubernetes_version": Variable(kinds.kubernetes_version),
+    "render_folder": _TEXT,
 }
 _OWN: dict[str, dict[str, Variable]] = {
     "feature_discovery": {
-        **_OBJECTS, "provider": Variable(values.choice(*_ONCE)), "image": _IMAGE, "system_namespace": _NAMESPACE, "sleep_interval": _DURATION,
+        **_OBJECTS,
+        "provider": Variable(values.choice(*_ONCE)),
+        "image": _IMAGE,
+        "system_namespace": _NAMESPACE,
+        "sleep_interval": _DURATION,
         "finding_namespaces": Variable(values.listed(kinds.namespace, "names of namespaces")),
-        "resync_period": _DURATION, "label_white_list": Variable(kinds.pattern),
+        "resync_period": _DURATION,
+        "label_white_list": Variable(kinds.pattern),
     },
     "driver": {
-        **_OBJECTS, "provider": Variable(values.choice(*_ALL_PROVIDERS)), "version": Variable(kinds.driver_version),
-        "source": Variable(values.choice("", *SOURCES)), "extra_versions": Variable(settings.extra_versions),
-        "kernel_module_type": _needed(values.choice("auto", "open", "proprietary")), "repository": _needed(kinds.repository),
-        **dict.fromkeys(("precompiled_images", "build_images"), Variable(values.listed(kinds.image_tag, "tags of images"))),
-        "build": Variable(settings.build), **dict.fromkeys(("manager_image", "toolkit_image", "validator_image"), _IMAGE),
-        "toolkit_install_dir": _PATH, "toolkit_env": Variable(settings.environment), "runtime_config": Variable(kinds.path),
-        "runtime_socket": Variable(kinds.path), "runtime_class": _NAME,
+        **_OBJECTS,
+        "provider": Variable(values.choice(*_ALL_PROVIDERS)),
+        "version": Variable(kinds.driver_version),
+        "source": Variable(values.choice("", *SOURCES)),
+        "extra_versions": Variable(settings.extra_versions),
+        "kernel_module_type": _needed(values.choice("auto", "open", "proprietary")),
+        "repository": _needed(kinds.repository),
+        **dict.fromkeys(
+            ("precompiled_images", "build_images"), Variable(values.listed(kinds.image_tag, "tags of images"))
+        ),
+        "build": Variable(settings.build),
+        **dict.fromkeys(("manager_image", "toolkit_image", "validator_image"), _IMAGE),
+        "toolkit_install_dir": _PATH,
+        "toolkit_env": Variable(settings.environment),
+        "runtime_config": Variable(kinds.path),
+        "runtime_socket": Variable(kinds.path),
+        "runtime_class": _NAME,
     },
     "device_plugin": {
-        **_OBJECTS, "provider": Variable(values.choice(*_ONCE)), "configs": Variable(settings.plugin_configs), "image": _IMAGE, "validator_image": _IMAGE,
-        "gfd_sleep_interval": _DURATION, "toolkit_install_dir": _PATH, "runtime_class": _NAME, "kubelet_root": _PATH,
+        **_OBJECTS,
+        "provider": Variable(values.choice(*_ONCE)),
+        "configs": Variable(settings.plugin_configs),
+        "image": _IMAGE,
+        "validator_image": _IMAGE,
+        "gfd_sleep_interval": _DURATION,
+        "toolkit_install_dir": _PATH,
+        "runtime_class": _NAME,
+        "kubelet_root": _PATH,
     },
     "monitoring": {
-        **_OBJECTS, "provider": Variable(values.choice(*_ONCE)), "prometheus": Variable(values.choice("", "operator", "plain")),
-        "prometheus_labels": Variable(settings.labels), "scrape_interval": _needed(kinds.prometheus_duration), "profiling": _TRUTH, "rules": _TRUTH,
-        "thresholds": Variable(settings.limits), "alerts": Variable(settings.changed_alerts), "runbook_url": Variable(kinds.web_address),
-        "dashboards": _TRUTH, "dashboard_labels": Variable(settings.labels), "dashboard_folder": _TEXT, "image": _IMAGE, "validator_image": _IMAGE,
-        "runtime_class": _NAME, "kubelet_root": _PATH, "driver_namespace": _NAMESPACE,
+        **_OBJECTS,
+        "provider": Variable(values.choice(*_ONCE)),
+        "prometheus": Variable(values.choice("", "operator", "plain")),
+        "prometheus_labels": Variable(settings.labels),
+        "scrape_interval": _needed(kinds.prometheus_duration),
+        "profiling": _TRUTH,
+        "rules": _TRUTH,
+        "thresholds": Variable(settings.limits),
+        "alerts": Variable(settings.changed_alerts),
+        "runbook_url": Variable(kinds.web_address),
+        "dashboards": _TRUTH,
+        "dashboard_labels": Variable(settings.labels),
+        "dashboard_folder": _TEXT,
+        "image": _IMAGE,
+        "validator_image": _IMAGE,
+        "runtime_class": _NAME,
+        "kubelet_root": _PATH,
+        "driver_namespace": _NAMESPACE,
     },
     "gpu_validation": {
-        **_SHARED, **{end: _OBJECTS[end] for end in ("patches", "adopt", "max_prune", "distribution", "render_folder")},
-        "provider": Variable(values.choice(*_ONCE)), "plugin_configs": Variable(settings.plugin_configs),
+        **_SHARED,
+        **{end: _OBJECTS[end] for end in ("patches", "adopt", "max_prune", "distribution", "render_folder")},
+        "provider": Variable(values.choice(*_ONCE)),
+        "plugin_configs": Variable(settings.plugin_configs),
         **dict.fromkeys(("image", "integrated_image", "bandwidth_image"), _IMAGE),
-        "runtime_class": _NAME, "tolerations": Variable(values.listed(settings.toleration, "tolerations")),
+        "runtime_class": _NAME,
+        "tolerations": Variable(values.listed(settings.toleration, "tolerations")),
         **dict.fromkeys(("always", "all_gpus", "exclusivity", "bandwidth"), _TRUTH),
         **dict.fromkeys(("parallel", "all_gpus_parallel", "bandwidth_parallel"), _PARALLEL),
         **dict.fromkeys(("schedule_timeout", "start_timeout", "timeout", "bandwidth_start_timeout"), _TIMEOUT),
@@ -114,7 +166,9 @@ SHARED: dict[str, Variable] = {
     "hwaccel_render_to": Variable(values.text, planned=False),
 }
 #: Of each stage.
-ROLES: dict[str, dict[str, Variable]] = {role: {f"{role}_{end}": one for end, one in own.items()} for role, own in _OWN.items()}
+ROLES: dict[str, dict[str, Variable]] = {
+    role: {f"{role}_{end}": one for end, one in own.items()} for role, own in _OWN.items()
+}
 
 
 def of(name: str) -> Variable | None:

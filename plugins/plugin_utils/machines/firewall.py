@@ -26,14 +26,19 @@ def distinct(wanted: c.Iterable[Opening]) -> tuple[Opening, ...]:
     return tuple({tuple(sorted(one.items())): one for one in wanted}.values())
 
 
-def changes(firewalls: c.Collection[str], wanted: c.Sequence[Opening], before: c.Sequence[Opening]) -> list[dict[str, t.Any]]:
+def changes(
+    firewalls: c.Collection[str], wanted: c.Sequence[Opening], before: c.Sequence[Opening]
+) -> list[dict[str, t.Any]]:
     """By firewall that runs: what is opened, and what an earlier run has opened and is not wanted any more."""
     # Records of earlier versions name no protocol.
     gone = [one for one in (opening(**made) for made in before) if one not in wanted]
     return [
         {"firewall": name, "open": opened, "rule": rich_rule(one), **one}
-        for name in COLLECTIONS if name in firewalls for opened, group in ((True, wanted), (False, gone)) for one in group
-    ]  # fmt: skip
+        for name in COLLECTIONS
+        if name in firewalls
+        for opened, group in ((True, wanted), (False, gone))
+        for one in group
+    ]
 
 
 def rich_rule(wanted: Opening) -> str:
@@ -48,17 +53,26 @@ def told(firewalls: c.Collection[str], wanted: c.Sequence[Opening]) -> list[str]
     """Rules of nftables are a text of somebody's, into which nothing can be added from outside."""
     if "nftables" not in firewalls or "firewalld" in firewalls or "ufw" in firewalls:
         return []
-    ports = ", ".join(f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in wanted)
+    ports = ", ".join(
+        f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in wanted
+    )
     return [f"nftables runs with rules of this machine's own: see that they let in {ports}"]
 
 
 def needed(firewalls: c.Collection[str]) -> dict[str, str]:
     """Collections with why these firewalls need them."""
-    return {collection: f"{name} runs and has to let clients in" for name, collection in COLLECTIONS.items() if name in firewalls}
+    return {
+        collection: f"{name} runs and has to let clients in"
+        for name, collection in COLLECTIONS.items()
+        if name in firewalls
+    }
 
 
 def lacking(what: str, collections: c.Mapping[str, str], installed: c.Collection[str]) -> list[Fault]:
     """what: is not to be done for it. collections: with why they are needed."""
     step = "ansible-galaxy collection install -r requirements-metal.yml"
     missing = {name: why for name, why in collections.items() if name not in installed}
-    return [Fault(what, f"collection {name}", f"it is not installed on the controller, and {why}", step) for name, why in missing.items()]
+    return [
+        Fault(what, f"collection {name}", f"it is not installed on the controller, and {why}", step)
+        for name, why in missing.items()
+    ]

@@ -25,12 +25,27 @@ _COUNT, _WHOLE = values.number(1, whole=True), values.number(0, whole=True)
 #: IFNAMSIZ, and what dev_valid_name refuses (Linux, net/core/dev.c).
 _INTERFACE = values.matching(re.compile(r"(?!\.{1,2}$)[^\s/:]{1,15}"), "no name of a network interface", "eth0")
 _FILE = values.matching(re.compile(r"/[^\x00-\x1f]*"), "no absolute path", "/var/log/nginx/access.log", 4096)
-_ADDRESS_OF_FILE = values.matching(re.compile(r"(https?://[^\s/]+|/)\S*"), "neither an address nor an absolute path", "https://mirror.example.com/file", 4096)
-_URL = values.matching(re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a web server", "https://mirror.example.com/packages")
-_MEDIA = values.matching(re.compile(r"(https?|nfs|cifs|smb|ftp|tftp|scp)://[^\s/]+/\S*"), "no address of an image", "http://boot.example.com/agent.iso")
+_ADDRESS_OF_FILE = values.matching(
+    re.compile(r"(https?://[^\s/]+|/)\S*"),
+    "neither an address nor an absolute path",
+    "https://mirror.example.com/file",
+    4096,
+)
+_URL = values.matching(
+    re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a web server", "https://mirror.example.com/packages"
+)
+_MEDIA = values.matching(
+    re.compile(r"(https?|nfs|cifs|smb|ftp|tftp|scp)://[^\s/]+/\S*"),
+    "no address of an image",
+    "http://boot.example.com/agent.iso",
+)
 _SHA256 = values.matching(re.compile(r"sha256:[0-9a-fA-F]{64}"), "no checksum", f"sha256:{'0123456789abcdef' * 4}")
-_RUNTIME = values.matching(re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62})"), "no name of a runtime (letters, digits, - and _)", "nvidia")
-_VERSION = values.matching(re.compile(r"[0-9]+(\.[0-9]+){1,2}([~+.-][A-Za-z0-9~+.-]+)?"), "no version of packages", "1.20.1")
+_RUNTIME = values.matching(
+    re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62})"), "no name of a runtime (letters, digits, - and _)", "nvidia"
+)
+_VERSION = values.matching(
+    re.compile(r"[0-9]+(\.[0-9]+){1,2}([~+.-][A-Za-z0-9~+.-]+)?"), "no version of packages", "1.20.1"
+)
 _TIME = values.matching(re.compile(r"\d+(us|ms|s|m|h|d)?"), "no time", "500ms, 5s or 4h")
 _NAME = values.matching(re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*"), "no name", "web")
 
@@ -39,7 +54,14 @@ def _address(value: t.Any, where: str) -> list[Fault]:
     try:
         ipaddress.ip_address(str(value).strip() if values.scalar(value) and not isinstance(value, (int, float)) else "")
     except ValueError:
-        return [Fault(f"{values.shown(value)} is no IP address", where, "", "give one such as 10.0.0.5, in quotes and without a prefix length")]
+        return [
+            Fault(
+                f"{values.shown(value)} is no IP address",
+                where,
+                "",
+                "give one such as 10.0.0.5, in quotes and without a prefix length",
+            )
+        ]
     return []
 
 
@@ -56,14 +78,25 @@ def _with_prefix(value: t.Any, where: str) -> list[Fault]:
     try:
         ipaddress.ip_interface(str(value).strip() if isinstance(value, str) and "/" in value else "")
     except ValueError:
-        return [Fault(f"{values.shown(value)} is no address with its prefix length", where, "", "give one such as 10.0.0.5/24")]
+        return [
+            Fault(
+                f"{values.shown(value)} is no address with its prefix length", where, "", "give one such as 10.0.0.5/24"
+            )
+        ]
     return []
 
 
 def _dns_name(value: t.Any, where: str) -> list[Fault]:
     if values.scalar(value) and machines.is_name(str(value).strip()):
         return []
-    return [Fault(f"{values.shown(value)} is no DNS name", where, "", "take lower-case letters, digits and hyphens, with dots between labels")]
+    return [
+        Fault(
+            f"{values.shown(value)} is no DNS name",
+            where,
+            "",
+            "take lower-case letters, digits and hyphens, with dots between labels",
+        )
+    ]
 
 
 def _or_one(each: values.Check, what: str) -> values.Check:
@@ -82,38 +115,100 @@ def _entry(known: c.Mapping[str, values.Check], needed: c.Collection[str] = ()) 
         if not isinstance(value, c.Mapping):
             return [Fault(f"{values.shown(value)} is no dictionary", where, "", f"give {', '.join(known)}")]
         faults = [Fault(f"{key} is missing", where, "", "give it") for key in needed if values.unset(value.get(key))]
-        return faults + [fault for key, one in known.items() if not values.unset(value.get(key)) for fault in one(value[key], f"{where}.{key}")]
+        return faults + [
+            fault
+            for key, one in known.items()
+            if not values.unset(value.get(key))
+            for fault in one(value[key], f"{where}.{key}")
+        ]
 
     return check
 
 
-_ADDRESSES, _NETWORKS, _TEXTS = _or_one(_address, "addresses"), _or_one(_network, "networks"), _or_one(values.text, "texts")
+_ADDRESSES, _NETWORKS, _TEXTS = (
+    _or_one(_address, "addresses"),
+    _or_one(_network, "networks"),
+    _or_one(values.text, "texts"),
+)
 #: What machines and clusters have is judged where they are read, by their names: here that it can be read at all.
-_MACHINE = _entry({**dict.fromkeys((*machines.KEYS, "install_device"), values.text), "install": values.truth, "arguments": _TEXTS})
+_MACHINE = _entry(
+    {**dict.fromkeys((*machines.KEYS, "install_device"), values.text), "install": values.truth, "arguments": _TEXTS}
+)
 _MEMBER = values.fields({"name": _NAME, "address": _address, "port": _PORT}, "a member", ("name", "address"))
-_CHECK = values.fields({
-    "type": values.choice("tcp", "http", "https"), "path": values.text, "port": _PORT, "status": values.text, "interval": _TIME, "rise": _COUNT, "fall": _COUNT,
-}, "a check")  # fmt: skip
-_SERVICE = values.fields({
-    "name": _NAME, "cluster": _NAME, "port": _PORT, "member_port": _PORT, "address": values.text, "mode": values.choice("tcp", "http"), "roles": _TEXTS,
-    "balance": values.choice("roundrobin", "leastconn", "source", "static-rr", "first"), "members": _or_one(_MEMBER, "members"), "check": _CHECK,
-    "sources": _NETWORKS, "state": values.choice("present", "absent"), "accept_proxy": values.truth, "send_proxy": values.truth,
-}, "a service", ("name",))  # fmt: skip
-_BALANCED = _entry({**dict.fromkeys(("name", "profile", "address"), values.text), "machine_network": _NETWORKS}, ("name",))
-_SERVED = _entry({
-    "name": values.text, "domain": _dns_name, **dict.fromkeys(("api", "api_int", "ingress"), _ADDRESSES), "srv": values.truth,
-    **dict.fromkeys(("machine_networks", "cluster_networks", "service_networks"), _NETWORKS),
-})  # fmt: skip
-_SUBNET = values.fields({
-    "network": _network, "router": _address, "dns": _ADDRESSES, "ntp": _ADDRESSES, "pool": _ADDRESSES, "mtu": values.number(576, 65535, whole=True),
-    "lease": values.matching(re.compile(r"\d+[smhdw]?|infinite"), "no lease time", "45m, 12h, 7d or infinite"),
-}, "a network", ("network",))  # fmt: skip
-_PROFILE = values.fields({
-    **dict.fromkeys(("role", "kernel", "initramfs", "cluster", "rootfs", "ignition", "install_device"), values.text), "arguments": _TEXTS,
-    "architecture": values.choice(*machines.ARCHITECTURES),
-}, "a profile", ("role", "kernel", "initramfs"))  # fmt: skip
+_CHECK = values.fields(
+    {
+        "type": values.choice("tcp", "http", "https"),
+        "path": values.text,
+        "port": _PORT,
+        "status": values.text,
+        "interval": _TIME,
+        "rise": _COUNT,
+        "fall": _COUNT,
+    },
+    "a check",
+)
+_SERVICE = values.fields(
+    {
+        "name": _NAME,
+        "cluster": _NAME,
+        "port": _PORT,
+        "member_port": _PORT,
+        "address": values.text,
+        "mode": values.choice("tcp", "http"),
+        "roles": _TEXTS,
+        "balance": values.choice("roundrobin", "leastconn", "source", "static-rr", "first"),
+        "members": _or_one(_MEMBER, "members"),
+        "check": _CHECK,
+        "sources": _NETWORKS,
+        "state": values.choice("present", "absent"),
+        "accept_proxy": values.truth,
+        "send_proxy": values.truth,
+    },
+    "a service",
+    ("name",),
+)
+_BALANCED = _entry(
+    {**dict.fromkeys(("name", "profile", "address"), values.text), "machine_network": _NETWORKS}, ("name",)
+)
+_SERVED = _entry(
+    {
+        "name": values.text,
+        "domain": _dns_name,
+        **dict.fromkeys(("api", "api_int", "ingress"), _ADDRESSES),
+        "srv": values.truth,
+        **dict.fromkeys(("machine_networks", "cluster_networks", "service_networks"), _NETWORKS),
+    }
+)
+_SUBNET = values.fields(
+    {
+        "network": _network,
+        "router": _address,
+        "dns": _ADDRESSES,
+        "ntp": _ADDRESSES,
+        "pool": _ADDRESSES,
+        "mtu": values.number(576, 65535, whole=True),
+        "lease": values.matching(re.compile(r"\d+[smhdw]?|infinite"), "no lease time", "45m, 12h, 7d or infinite"),
+    },
+    "a network",
+    ("network",),
+)
+_PROFILE = values.fields(
+    {
+        **dict.fromkeys(
+            ("role", "kernel", "initramfs", "cluster", "rootfs", "ignition", "install_device"), values.text
+        ),
+        "arguments": _TEXTS,
+        "architecture": values.choice(*machines.ARCHITECTURES),
+    },
+    "a profile",
+    ("role", "kernel", "initramfs"),
+)
 _SOURCE = {"path": values.text, "source": _ADDRESS_OF_FILE}
-_ARTIFACT = values.fields({**_SOURCE, "checksum": _SHA256, "signature": _ADDRESS_OF_FILE, "keyring": _FILE}, "a file", ("path", "source", "checksum"))
+_ARTIFACT = values.fields(
+    {**_SOURCE, "checksum": _SHA256, "signature": _ADDRESS_OF_FILE, "keyring": _FILE},
+    "a file",
+    ("path", "source", "checksum"),
+)
 
 
 def _power(value: t.Any, where: str) -> list[Fault]:
@@ -124,41 +219,88 @@ def _power(value: t.Any, where: str) -> list[Fault]:
 #: By role, and the name of a variable without it. None: the collection's own playbook computes it.
 _MORE: dict[str, dict[str, values.Check | None]] = {
     "load_balancer": {
-        "services": _or_one(_SERVICE, "services"), "clusters": values.listed(_BALANCED, "clusters"), "machines": values.listed(_MACHINE, "machines"),
-        "maxconn": _COUNT, **dict.fromkeys(("tunnel_timeout", "hard_stop_after"), _TIME), "stats_address": _address, "stats_port": _PORT,
-        "health_port": _PORT, "drain_timeout": values.number(0, whole=True, what="no number of seconds"), "interface": _INTERFACE,
-        "virtual_addresses": values.listed(_with_prefix, "addresses"), "router_id": values.number(1, 255, whole=True),
-        "peers": values.listed(_entry({"name": values.text, "address": values.text}, ("name", "address")), "load balancers"),
+        "services": _or_one(_SERVICE, "services"),
+        "clusters": values.listed(_BALANCED, "clusters"),
+        "machines": values.listed(_MACHINE, "machines"),
+        "maxconn": _COUNT,
+        **dict.fromkeys(("tunnel_timeout", "hard_stop_after"), _TIME),
+        "stats_address": _address,
+        "stats_port": _PORT,
+        "health_port": _PORT,
+        "drain_timeout": values.number(0, whole=True, what="no number of seconds"),
+        "interface": _INTERFACE,
+        "virtual_addresses": values.listed(_with_prefix, "addresses"),
+        "router_id": values.number(1, 255, whole=True),
+        "peers": values.listed(
+            _entry({"name": values.text, "address": values.text}, ("name", "address")), "load balancers"
+        ),
     },
     "dns_pxe": {
-        "address": _address, "interfaces": values.listed(_INTERFACE, "interfaces"), "machines": values.listed(_MACHINE, "machines"),
-        "clusters": values.listed(_SERVED, "clusters"), "networks": values.listed(_SUBNET, "networks"), "clients": values.listed(_network, "networks"),
-        "forwarders": values.listed(_address, "addresses"), "joined": None, "profiles": values.listed(_PROFILE, "profiles"),
-        "extra_hosts": values.listed(values.fields({"address": _address, "names": _or_one(_dns_name, "names")}, "a host", ("address", "names")), "hosts"),
-        "artifacts": values.listed(_ARTIFACT, "files"), "ignitions": values.listed(values.fields(_SOURCE, "a file", tuple(_SOURCE)), "files"),
-        "http_port": _PORT, "loaders": values.mapping(_FILE, "paths by the names of boot programs"),
+        "address": _address,
+        "interfaces": values.listed(_INTERFACE, "interfaces"),
+        "machines": values.listed(_MACHINE, "machines"),
+        "clusters": values.listed(_SERVED, "clusters"),
+        "networks": values.listed(_SUBNET, "networks"),
+        "clients": values.listed(_network, "networks"),
+        "forwarders": values.listed(_address, "addresses"),
+        "joined": None,
+        "profiles": values.listed(_PROFILE, "profiles"),
+        "extra_hosts": values.listed(
+            values.fields({"address": _address, "names": _or_one(_dns_name, "names")}, "a host", ("address", "names")),
+            "hosts",
+        ),
+        "artifacts": values.listed(_ARTIFACT, "files"),
+        "ignitions": values.listed(values.fields(_SOURCE, "a file", tuple(_SOURCE)), "files"),
+        "http_port": _PORT,
+        "loaders": values.mapping(_FILE, "paths by the names of boot programs"),
     },
     "machine_boot": {
-        "power": _power, "boot": values.choice("network", "disk", "media"), "provider": values.choice("redfish", "ipmi", "libvirt"),
-        "named": _TEXTS, "vm_small": _TEXTS, **dict.fromkeys(("vm_memory", "vm_vcpus", "vm_disk"), _COUNT), "vm_disk_path": _FILE,
-        "vm_bridge": _INTERFACE, "bmc_ca": _FILE, "web_log": _FILE, "marks": _FILE, "media_url": _MEDIA,
-        "ipmi_cipher": values.number(0, 17, whole=True), "bmc_retries": _WHOLE,
-        **dict.fromkeys(("bmc_timeout", "power_timeout", "timeout", "interval"), values.number(1, whole=True, what="no number of seconds above 0")),
-        "shutdown_timeout": values.number(0, whole=True, what="no number of seconds"), "nodes": None, "connection": connection.check,
+        "power": _power,
+        "boot": values.choice("network", "disk", "media"),
+        "provider": values.choice("redfish", "ipmi", "libvirt"),
+        "named": _TEXTS,
+        "vm_small": _TEXTS,
+        **dict.fromkeys(("vm_memory", "vm_vcpus", "vm_disk"), _COUNT),
+        "vm_disk_path": _FILE,
+        "vm_bridge": _INTERFACE,
+        "bmc_ca": _FILE,
+        "web_log": _FILE,
+        "marks": _FILE,
+        "media_url": _MEDIA,
+        "ipmi_cipher": values.number(0, 17, whole=True),
+        "bmc_retries": _WHOLE,
+        **dict.fromkeys(
+            ("bmc_timeout", "power_timeout", "timeout", "interval"),
+            values.number(1, whole=True, what="no number of seconds above 0"),
+        ),
+        "shutdown_timeout": values.number(0, whole=True, what="no number of seconds"),
+        "nodes": None,
+        "connection": connection.check,
     },
     "node_runtime": {
-        "handler": _RUNTIME, "containerd_config": _FILE, "drain_timeout": values.seconds(), "min_disk_gib": values.number(0),
-        "toolkit_version": _VERSION, "repository_url": _URL, "archive": _ADDRESS_OF_FILE, "archive_checksum": _SHA256,
+        "handler": _RUNTIME,
+        "containerd_config": _FILE,
+        "drain_timeout": values.seconds(),
+        "min_disk_gib": values.number(0),
+        "toolkit_version": _VERSION,
+        "repository_url": _URL,
+        "archive": _ADDRESS_OF_FILE,
+        "archive_checksum": _SHA256,
     },
-}  # fmt: skip
+}
 ROLES = tuple(_MORE)
 #: Ansible takes a number below 1 in `serial` for all hosts at once (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
 _BATCH = re.compile(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%")
 BATCHES = ("hwaccel_machines_at_a_time", "hwaccel_boots_at_a_time")
 _KINDS: dict[str, values.Check] = {
-    "bool": values.truth, "int": values.number(-(2**31), whole=True), "float": values.number(-(2.0**31)), "str": values.text, "path": values.text,
-    "dict": values.mapping(lambda _value, _where: []), "raw": lambda _value, _where: [],
-}  # fmt: skip
+    "bool": values.truth,
+    "int": values.number(-(2**31), whole=True),
+    "float": values.number(-(2.0**31)),
+    "str": values.text,
+    "path": values.text,
+    "dict": values.mapping(lambda _value, _where: []),
+    "raw": lambda _value, _where: [],
+}
 #: Kinds for which a text with nothing in it is no value, and nothing takes its place.
 _NEEDED = ("bool", "int", "float")
 #: Texts of several lines by their meaning.
@@ -167,21 +309,34 @@ LINES = ("load_balancer_extra", "node_runtime_repository_key")
 
 def judge(role: str, options: Options, given: c.Mapping[str, t.Any]) -> list[Fault]:
     """All faults of what a role is given. options: of its argument specification, by the names of variables."""
-    return [fault for name, option in options.items() if name in given for fault in _of_one(role, name, option, given[name])]
+    return [
+        fault for name, option in options.items() if name in given for fault in _of_one(role, name, option, given[name])
+    ]
 
 
 def batch(value: t.Any, where: str) -> list[Fault]:
     """How many machines are taken together."""
     if values.unset(value) or value in ([], {}) or (values.scalar(value) and _BATCH.fullmatch(str(value).strip())):
         return []
-    return [Fault(f"{values.shown(value)} is neither a number of machines nor a percentage", where, "", "give a number above 0, or one such as 10%")]
+    return [
+        Fault(
+            f"{values.shown(value)} is neither a number of machines nor a percentage",
+            where,
+            "",
+            "give a number above 0, or one such as 10%",
+        )
+    ]
 
 
 def _of_one(role: str, name: str, option: c.Mapping[str, t.Any], value: t.Any) -> list[Fault]:
     kind = option.get("type", "str")
     if values.unset(value):
         empty = value is not None and kind in _NEEDED
-        return [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")] if empty else []
+        return (
+            [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")]
+            if empty
+            else []
+        )
     if kind == "list" and isinstance(value, str):
         try:
             value = values.list_of_text(value)
@@ -193,7 +348,11 @@ def _of_one(role: str, name: str, option: c.Mapping[str, t.Any], value: t.Any) -
 
 def _by_kind(name: str, option: c.Mapping[str, t.Any]) -> values.Check:
     kind, choices = option.get("type", "str"), option.get("choices")
-    one = values.choice(*map(str, choices)) if choices else _KINDS[option.get("elements", "str") if kind == "list" else kind]
+    one = (
+        values.choice(*map(str, choices))
+        if choices
+        else _KINDS[option.get("elements", "str") if kind == "list" else kind]
+    )
     if name in LINES:
         return lambda value, where: [] if values.scalar(value) else values.text(value, where)
     return values.listed(one) if kind == "list" else one

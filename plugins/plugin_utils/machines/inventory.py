@@ -15,7 +15,9 @@ Variables = c.Mapping[str, c.Mapping[str, t.Any]]
 #: Groups of machines, and the roles that these have where they name none of their own.
 GROUPS = {"bootstrap": machines.BOOTSTRAP, "control_plane": machines.MASTER, "workers": machines.WORKER}
 #: Variables of machines by the keys that roles have for them.
-_MACHINE = {key: f"hwaccel_{key}" for key in ("mac", "firmware", "architecture", "install", "install_device")} | {"arguments": "hwaccel_kernel_arguments"}
+_MACHINE = {key: f"hwaccel_{key}" for key in ("mac", "firmware", "architecture", "install", "install_device")} | {
+    "arguments": "hwaccel_kernel_arguments"
+}
 
 
 def clusters_of(groups: Groups, hostvars: Variables, host: str) -> list[str]:
@@ -28,7 +30,9 @@ def machines_of(groups: Groups, hostvars: Variables, clusters: c.Collection[str]
     """Machines of these clusters, and those that are of none: whoever takes the list tells that these are a fault."""
     names = list(groups.get("gpu_clusters", ()))
     lone = names[0] if len(names) == 1 else ""
-    found = [_machine(name, hostvars[name], role, lone) for group, role in GROUPS.items() for name in groups.get(group, ())]
+    found = [
+        _machine(name, hostvars[name], role, lone) for group, role in GROUPS.items() for name in groups.get(group, ())
+    ]
     return [machine for machine in found if machine["cluster"] in clusters or not machine["cluster"]]
 
 
@@ -39,6 +43,9 @@ def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[
 
 def _machine(name: str, variables: c.Mapping[str, t.Any], role: str, lone: str) -> dict[str, t.Any]:
     return {
-        "name": variables.get("hwaccel_node_name") or name, "cluster": variables.get("hwaccel_cluster") or lone, "role": variables.get("hwaccel_role") or role,
-        "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""), **values(variables, _MACHINE),
-    }  # fmt: skip
+        "name": variables.get("hwaccel_node_name") or name,
+        "cluster": variables.get("hwaccel_cluster") or lone,
+        "role": variables.get("hwaccel_role") or role,
+        "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""),
+        **values(variables, _MACHINE),
+    }

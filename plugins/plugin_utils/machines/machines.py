@@ -65,13 +65,27 @@ def read(given: t.Any, variable: str, needs: c.Sequence[str] = ()) -> tuple[list
     variable: name of the list, for the faults. needs: which of mac, firmware and architecture must be set.
     """
     if not isinstance(given, (list, tuple)):
-        return [], [Fault("the list of machines cannot be read", variable, f"it is {type(given).__name__}", "make it a list of dictionaries")]
+        return [], [
+            Fault(
+                "the list of machines cannot be read",
+                variable,
+                f"it is {type(given).__name__}",
+                "make it a list of dictionaries",
+            )
+        ]
     found: list[Machine] = []
     faults: list[Fault] = []
     for number, entry in enumerate(given):
         where = f"{variable}[{number}]"
         if not isinstance(entry, c.Mapping):
-            faults.append(Fault("a machine cannot be read", where, f"it is {type(entry).__name__}", "make it a dictionary with name, role and address"))
+            faults.append(
+                Fault(
+                    "a machine cannot be read",
+                    where,
+                    f"it is {type(entry).__name__}",
+                    "make it a dictionary with name, role and address",
+                )
+            )
             continue
         machine, wrong = _machine(entry, where, needs)
         faults += wrong
@@ -85,22 +99,33 @@ def _machine(entry: c.Mapping[str, t.Any], where: str, needs: c.Sequence[str]) -
     whose = f"machine {text['name'] or '(no name)'}"
     faults = [
         Fault(f"{whose} has no {key}", where, "", f"set its {key}{_VARIABLES.get(key, '')}")
-        for key in ("name", "role", "address", *needs) if not text[key]
-    ]  # fmt: skip
+        for key in ("name", "role", "address", *needs)
+        if not text[key]
+    ]
 
     def wrong(key: str, is_not: str, next_step: str) -> None:
         faults.append(Fault(f"{whose}: its {key} {text[key]} is {is_not}", where, "", next_step))
 
     if text["name"] and not is_label(text["name"]):
-        wrong("name", "no DNS label", "take lower-case letters, digits and hyphens, 63 at most, first and last no hyphen")
+        wrong(
+            "name", "no DNS label", "take lower-case letters, digits and hyphens, 63 at most, first and last no hyphen"
+        )
     if text["role"] and not _ROLE.fullmatch(text["role"]):
         wrong("role", "no name of a role", f"take {BOOTSTRAP}, {MASTER}, {WORKER} or a name of your own in lower case")
     address = _address(text["address"])
     if text["address"] and address is None:
-        wrong("address", "no IP address", "write it as 10.0.0.11, without a prefix length; set hwaccel_address where ansible_host is a name")
+        wrong(
+            "address",
+            "no IP address",
+            "write it as 10.0.0.11, without a prefix length; set hwaccel_address where ansible_host is a name",
+        )
     mac = text["mac"].lower().replace("-", ":")
     if mac and (not _MAC.fullmatch(mac) or mac in _NEVER_A_MACHINE or int(mac[:2], 16) & 1):
-        wrong("mac", "no MAC address of a machine", "write six pairs of hexadecimal digits, such as 52:54:00:77:00:11, in quotes")
+        wrong(
+            "mac",
+            "no MAC address of a machine",
+            "write six pairs of hexadecimal digits, such as 52:54:00:77:00:11, in quotes",
+        )
     for key, known in (("firmware", FIRMWARES), ("architecture", ARCHITECTURES)):
         if text[key] and text[key] not in known:
             wrong(key, f"not known (known: {', '.join(known)})", f"set hwaccel_{key} to one of these")
@@ -114,8 +139,9 @@ def _machine(entry: c.Mapping[str, t.Any], where: str, needs: c.Sequence[str]) -
 def _duplicates(machines: list[Machine], variable: str) -> list[Fault]:
     keys: dict[str, c.Callable[[Machine], str]] = {
         "name": lambda machine: f"{machine.name} in cluster {machine.cluster}" if machine.cluster else machine.name,
-        "address": lambda machine: str(machine.address), "mac": lambda machine: machine.mac,
-    }  # fmt: skip
+        "address": lambda machine: str(machine.address),
+        "mac": lambda machine: machine.mac,
+    }
     faults = []
     for key, value_of in keys.items():
         owners: dict[str, list[str]] = {}
@@ -123,7 +149,14 @@ def _duplicates(machines: list[Machine], variable: str) -> list[Fault]:
             owners.setdefault(value_of(machine), []).append(machine.name)
         for value, names in owners.items():
             if value and len(names) > 1:
-                faults.append(Fault(f"{len(names)} machines have the {key} {value}", variable, ", ".join(names), f"give each a {key} of its own"))
+                faults.append(
+                    Fault(
+                        f"{len(names)} machines have the {key} {value}",
+                        variable,
+                        ", ".join(names),
+                        f"give each a {key} of its own",
+                    )
+                )
     return faults
 
 

@@ -26,7 +26,14 @@ def faults(role: str, settings: c.Mapping[str, t.Any], lines: c.Container[str] =
     for name, value in settings.items():
         pattern = _CONTROL_IN_LINES if name in lines else _CONTROL
         for where in _where(value, pattern, f"{role}_{name}"):
-            found.append(Fault("a text has a line end or another control character", where, _WHY, "take it out, also from the end of a text block"))
+            found.append(
+                Fault(
+                    "a text has a line end or another control character",
+                    where,
+                    _WHY,
+                    "take it out, also from the end of a text block",
+                )
+            )
     return found
 
 

@@ -14,7 +14,13 @@ import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries import by_node, gpu_resources, not_ready, per_gpu, pods_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries import (
+    by_node,
+    gpu_resources,
+    not_ready,
+    per_gpu,
+    pods_of,
+)
 
 EXPORTER, PLUGIN, VALIDATOR = "nvidia-dcgm-exporter", "nvidia-device-plugin", "nvidia-validator"
 #: By another deployer as well: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator, the exporter's
@@ -71,10 +77,14 @@ def _counted(matcher: str) -> str:
 def _xids() -> c.Iterator[Alert]:
     for one in XID_CLASSES:
         told = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE} ({{{{ $labels.UUID }}}}, {{{{ $labels.modelName }}}})."
-        yield Alert(one.name, one.severity, "0s", _counted(f'xid=~"{_pattern(one.codes)}"'), f"{_WHERE} {one.summary}", told)
+        yield Alert(
+            one.name, one.severity, "0s", _counted(f'xid=~"{_pattern(one.codes)}"'), f"{_WHERE} {one.summary}", told
+        )
     known = [*APPLICATION_XIDS, *(code for one in XID_CLASSES for code in one.codes)]
     told = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE}. Xids that programs cause (13, 31, 43, 45) are left out."
-    yield Alert("GpuXidOther", "info", "0s", _counted(f'xid!~"{_pattern(sorted(known))}|"'), f"{_WHERE} had another Xid", told)
+    yield Alert(
+        "GpuXidOther", "info", "0s", _counted(f'xid!~"{_pattern(sorted(known))}|"'), f"{_WHERE} had another Xid", told
+    )
 
 
 def _pattern(codes: c.Iterable[int]) -> str:
@@ -84,25 +94,41 @@ def _pattern(codes: c.Iterable[int]) -> str:
 HARDWARE = (
     *_xids(),
     Alert(
-        "GpuEccUncorrectable", "critical", "0s", per_gpu("increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[1h])") + " > %(ecc_uncorrectable)s",
-        f"{_WHERE} has uncorrectable memory errors", f"Within an hour {_WHERE} ({{{{ $labels.UUID }}}}) had more of them than %(ecc_uncorrectable)s.",
+        "GpuEccUncorrectable",
+        "critical",
+        "0s",
+        per_gpu("increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[1h])") + " > %(ecc_uncorrectable)s",
+        f"{_WHERE} has uncorrectable memory errors",
+        f"Within an hour {_WHERE} ({{{{ $labels.UUID }}}}) had more of them than %(ecc_uncorrectable)s.",
     ),
     Alert(
-        "GpuRowsRemapped", "warning", "0s", per_gpu("increase(DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS[1d])") + " > %(rows_remapped)s",
+        "GpuRowsRemapped",
+        "warning",
+        "0s",
+        per_gpu("increase(DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS[1d])") + " > %(rows_remapped)s",
         f"{_WHERE} has remapped memory rows",
         f"Within a day {_WHERE} ({{{{ $labels.UUID }}}}) remapped more rows than %(rows_remapped)s for uncorrectable errors.",
     ),
     Alert(
-        "GpuRowRemapPending", "warning", "1h", per_gpu("DCGM_FI_DEV_ROW_REMAP_PENDING") + " > 0",
-        f"{_WHERE} waits for a reset", f"A memory row of {_WHERE} ({{{{ $labels.UUID }}}}) is to be remapped, which its next reset does.",
+        "GpuRowRemapPending",
+        "warning",
+        "1h",
+        per_gpu("DCGM_FI_DEV_ROW_REMAP_PENDING") + " > 0",
+        f"{_WHERE} waits for a reset",
+        f"A memory row of {_WHERE} ({{{{ $labels.UUID }}}}) is to be remapped, which its next reset does.",
     ),
     Alert(
-        "GpuRowRemapFailure", "critical", "0s", per_gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE") + " > 0",
+        "GpuRowRemapFailure",
+        "critical",
+        "0s",
+        per_gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE") + " > 0",
         f"{_WHERE} has no memory rows left",
         f"A memory row of {_WHERE} ({{{{ $labels.UUID }}}}) could not be remapped, which is NVIDIA's criterion for its replacement.",
     ),
     Alert(
-        "GpuHot", "warning", "5m",
+        "GpuHot",
+        "warning",
+        "5m",
         # Hopper and newer say how far it is to their limit, older ones where the limit is.
         f"{per_gpu('DCGM_FI_DEV_GPU_TEMP_LIMIT')} <= %(temperature_margin)s or "
         f"{per_gpu('DCGM_FI_DEV_GPU_TEMP')} >= ({per_gpu('DCGM_FI_DEV_SLOWDOWN_TEMP')} > 0) - %(temperature_margin)s",
@@ -110,69 +136,126 @@ HARDWARE = (
         f"{_WHERE} ({{{{ $labels.modelName }}}}) is within %(temperature_margin)s degrees of the temperature at which it slows down.",
     ),
     Alert(
-        "GpuMemoryHot", "warning", "5m",
+        "GpuMemoryHot",
+        "warning",
+        "5m",
         f"{per_gpu('DCGM_FI_DEV_MEMORY_TEMP')} >= ({per_gpu('DCGM_FI_DEV_MEM_MAX_OP_TEMP')} > 0) - %(temperature_margin)s",
         f"The memory of {_WHERE} is about to slow it down",
         f"The memory of {_WHERE} ({{{{ $labels.modelName }}}}) is within %(temperature_margin)s degrees of its highest operating temperature.",
     ),
     Alert(
-        "GpuThermalSlowdown", "critical", "5m", per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~"sw_thermal|hw_thermal"}') + " > 0",
-        f"{_WHERE} is slowed down by heat", f"{_WHERE} ({{{{ $labels.modelName }}}}) holds its clocks down because it is too hot.",
+        "GpuThermalSlowdown",
+        "critical",
+        "5m",
+        per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~"sw_thermal|hw_thermal"}') + " > 0",
+        f"{_WHERE} is slowed down by heat",
+        f"{_WHERE} ({{{{ $labels.modelName }}}}) holds its clocks down because it is too hot.",
     ),
     Alert(
-        "GpuPowerBrake", "critical", "5m", per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event="hw_power_brake"}') + " > 0",
-        f"{_WHERE} is slowed down by its power supply", f"The machine asserts the power brake of {_WHERE}, which halves its clocks or worse.",
+        "GpuPowerBrake",
+        "critical",
+        "5m",
+        per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event="hw_power_brake"}') + " > 0",
+        f"{_WHERE} is slowed down by its power supply",
+        f"The machine asserts the power brake of {_WHERE}, which halves its clocks or worse.",
     ),
     Alert(
-        "GpuPowerCapped", "info", "1h", per_gpu("rate(DCGM_FI_DEV_POWER_VIOLATION[15m])") + " / 1e9 > %(power_capped_share)s",
-        f"{_WHERE} is held down by its power limit", f"The power limit of {_WHERE} holds its clocks down more than %(power_capped_share)s of the time.",
+        "GpuPowerCapped",
+        "info",
+        "1h",
+        per_gpu("rate(DCGM_FI_DEV_POWER_VIOLATION[15m])") + " / 1e9 > %(power_capped_share)s",
+        f"{_WHERE} is held down by its power limit",
+        f"The power limit of {_WHERE} holds its clocks down more than %(power_capped_share)s of the time.",
     ),
     Alert(
-        "GpuNvlinkRecovery", "critical", "0s", per_gpu("increase(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[1h])") + " > %(nvlink_recoveries)s",
+        "GpuNvlinkRecovery",
+        "critical",
+        "0s",
+        per_gpu("increase(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[1h])") + " > %(nvlink_recoveries)s",
         f"An NVLink of {_WHERE} had to recover",
         f"Within an hour NVLinks of {_WHERE} ({{{{ $labels.UUID }}}}) recovered more often than %(nvlink_recoveries)s times.",
     ),
     Alert(
-        "GpuNvlinkCrcErrors", "warning", "5m",
+        "GpuNvlinkCrcErrors",
+        "warning",
+        "5m",
         f"{per_gpu('rate(DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL[5m])')} > %(nvlink_crc_rate)s or "
         f"{per_gpu('rate(DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL[5m])')} > %(nvlink_crc_rate)s",
-        f"NVLinks of {_WHERE} transmit badly", f"NVLinks of {_WHERE} ({{{{ $labels.UUID }}}}) have more than %(nvlink_crc_rate)s CRC errors in a second.",
+        f"NVLinks of {_WHERE} transmit badly",
+        f"NVLinks of {_WHERE} ({{{{ $labels.UUID }}}}) have more than %(nvlink_crc_rate)s CRC errors in a second.",
     ),
 )
 
-_ALLOCATABLE, _CAPACITY = (f'max by (node, resource) (kube_node_status_{what}{{resource=~"{gpu_resources()}"}})' for what in ("allocatable", "capacity"))
-_KERNELS = "count by (node) (count by (node, kernel_version) (last_over_time(kube_node_info[%(kernel_change_window)s]))) > 1"
+_ALLOCATABLE, _CAPACITY = (
+    f'max by (node, resource) (kube_node_status_{what}{{resource=~"{gpu_resources()}"}})'
+    for what in ("allocatable", "capacity")
+)
+_KERNELS = (
+    "count by (node) (count by (node, kernel_version) (last_over_time(kube_node_info[%(kernel_change_window)s]))) > 1"
+)
 
 FLEET = (
     Alert(
-        "GpuMissing", "critical", "10m", f"{NODE_GPUS_EXPECTED} - on (node) group_left () {NODE_GPUS_SEEN} > 0",
-        "{{ $labels.node }} lacks GPUs", "{{ $labels.node }} of pool {{ $labels.pool }} shows {{ $value }} GPUs fewer than the inventory expects.",
+        "GpuMissing",
+        "critical",
+        "10m",
+        f"{NODE_GPUS_EXPECTED} - on (node) group_left () {NODE_GPUS_SEEN} > 0",
+        "{{ $labels.node }} lacks GPUs",
+        "{{ $labels.node }} of pool {{ $labels.pool }} shows {{ $value }} GPUs fewer than the inventory expects.",
     ),
     Alert(
-        "GpuNotAllocatable", "warning", "10m", f"{_CAPACITY} - {_ALLOCATABLE} > 0",
+        "GpuNotAllocatable",
+        "warning",
+        "10m",
+        f"{_CAPACITY} - {_ALLOCATABLE} > 0",
         "{{ $labels.node }} does not offer all of its GPUs",
         "{{ $value }} of {{ $labels.resource }} on {{ $labels.node }} are unhealthy, by its device plugin.",
     ),
     Alert(
-        "GpuPluginDown", "critical", "15m", not_ready(PLUGINS),
-        "{{ $labels.node }} has no device plugin", "The device plugin of {{ $labels.node }} is not ready, so no pod gets a GPU there.",
+        "GpuPluginDown",
+        "critical",
+        "15m",
+        not_ready(PLUGINS),
+        "{{ $labels.node }} has no device plugin",
+        "The device plugin of {{ $labels.node }} is not ready, so no pod gets a GPU there.",
     ),
     Alert(
-        "GpuExporterDown", "warning", "15m", f"max by (node) ({pods_of(EXPORTERS)}) unless on (node) max by (node) ({by_node(_SEEN)})",
-        "{{ $labels.node }} has no GPU metrics", "An exporter is on {{ $labels.node }}, and no metrics of its GPUs have come.",
+        "GpuExporterDown",
+        "warning",
+        "15m",
+        f"max by (node) ({pods_of(EXPORTERS)}) unless on (node) max by (node) ({by_node(_SEEN)})",
+        "{{ $labels.node }} has no GPU metrics",
+        "An exporter is on {{ $labels.node }}, and no metrics of its GPUs have come.",
     ),
-    Alert("GpuMetricsAbsent", "critical", "15m", f"absent({_SEEN})", "No GPU has metrics", "Prometheus has no metrics of any GPU."),
     Alert(
-        "GpuGateClosed", "warning", "1h", not_ready(VALIDATORS),
+        "GpuMetricsAbsent",
+        "critical",
+        "15m",
+        f"absent({_SEEN})",
+        "No GPU has metrics",
+        "Prometheus has no metrics of any GPU.",
+    ),
+    Alert(
+        "GpuGateClosed",
+        "warning",
+        "1h",
+        not_ready(VALIDATORS),
         "The GPUs of {{ $labels.node }} are not proven",
         "The validator of {{ $labels.node }} is not ready: driver, runtime and computing have not been proven.",
     ),
     Alert(
-        "GpuNodeQuarantined", "warning", "4h", f'max by (node) (kube_node_spec_taint{{key="{names.QUARANTINE}"}}) > 0',
-        "{{ $labels.node }} is in quarantine", f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}, and nobody has mended it yet.",
+        "GpuNodeQuarantined",
+        "warning",
+        "4h",
+        f'max by (node) (kube_node_spec_taint{{key="{names.QUARANTINE}"}}) > 0',
+        "{{ $labels.node }} is in quarantine",
+        f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}, and nobody has mended it yet.",
     ),
     Alert(
-        "GpuDriverLostWithKernel", "critical", "30m", f"{not_ready(VALIDATORS)} and on (node) ({_KERNELS})",
+        "GpuDriverLostWithKernel",
+        "critical",
+        "30m",
+        f"{not_ready(VALIDATORS)} and on (node) ({_KERNELS})",
         "{{ $labels.node }} has a new kernel and no driver for it",
         "{{ $labels.node }} runs another kernel than before, and its GPUs are not proven since.",
     ),

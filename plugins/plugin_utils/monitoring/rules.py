@@ -44,13 +44,19 @@ def expected(exporters: c.Mapping[str, tuple[str, int]]) -> list[Rule]:
     A node is of the pool whose exporter it has: that is decided by its labels, so nodes that join later are expected to have theirs as well.
     """
     return [
-        {"record": alerts.NODE_GPUS_EXPECTED, "expr": f"max by (node) ({pods_of(daemon_set)}) * {count}", "labels": {"pool": pool}}
+        {
+            "record": alerts.NODE_GPUS_EXPECTED,
+            "expr": f"max by (node) ({pods_of(daemon_set)}) * {count}",
+            "labels": {"pool": pool},
+        }
         for daemon_set, (pool, count) in sorted(exporters.items())
     ]
 
 
 def groups(
-    exporters: c.Mapping[str, tuple[str, int]], limits: c.Mapping[str, t.Any] | None = None, changed: c.Mapping[str, c.Mapping[str, t.Any]] | None = None,
+    exporters: c.Mapping[str, tuple[str, int]],
+    limits: c.Mapping[str, t.Any] | None = None,
+    changed: c.Mapping[str, c.Mapping[str, t.Any]] | None = None,
     runbooks: str = "",
 ) -> tuple[list[dict[str, t.Any]], list[Fault]]:
     """As in a rules file of Prometheus, and what is wrong in what was given.
@@ -63,7 +69,11 @@ def groups(
     recorded = [{"record": name, "expr": expression} for name, expression in RECORDED.items()]
     made = [{"name": "hwaccel-gpu.rules", "rules": [*expected(exporters), *recorded]}]
     for name, members in (("hwaccel-gpu.hardware", alerts.HARDWARE), ("hwaccel-gpu.fleet", alerts.FLEET)):
-        rules = [_rule(one, given, changed.get(one.name) or {}, runbooks) for one in members if (changed.get(one.name) or {}).get("enabled", True)]
+        rules = [
+            _rule(one, given, changed.get(one.name) or {}, runbooks)
+            for one in members
+            if (changed.get(one.name) or {}).get("enabled", True)
+        ]
         if rules:
             made.append({"name": name, "rules": rules})
     return made, faults
@@ -74,8 +84,11 @@ def _rule(alert: alerts.Alert, limits: c.Mapping[str, t.Any], changed: c.Mapping
     if runbooks:
         annotations["runbook_url"] = f"{runbooks}#{alert.name.lower()}"
     return {
-        "alert": alert.name, "expr": alert.expression % limits, "for": str(changed.get("for") or alert.wait),
-        "labels": {"severity": str(changed.get("severity") or alert.severity)}, "annotations": annotations,
+        "alert": alert.name,
+        "expr": alert.expression % limits,
+        "for": str(changed.get("for") or alert.wait),
+        "labels": {"severity": str(changed.get("severity") or alert.severity)},
+        "annotations": annotations,
     }
 
 
@@ -85,7 +98,16 @@ def _faults(changed: c.Mapping[str, c.Mapping[str, t.Any]]) -> list[Fault]:
         if name not in alerts.ALERTS:
             faults.append(Fault(f"alert {name!r} is unknown", where, "", f"choose one of {', '.join(alerts.ALERTS)}"))
         for key in sorted(set(told or {}) - set(_CHANGES)):
-            faults.append(Fault(f"{key!r} of alert {name} is unknown", where, "", f"choose one of {', '.join(_CHANGES)}"))
+            faults.append(
+                Fault(f"{key!r} of alert {name} is unknown", where, "", f"choose one of {', '.join(_CHANGES)}")
+            )
         if "for" in (told or {}) and not thresholds.DURATION.fullmatch(str(told["for"])):
-            faults.append(Fault(f"for of alert {name} is no duration", where, repr(told["for"]), 'write it as Prometheus does, "30m"'))
+            faults.append(
+                Fault(
+                    f"for of alert {name} is no duration",
+                    where,
+                    repr(told["for"]),
+                    'write it as Prometheus does, "30m"',
+                )
+            )
     return faults

@@ -29,13 +29,31 @@ class Threshold:
 
 
 THRESHOLDS: dict[str, Threshold] = {
-    "xid_hold": Threshold("15m", "How long an Xid is shown after it came. Longer than the exporter's window of 5 minutes.", _OURS),
-    "ecc_uncorrectable": Threshold(0, "So many uncorrectable memory errors within an hour are borne.", f"{_MEMORY}: each one ends the job that met it"),
-    "rows_remapped": Threshold(0, "So many rows remapped for uncorrectable errors within a day are borne.", f"{_MEMORY}: each one is a defect row"),
-    "temperature_margin": Threshold(3, "Degrees C below the temperature at which the GPU, or its memory, says that it slows down.", _OURS),
+    "xid_hold": Threshold(
+        "15m", "How long an Xid is shown after it came. Longer than the exporter's window of 5 minutes.", _OURS
+    ),
+    "ecc_uncorrectable": Threshold(
+        0,
+        "So many uncorrectable memory errors within an hour are borne.",
+        f"{_MEMORY}: each one ends the job that met it",
+    ),
+    "rows_remapped": Threshold(
+        0,
+        "So many rows remapped for uncorrectable errors within a day are borne.",
+        f"{_MEMORY}: each one is a defect row",
+    ),
+    "temperature_margin": Threshold(
+        3, "Degrees C below the temperature at which the GPU, or its memory, says that it slows down.", _OURS
+    ),
     "power_capped_share": Threshold(0.9, "Share of the time in which the power limit holds the clocks down.", _OURS),
-    "nvlink_recoveries": Threshold(0, "So many recoveries of an NVLink within an hour are borne.", f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_ERROR 1 is one too many"),
-    "nvlink_crc_rate": Threshold(100, "CRC errors of NVLinks in a second.", f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_CRC_ERROR"),
+    "nvlink_recoveries": Threshold(
+        0,
+        "So many recoveries of an NVLink within an hour are borne.",
+        f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_ERROR 1 is one too many",
+    ),
+    "nvlink_crc_rate": Threshold(
+        100, "CRC errors of NVLinks in a second.", f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_CRC_ERROR"
+    ),
     "kernel_change_window": Threshold("1d", "How long a node is remembered to have had another kernel.", _OURS),
 }
 
@@ -46,15 +64,31 @@ def values(told: c.Mapping[str, t.Any]) -> tuple[dict[str, int | float | str], l
     faults = []
     for name, value in told.items():
         if name not in THRESHOLDS:
-            faults.append(Fault(f"threshold {name!r} is unknown", "monitoring_thresholds", "", f"choose one of {', '.join(THRESHOLDS)}"))
+            faults.append(
+                Fault(
+                    f"threshold {name!r} is unknown",
+                    "monitoring_thresholds",
+                    "",
+                    f"choose one of {', '.join(THRESHOLDS)}",
+                )
+            )
         elif isinstance(THRESHOLDS[name].default, str):
             if DURATION.fullmatch(str(value)):
                 found[name] = str(value)
             else:
-                faults.append(Fault(f"threshold {name} is no duration", "monitoring_thresholds", repr(value), 'write it as Prometheus does, "30m"'))
+                faults.append(
+                    Fault(
+                        f"threshold {name} is no duration",
+                        "monitoring_thresholds",
+                        repr(value),
+                        'write it as Prometheus does, "30m"',
+                    )
+                )
         else:
             try:
                 found[name] = float(value) if "." in str(value) else int(value)
             except (TypeError, ValueError):
-                faults.append(Fault(f"threshold {name} is no number", "monitoring_thresholds", repr(value), "give a number"))
+                faults.append(
+                    Fault(f"threshold {name} is no number", "monitoring_thresholds", repr(value), "give a number")
+                )
     return found, faults

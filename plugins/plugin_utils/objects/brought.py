@@ -46,13 +46,17 @@ def lines(found: c.Iterable[Row]) -> list[str]:
 
 def _line(row: Row) -> str:
     pools = f" of pool{'s' * (len(row['pools']) > 1)} {', '.join(row['pools'])}" if row["pools"] else ""
-    return f"{row['component']}{pools}: {row['provider']}" + (f", {', '.join(row['objects'])}" if row["objects"] else "")
+    return f"{row['component']}{pools}: {row['provider']}" + (
+        f", {', '.join(row['objects'])}" if row["objects"] else ""
+    )
 
 
 def _providers(plan: c.Mapping[str, t.Any], component: str) -> dict[str, list[str]]:
     by: dict[str, list[str]] = {}
     for pool, provider in sorted((plan.get("pools") or {}).items()):
-        by.setdefault(_TOOLKIT.get(provider, provider) if component == "container toolkit" else provider, []).append(pool)
+        by.setdefault(_TOOLKIT.get(provider, provider) if component == "container toolkit" else provider, []).append(
+            pool
+        )
     return by if by else {plan["provider"]: []}
 
 

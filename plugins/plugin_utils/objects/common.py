@@ -40,15 +40,25 @@ class Plan:
     notes: list[str] = dataclasses.field(default_factory=list)
     faults: list[Fault] = dataclasses.field(default_factory=list)
 
-    def as_dict(self, provider: str, namespace: str = "", existing: c.Mapping[str, t.Any] | None = None) -> dict[str, t.Any]:
+    def as_dict(
+        self, provider: str, namespace: str = "", existing: c.Mapping[str, t.Any] | None = None
+    ) -> dict[str, t.Any]:
         """namespace: of the pods that the gate is to look at, where they are somebody else's. existing: what others have deployed, by component."""
         assumed, unknown = sorted(set(self.assumed)), sorted(set(self.unknown))
         return {
-            "provider": provider, "namespace": namespace,
+            "provider": provider,
+            "namespace": namespace,
             # As plain data: what a filter is given may be a template's.
-            "existing": {component: [dict(entry) for entry in entries] for component, entries in (existing or {}).items() if entries},
+            "existing": {
+                component: [dict(entry) for entry in entries]
+                for component, entries in (existing or {}).items()
+                if entries
+            },
             "namespaces": [one["metadata"]["name"] for one in self.objects if one["kind"] == "Namespace"],
-            "objects": self.objects, "assumed": assumed, "unknown": unknown, "notes": self.notes,
+            "objects": self.objects,
+            "assumed": assumed,
+            "unknown": unknown,
+            "notes": self.notes,
             "told": [*self.notes, *(f"assumed: {text}" for text in assumed), *(f"unknown: {text}" for text in unknown)],
             "faults": [fault.as_dict() for fault in self.faults],
         }
@@ -102,7 +112,12 @@ def finish(manifests: c.Iterable[Manifest], sources: Sources, part: str) -> list
 def _order(manifest: Manifest) -> tuple[int, str, str, str]:
     group, slash, _version = manifest["apiVersion"].partition("/")
     metadata = manifest["metadata"]
-    return wave_of(group if slash else "", manifest["kind"]), manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+    return (
+        wave_of(group if slash else "", manifest["kind"]),
+        manifest["kind"],
+        metadata.get("namespace", ""),
+        metadata["name"],
+    )
 
 
 def _finished(manifest: Manifest, sources: Sources, part: str) -> Manifest:
@@ -127,13 +142,19 @@ def _label(metadata: Manifest, part: str) -> None:
 def stamp(manifests: c.Iterable[Manifest]) -> None:
     """Write the hash of the ConfigMaps that a workload mounts on its template, so that a new configuration restarts its pods."""
     found = list(manifests)
-    data = {(one["metadata"].get("namespace", ""), one["metadata"]["name"]): one.get("data", {}) for one in found if one["kind"] == "ConfigMap"}
+    data = {
+        (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one.get("data", {})
+        for one in found
+        if one["kind"] == "ConfigMap"
+    }
     for manifest in found:
         template = pod_template(manifest)
         if template is None:
             continue
         namespace = manifest["metadata"].get("namespace", "")
-        mounted = [volume["configMap"]["name"] for volume in template["spec"].get("volumes", ()) if "configMap" in volume]
+        mounted = [
+            volume["configMap"]["name"] for volume in template["spec"].get("volumes", ()) if "configMap" in volume
+        ]
         used = {name: data[namespace, name] for name in mounted if (namespace, name) in data}
         if used:
             template.setdefault("metadata", {}).setdefault("annotations", {})[CONFIG_HASH] = digest(used)
@@ -170,5 +191,5 @@ def listed(value: t.Any) -> list[t.Any]:
 
 
 def text(value: t.Any) -> str:
-    """"" for what is unset: survey answers that were left empty, None, Jinja's omit is never given here."""
+    """ "" for what is unset: survey answers that were left empty, None, Jinja's omit is never given here."""
     return "" if value is None else str(value).strip()

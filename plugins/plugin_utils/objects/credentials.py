@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 #: Settings that become environment, and how a Secret takes their place.
 _NEXT_STEPS = {
     "build": "put it into a Secret of the namespace (kubectl create secret generic proxy --from-literal=HTTPS_PROXY=…), "
-             "and name that in its place: driver_build: {proxy_secret: proxy}",
+    "and name that in its place: driver_build: {proxy_secret: proxy}",
     "toolkit_env": "put it into a Secret of the namespace, and refer to that by driver_patches",
 }
 

@@ -16,20 +16,38 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import object_name
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import namespaces, node_guard, patched, platforms, references
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, named, stamp, take
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
+    namespaces,
+    node_guard,
+    patched,
+    platforms,
+    references,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Plan,
+    Sources,
+    finish,
+    named,
+    stamp,
+    take,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.provider import Component, provider_of
 
 PLUGIN, DISCOVERY, CONFIG_MAP = "nvidia-device-plugin", "gpu-feature-discovery", "nvidia-device-plugin-config"
 DEFAULT_CONFIG = "default"
 #: A ClusterPolicy brings one of its own.
-_COMPONENT = Component("device_plugin", "device plugin", ("cluster_policy", "device_plugin"), "the kubelet takes one for a resource")
+_COMPONENT = Component(
+    "device_plugin", "device plugin", ("cluster_policy", "device_plugin"), "the kubelet takes one for a resource"
+)
 #: DaemonSet to the switch that keeps it away from a node.
 _SWITCHES = {PLUGIN: "device-plugin", DISCOVERY: "gpu-feature-discovery"}
 
 
-def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+def plan(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
     """Objects of the set `device-plugin`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
@@ -40,7 +58,11 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         try:
             objects = _objects(manifests, settings, fleet, made)
         except placement.TooManyTerms as error:
-            made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
+            made.faults.append(
+                Fault(
+                    "the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"
+                )
+            )
         else:
             stamp(objects)
             objects += namespaces.needed(objects, "device-plugin", settings, facts, made)
@@ -50,10 +72,14 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     return made.as_dict(provider, fleet.namespace_of("device_plugin") if provider == "existing" else "", fleet.existing)
 
 
-def _objects(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan) -> list[Manifest]:
+def _objects(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan
+) -> list[Manifest]:
     configs = {DEFAULT_CONFIG: {"version": "v1"}, **(settings.get("configs") or {})}
     used = _used(fleet, configs, made)
-    kept = node_guard.fitted((one for one in manifests if one["kind"] != "DaemonSet"), fleet.version, "GPU feature discovery", made)
+    kept = node_guard.fitted(
+        (one for one in manifests if one["kind"] != "DaemonSet"), fleet.version, "GPU feature discovery", made
+    )
     kept += [_config_map(manifests, name, configs[name]) for name in used]
     for name, terms in used.items():
         for daemon_set in (PLUGIN, DISCOVERY):
@@ -70,11 +96,28 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: Plan) -> dict[str,
         name = pool.plugin_config or DEFAULT_CONFIG
         if name not in configs:
             next_step = f"add it to device_plugin_configs, or use one of {', '.join(sorted(configs))}"
-            made.faults.append(Fault(f"pool {pool.name}: device plugin configuration {name!r} is not there", "plugin_config", "", next_step))
+            made.faults.append(
+                Fault(
+                    f"pool {pool.name}: device plugin configuration {name!r} is not there",
+                    "plugin_config",
+                    "",
+                    next_step,
+                )
+            )
             continue
         if ((configs[name] or {}).get("sharing") or {}).get("mps"):
-            why, next_step = "its control daemon is not deployed, and without it the plugin offers no GPU", "share them by timeSlicing, or by MIG"
-            made.faults.append(Fault(f"pool {pool.name}: GPUs cannot be shared by MPS yet", f"device_plugin_configs {name}", why, next_step))
+            why, next_step = (
+                "its control daemon is not deployed, and without it the plugin offers no GPU",
+                "share them by timeSlicing, or by MIG",
+            )
+            made.faults.append(
+                Fault(
+                    f"pool {pool.name}: GPUs cannot be shared by MPS yet",
+                    f"device_plugin_configs {name}",
+                    why,
+                    next_step,
+                )
+            )
         if name != DEFAULT_CONFIG and pool not in none:
             special.setdefault(name, []).extend(placement.both(gpu, placement.of_pool(pool.name, fleet.pools)))
     apart = [pool for pool in fleet.pools if pool in none or (pool.plugin_config or DEFAULT_CONFIG) != DEFAULT_CONFIG]

@@ -14,17 +14,46 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, pla
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DEFAULT_VERSION
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROVIDERS
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import credentials, driver_running, namespaces, node_guard, patched, platforms, references
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, listed, set_env, stamp, take, text
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.driver_daemonsets import DriverDaemonSets, Options, Wanted
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import DriverInCluster, Fleet, NodeClass, read_fleet
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
+    credentials,
+    driver_running,
+    namespaces,
+    node_guard,
+    patched,
+    platforms,
+    references,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Plan,
+    Sources,
+    finish,
+    listed,
+    set_env,
+    stamp,
+    take,
+    text,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.driver_daemonsets import (
+    DriverDaemonSets,
+    Options,
+    Wanted,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import (
+    DriverInCluster,
+    Fleet,
+    NodeClass,
+    read_fleet,
+)
 
 DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"
 #: Providers whose pools get toolkit and validator.
 _PROVEN = ("hwaccel", "host")
 
 
-def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+def plan(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
     """Objects of the set `driver`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
@@ -36,12 +65,18 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
     overall = _overall(providers, fleet, settings)
     made.faults += _unrendered(providers, overall, fleet)
     proven = [name for name, provider in providers.items() if provider in _PROVEN]
-    made.faults += platforms.system_faults({name: {one.os_id for one in fleet.gpus if one.pool == name} for name in proven})
+    made.faults += platforms.system_faults(
+        {name: {one.os_id for one in fleet.gpus if one.pool == name} for name in proven}
+    )
     if overall in _PROVEN:
         try:
             objects = _objects(manifests, settings, fleet, providers, made)
         except placement.TooManyTerms as error:
-            made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
+            made.faults.append(
+                Fault(
+                    "the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"
+                )
+            )
         else:
             stamp(objects)
             objects += namespaces.needed(objects, "driver", settings, facts, made)
@@ -49,10 +84,16 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         made.unknown += _undiscovered(fleet, settings)
     if not fleet.gpus and not fleet.undiscovered:
         made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
-    made.assumed += [f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}" for one in fleet.gpus if one.assumed]
+    made.assumed += [
+        f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}"
+        for one in fleet.gpus
+        if one.assumed
+    ]
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "driver_patches")
-    return made.as_dict(overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "", fleet.existing) | {"pools": providers}
+    return made.as_dict(
+        overall, fleet.namespace_of("driver", "device_plugin") if overall == "existing" else "", fleet.existing
+    ) | {"pools": providers}
 
 
 def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
@@ -75,8 +116,14 @@ def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> l
     silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
     if fleet.seen or (providers and not silent) or overall != "hwaccel":
         return []
-    what = f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}" if silent else "no driver can be rendered"
-    why = "no cluster is asked, and " + ("machines says of no node what it runs" if silent else "no pool with gpu is declared")
+    what = (
+        f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}"
+        if silent
+        else "no driver can be rendered"
+    )
+    why = "no cluster is asked, and " + (
+        "machines says of no node what it runs" if silent else "no pool with gpu is declared"
+    )
     next_step = "declare pools with gpu, and with machines that have kernel and os_image (docs/render.md), or set driver_provider to host, existing or none"
     return [Fault(what, "hwaccel_pools", why, next_step)]
 
@@ -87,14 +134,30 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Pl
     host = sorted({one.host_driver for one in fleet.gpus if one.pool == name and one.host_driver})
     foreign = fleet.found("cluster_policy", "driver")
     if told and told not in PROVIDERS:
-        made.faults.append(Fault(f"driver provider {told!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}"))
+        made.faults.append(
+            Fault(f"driver provider {told!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}")
+        )
         return "none"
     if told == "hwaccel" and foreign:
         next_step = "set provider existing, or remove the other one first"
-        made.faults.append(Fault(f"pool {name}: another driver deployment is in the cluster", foreign[0], "two would fight for the same nodes", next_step))
+        made.faults.append(
+            Fault(
+                f"pool {name}: another driver deployment is in the cluster",
+                foreign[0],
+                "two would fight for the same nodes",
+                next_step,
+            )
+        )
     if told == "hwaccel" and host:
         why = f"driver {host[0]} is installed on the host"
-        made.faults.append(Fault(f"pool {name}: a container may not replace the host's driver", "", why, "set provider host, or remove that driver"))
+        made.faults.append(
+            Fault(
+                f"pool {name}: a container may not replace the host's driver",
+                "",
+                why,
+                "set provider host, or remove that driver",
+            )
+        )
     if told:
         made.notes.append(f"pool {name}: driver by {told} (declared)")
         return told
@@ -104,7 +167,11 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Pl
     bare = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
     found = "host" if host and not bare else "hwaccel"
     # The API shows a host's driver only once somebody has met it.
-    why = f"found driver {host[0]} on the host" if found == "host" else "no other is seen; declare provider host where the machines bring their own"
+    why = (
+        f"found driver {host[0]} on the host"
+        if found == "host"
+        else "no other is seen; declare provider host where the machines bring their own"
+    )
     made.notes.append(f"pool {name}: driver by {found} ({why})")
     return found
 
@@ -120,14 +187,24 @@ def _overall(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[s
 
 
 def _objects(
-    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+    manifests: c.Sequence[Manifest],
+    settings: c.Mapping[str, t.Any],
+    fleet: Fleet,
+    providers: c.Mapping[str, str],
+    made: Plan,
 ) -> list[Manifest]:
     running = any(one.running for one in fleet.drivers)
-    ours = running or not providers or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
+    ours = (
+        running
+        or not providers
+        or any(_brings(name, provider, fleet, settings) for name, provider in providers.items())
+    )
     platform = platforms.of(fleet.distribution)
     kept = [
-        one for one in manifests
-        if one["kind"] != "DaemonSet" and (ours or not _of_driver_container(one))
+        one
+        for one in manifests
+        if one["kind"] != "DaemonSet"
+        and (ours or not _of_driver_container(one))
         and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
     ]
     kept = node_guard.fitted(kept, fleet.version, "the driver manager", made)
@@ -145,7 +222,9 @@ def _objects(
 def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platform) -> bool:
     """Somebody else has made it: what the cluster says counts, and only where none was asked what is known of its kind."""
     if fleet.seen:
-        return any(row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ())
+        return any(
+            row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ()
+        )
     return platform.brings_runtime_class
 
 
@@ -172,12 +251,19 @@ def _of_driver_container(manifest: Manifest) -> bool:
 
 
 def _drivers(
-    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str], made: Plan,
+    manifests: c.Sequence[Manifest],
+    settings: c.Mapping[str, t.Any],
+    fleet: Fleet,
+    providers: c.Mapping[str, str],
+    made: Plan,
 ) -> list[Manifest]:
     options = Options(
-        repository=text(settings.get("repository")), module_type=text(settings.get("kernel_module_type")),
+        repository=text(settings.get("repository")),
+        module_type=text(settings.get("kernel_module_type")),
         validator_image=text(settings.get("validator_image")),
-        precompiled=tuple(listed(settings.get("precompiled_images"))), builds=tuple(listed(settings.get("build_images"))), build=settings.get("build") or {},
+        precompiled=tuple(listed(settings.get("precompiled_images"))),
+        builds=tuple(listed(settings.get("build_images"))),
+        build=settings.get("build") or {},
     )
     maker = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
     found: list[Manifest] = []
@@ -190,7 +276,9 @@ def _drivers(
             continue
         classes = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
         lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
-        made.notes += [f"pool {name}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging]
+        made.notes += [
+            f"pool {name}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging
+        ]
         classes += lagging
         if provider == "hwaccel":
             for wanted in _wanted(name, fleet, settings):
@@ -202,9 +290,17 @@ def _drivers(
     found, notes = driver_running.keep(found, staying, maker)
     made.notes += notes
     made.faults += _elsewhere(staying, take(manifests, "DaemonSet", DRIVER)["metadata"]["namespace"])
-    without = sorted({sentence for node_class, sentence in maker.without if not any(driver_running.takes(one, node_class, fleet) for one in staying)})
+    without = sorted(
+        {
+            sentence
+            for node_class, sentence in maker.without
+            if not any(driver_running.takes(one, node_class, fleet) for one in staying)
+        }
+    )
     seen = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
-    if without and len(without) >= len({(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}):
+    if without and len(without) >= len(
+        {(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}
+    ):
         next_step = "boot a kernel that has one, add your own to driver_precompiled_images, or set provider host"
         made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(without[:3]), next_step))
     made.notes += [f"will fail at the driver gate: {sentence}" for sentence in without]
@@ -215,10 +311,13 @@ def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fau
     """Pods are kept from a node that has a driver only within one namespace."""
     return [
         Fault(
-            f"driver DaemonSet {one.name} runs on {one.running} nodes in namespace {one.namespace}", f"namespace {namespace}",
-            "two drivers would meet on these nodes", f"set hwaccel_namespace to {one.namespace}, or run hwaccel.gpu.teardown first",
+            f"driver DaemonSet {one.name} runs on {one.running} nodes in namespace {one.namespace}",
+            f"namespace {namespace}",
+            "two drivers would meet on these nodes",
+            f"set hwaccel_namespace to {one.namespace}, or run hwaccel.gpu.teardown first",
         )
-        for one in drivers if one.namespace != namespace
+        for one in drivers
+        if one.namespace != namespace
     ]
 
 
@@ -231,7 +330,9 @@ def _wanted(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Wa
     driver = fleet.pool(name).driver
     version = driver.version or text(settings.get("version")) or DEFAULT_VERSION
     source = driver.source or text(settings.get("source"))
-    beside = tuple(sorted({text(one) for one in listed((settings.get("extra_versions") or {}).get(name))} - {version, ""}))
+    beside = tuple(
+        sorted({text(one) for one in listed((settings.get("extra_versions") or {}).get(name))} - {version, ""})
+    )
     return [Wanted(name, version, source, beside), *(Wanted(name, other, source, default=False) for other in beside)]
 
 
@@ -243,13 +344,22 @@ def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placemen
         return terms
     if all(fleet.pool(name).selector or fleet.pool(name).nodes for name in left_out):
         return placement.both(terms, placement.outside(fleet.pool(name) for name in left_out))
-    kept = [term for name, provider in providers.items() if provider in _PROVEN for term in placement.of_pool(name, fleet.pools)]
+    kept = [
+        term
+        for name, provider in providers.items()
+        if provider in _PROVEN
+        for term in placement.of_pool(name, fleet.pools)
+    ]
     return placement.both(terms, kept)
 
 
 def _toolkits(
-    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, providers: c.Mapping[str, str],
-    clients: c.Sequence[placement.Term], made: Plan,
+    manifests: c.Sequence[Manifest],
+    settings: c.Mapping[str, t.Any],
+    fleet: Fleet,
+    providers: c.Mapping[str, str],
+    clients: c.Sequence[placement.Term],
+    made: Plan,
 ) -> list[Manifest]:
     """One toolkit for each container runtime: it writes that runtime's configuration."""
     proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
@@ -265,14 +375,27 @@ def _toolkits(
         terms = placement.both(clients, [(placement.switch("container-toolkit"),)])
         if len(runtimes) > 1:
             toolkit["metadata"]["name"] += f"-{runtime}"
-            for labels in (toolkit["spec"]["selector"]["matchLabels"], toolkit["spec"]["template"]["metadata"]["labels"]):
+            for labels in (
+                toolkit["spec"]["selector"]["matchLabels"],
+                toolkit["spec"]["template"]["metadata"]["labels"],
+            ):
                 labels[names.OURS + "runtime"] = runtime
             pools = sorted({one.pool for one in proven if one.runtime == runtime})
             terms = placement.both(terms, [term for pool in pools for term in placement.of_pool(pool, fleet.pools)])
             if mixed := [pool for pool in pools if len({one.runtime for one in proven if one.pool == pool}) > 1]:
-                made.faults.append(Fault(f"pool {mixed[0]} has nodes with several container runtimes", "pools", "", "declare one pool for each runtime"))
+                made.faults.append(
+                    Fault(
+                        f"pool {mixed[0]} has nodes with several container runtimes",
+                        "pools",
+                        "",
+                        "declare one pool for each runtime",
+                    )
+                )
         placement.place(toolkit, terms)
-        set_env(toolkit["spec"]["template"]["spec"]["containers"][0], {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()})
+        set_env(
+            toolkit["spec"]["template"]["spec"]["containers"][0],
+            {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()},
+        )
         found.append(toolkit)
     return found
 
@@ -280,7 +403,11 @@ def _toolkits(
 def _runtimes(fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: Plan) -> list[str]:
     """Container runtimes that a toolkit is for: those of nodes with GPUs. Where none is known, the one of all nodes; of several, nobody knows which."""
     known = {one.runtime for one in proven}
-    coming = [one for one in fleet.undiscovered if providers.get(one.pool, "hwaccel") in _PROVEN and one.runtime in platforms.RUNTIMES]
+    coming = [
+        one
+        for one in fleet.undiscovered
+        if providers.get(one.pool, "hwaccel") in _PROVEN and one.runtime in platforms.RUNTIMES
+    ]
     possible = known | {one.runtime for one in coming} if known else fleet.runtimes & platforms.RUNTIMES.keys()
     new = {(one.pool, one.runtime) for one in coming} - {(one.pool, one.runtime) for one in proven}
     if new and len(possible) > 1:
@@ -295,4 +422,9 @@ def _runtimes(fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[N
 
 def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:
     pools = ", ".join(sorted({one.pool for one in classes if one.runtime == runtime}))
-    return Fault(f"container runtime {runtime} is not supported", f"pools {pools}", "", f"use one of {', '.join(platforms.RUNTIMES)}, or provider none")
+    return Fault(
+        f"container runtime {runtime} is not supported",
+        f"pools {pools}",
+        "",
+        f"use one of {', '.join(platforms.RUNTIMES)}, or provider none",
+    )

@@ -11,7 +11,13 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, placement
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import DriverImage, NoDriverImage, choose, label_value, object_name
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import (
+    DriverImage,
+    NoDriverImage,
+    choose,
+    label_value,
+    object_name,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_tag
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, digest, set_env, text
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import DriverInCluster, Fleet, NodeClass
@@ -67,7 +73,9 @@ class DriverDaemonSets:
         for one in sorted(set(classes)):
             if not one.os_id:
                 # Without it a DaemonSet would take nodes of all others.
-                self.without.append((one, f"pool {wanted.pool}: the operating system of nodes with kernel {one.kernel} is not known"))
+                self.without.append(
+                    (one, f"pool {wanted.pool}: the operating system of nodes with kernel {one.kernel} is not known")
+                )
                 continue
             machine = (one.os_id, one.os_version, one.architecture)
             covered.setdefault(machine, set())
@@ -86,7 +94,16 @@ class DriverDaemonSets:
     def again(self, there: DriverInCluster) -> Manifest:
         """One that is in the cluster, as this collection would make it today: its own name, image and nodes, and whatever the manifest says."""
         made = self._labelled(there.name, there.key, there.pool, there.version)
-        os_id = next((value for term in there.terms for one in term if one["key"] == names.OS_ID_LABEL for value in one.get("values", ())), "")
+        os_id = next(
+            (
+                value
+                for term in there.terms
+                for one in term
+                if one["key"] == names.OS_ID_LABEL
+                for value in one.get("values", ())
+            ),
+            "",
+        )
         tag = image_tag(there.image)
         # A precompiled image's tag names the kernel.
         source = "precompiled" if there.kernel and there.kernel in tag else "build"
@@ -100,8 +117,14 @@ class DriverDaemonSets:
         options = self._options
         try:
             image = choose(
-                one.kernel, one.os_id, one.os_version, one.architecture, wanted.version, wanted.source,
-                precompiled=options.precompiled, builds=options.builds,
+                one.kernel,
+                one.os_id,
+                one.os_version,
+                one.architecture,
+                wanted.version,
+                wanted.source,
+                precompiled=options.precompiled,
+                builds=options.builds,
             )
         except NoDriverImage as error:
             self.without.append((one, f"pool {wanted.pool}: {error}"))
@@ -113,7 +136,12 @@ class DriverDaemonSets:
         key = (wanted.pool, one.kernel, one.os_id, one.os_version, one.architecture, wanted.version)
         made = self._named(wanted, key, object_name(one.kernel, 24))
         self._run(made, image, one.os_id)
-        self._select(made, wanted, (one.os_id, one.os_version, one.architecture), placement.need(names.KERNEL_LABEL, "In", kernel))
+        self._select(
+            made,
+            wanted,
+            (one.os_id, one.os_version, one.architecture),
+            placement.need(names.KERNEL_LABEL, "In", kernel),
+        )
         made["spec"]["template"]["metadata"]["labels"][names.DRIVER_KERNEL_LABEL] = label_value(one.kernel)
         return made
 
@@ -123,18 +151,26 @@ class DriverDaemonSets:
         made = self._named(wanted, (wanted.pool, "", *machine, wanted.version), "other-kernels")
         try:
             source = "precompiled" if wanted.source == "precompiled" else "build"
-            image = choose("unseen", os_id, os_version, architecture, wanted.version, source, builds=self._options.builds)
+            image = choose(
+                "unseen", os_id, os_version, architecture, wanted.version, source, builds=self._options.builds
+            )
         except NoDriverImage:
             self._refuse(made)
         else:
             self._run(made, image, os_id)
-        unseen = placement.need(names.KERNEL_LABEL, "NotIn", *kernels) if kernels else placement.need(names.KERNEL_LABEL, "Exists")
+        unseen = (
+            placement.need(names.KERNEL_LABEL, "NotIn", *kernels)
+            if kernels
+            else placement.need(names.KERNEL_LABEL, "Exists")
+        )
         self._select(made, wanted, machine, unseen, placement.need(names.KERNEL_LABEL, "Exists"))
         return made
 
     def _named(self, wanted: Wanted, key: tuple[str, ...], what: str) -> Manifest:
         suffix = digest(key, 6)
-        name = f"{self._manifest['metadata']['name']}-{object_name(wanted.pool, 20)}-{what}"[:_LONGEST_NAME].rstrip("-.")
+        name = f"{self._manifest['metadata']['name']}-{object_name(wanted.pool, 20)}-{what}"[:_LONGEST_NAME].rstrip(
+            "-."
+        )
         return self._labelled(f"{name}-{suffix}", suffix, label_value(wanted.pool), label_value(wanted.version))
 
     def _labelled(self, name: str, key: str, pool: str, version: str) -> Manifest:
@@ -154,7 +190,12 @@ class DriverDaemonSets:
         main["image"] = f"{self._options.repository}:{image.tag}"
         if image.source == "build":
             self._prepare_build(spec, main, os_id)
-        config = {"image": main["image"], "module": self._options.module_type, "env": main["env"], "mounts": main["volumeMounts"]}
+        config = {
+            "image": main["image"],
+            "module": self._options.module_type,
+            "env": main["env"],
+            "mounts": main["volumeMounts"],
+        }
         config_digest = {"DRIVER_CONFIG_DIGEST": digest(config)}
         set_env(main, config_digest)
         set_env(manager, config_digest)
@@ -163,7 +204,10 @@ class DriverDaemonSets:
         """What a compiler needs on a node: package repositories, certificates and a proxy."""
         build = self._options.build
         proxies = {"HTTP_PROXY": "http_proxy", "HTTPS_PROXY": "https_proxy", "NO_PROXY": "no_proxy"}
-        set_env(main, {spelling: text(build[key]) for name, key in proxies.items() if build.get(key) for spelling in (name, key)})
+        set_env(
+            main,
+            {spelling: text(build[key]) for name, key in proxies.items() if build.get(key) for spelling in (name, key)},
+        )
         if build.get("proxy_secret"):
             main["envFrom"] = [{"secretRef": {"name": text(build["proxy_secret"])}}]
         folders = _BUILD_FOLDERS.get(os_id, _RPM_FOLDERS)
@@ -179,16 +223,23 @@ class DriverDaemonSets:
         del spec["initContainers"]
         spec["containers"] = [
             {
-                "name": "nvidia-driver-ctr", "image": self._options.validator_image, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c"],
+                "name": "nvidia-driver-ctr",
+                "image": self._options.validator_image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["sh", "-c"],
                 "args": ['echo "no driver image for kernel $(cat /proc/sys/kernel/osrelease)"; exit 1'],
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             }
         ]
 
-    def _select(self, made: Manifest, wanted: Wanted, machine: tuple[str, str, str], *requirements: dict[str, t.Any]) -> None:
+    def _select(
+        self, made: Manifest, wanted: Wanted, machine: tuple[str, str, str], *requirements: dict[str, t.Any]
+    ) -> None:
         os_id, os_version, architecture = machine
         fixed = [
-            placement.OPERANDS, placement.switch("driver", names.PRE_INSTALLED), *requirements,
+            placement.OPERANDS,
+            placement.switch("driver", names.PRE_INSTALLED),
+            *requirements,
             placement.need(placement.ARCHITECTURE, "In", architecture),
         ]
         fixed.append(placement.need(names.OS_ID_LABEL, "In", os_id))

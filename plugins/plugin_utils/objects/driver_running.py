@@ -30,26 +30,40 @@ def staying(fleet: Fleet, bare: c.Collection[NodeClass]) -> list[DriverInCluster
 def takes(driver: DriverInCluster, one: NodeClass, fleet: Fleet) -> bool:
     """Whether a DaemonSet takes nodes of this class."""
     machine = {
-        names.KERNEL_LABEL: placement.nfd_value(one.kernel), placement.ARCHITECTURE: one.architecture, names.OS_ID_LABEL: one.os_id,
+        names.KERNEL_LABEL: placement.nfd_value(one.kernel),
+        placement.ARCHITECTURE: one.architecture,
+        names.OS_ID_LABEL: one.os_id,
         names.OS_VERSION_LABEL: one.os_version,
     }
     of_class = [tuple(placement.need(key, "In", value) for key, value in machine.items())]
     return bool(node_sets.common(node_sets.common(driver.terms, of_class), placement.of_pool(one.pool, fleet.pools)))
 
 
-def keep(found: c.Sequence[Manifest], kept: c.Sequence[DriverInCluster], maker: DriverDaemonSets) -> tuple[list[Manifest], list[str]]:
+def keep(
+    found: c.Sequence[Manifest], kept: c.Sequence[DriverInCluster], maker: DriverDaemonSets
+) -> tuple[list[Manifest], list[str]]:
     """Driver DaemonSets as planned, changed so that those in the cluster keep their nodes, and what is to be said of that. maker: makes them again."""
     planned = {one["metadata"]["name"]: one for one in found}
-    terms = {name: node_sets.read(one["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]) for name, one in planned.items()}
-    labelled = {name: node_sets.common(terms[name], [(placement.need(_VERSION, "In", _version(one)),)]) for name, one in planned.items()}
+    terms = {
+        name: node_sets.read(one["spec"]["template"]["spec"]["affinity"]["nodeAffinity"])
+        for name, one in planned.items()
+    }
+    labelled = {
+        name: node_sets.common(terms[name], [(placement.need(_VERSION, "In", _version(one)),)])
+        for name, one in planned.items()
+    }
     held = {
-        one.name: node_sets.without(one.terms, [term for name in planned if _version(planned[name]) != one.version for term in labelled[name]])
+        one.name: node_sets.without(
+            one.terms, [term for name in planned if _version(planned[name]) != one.version for term in labelled[name]]
+        )
         for one in kept
     }
     notes = []
     result = []
     for name, manifest in planned.items():
-        left = node_sets.without(terms[name], [term for holder, taken in held.items() if holder != name for term in taken])
+        left = node_sets.without(
+            terms[name], [term for holder, taken in held.items() if holder != name for term in taken]
+        )
         if name in held and not node_sets.covers(left, held[name]):
             left = [*held[name], *node_sets.without(left, held[name])]
         if left:
@@ -61,7 +75,9 @@ def keep(found: c.Sequence[Manifest], kept: c.Sequence[DriverInCluster], maker: 
             placement.place(made, held[one.name])
             result.append(made)
         if one.name not in planned or not node_sets.covers(terms[one.name], held[one.name]):
-            others = {_version(planned[name]) for name in planned if node_sets.common(one.terms, terms[name])} - {one.version}
+            others = {_version(planned[name]) for name in planned if node_sets.common(one.terms, terms[name])} - {
+                one.version
+            }
             notes.append(_note(one, others))
     return result, notes
 
@@ -74,7 +90,9 @@ def _note(one: DriverInCluster, others: c.Collection[str]) -> str:
     """others: versions that are planned for its nodes."""
     more = one.running - len(one.nodes)
     where = ", ".join(one.nodes) + (f" and {more} more" if more > 0 else "")
-    stays = f"driver {one.version} stays on {one.running} nodes ({where})" if one.running else f"driver {one.version} stays"
+    stays = (
+        f"driver {one.version} stays on {one.running} nodes ({where})" if one.running else f"driver {one.version} stays"
+    )
     why = "it runs there" if one.running else "nothing else has an image for that kernel"
     told = f"{stays}, by DaemonSet {one.name}: {why}"
     if not others:

@@ -8,15 +8,25 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import namespaces, node_guard, patched, platforms, references
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
+    namespaces,
+    node_guard,
+    patched,
+    platforms,
+    references,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, stamp
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import read_fleet
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.provider import Component, provider_of
 
-_COMPONENT = Component("feature_discovery", "Node Feature Discovery", ("nfd",), "two would overwrite each other's labels")
+_COMPONENT = Component(
+    "feature_discovery", "Node Feature Discovery", ("nfd",), "two would overwrite each other's labels"
+)
 
 
-def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+def plan(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
     """Objects of the set `feature-discovery`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)

@@ -77,7 +77,10 @@ class Fleet:
     def found(self, *components: str) -> list[str]:
         """Foreign components as "DaemonSet kube-system/nvidia-device-plugin"."""
         rows = [row for component in components for row in self.existing.get(component) or ()]
-        return [f"{row.get('kind', '')} {row.get('namespace') or ''}{'/' if row.get('namespace') else ''}{row.get('name', '')}".strip() for row in rows]
+        return [
+            f"{row.get('kind', '')} {row.get('namespace') or ''}{'/' if row.get('namespace') else ''}{row.get('name', '')}".strip()
+            for row in rows
+        ]
 
     def namespace_of(self, *components: str) -> str:
         """Where the pods of a foreign component are, "" for nowhere."""
@@ -89,7 +92,9 @@ class Fleet:
     def pool_names(self) -> list[str]:
         """Pools with GPUs: declared ones in their order, then found ones. Whoever says who brings a driver says that there are GPUs."""
         found = {one.pool for one in self.gpus}
-        declared = [pool.name for pool in self.pools if pool.gpu is not None or pool.driver.provider or pool.name in found]
+        declared = [
+            pool.name for pool in self.pools if pool.gpu is not None or pool.driver.provider or pool.name in found
+        ]
         return declared + sorted({one.pool for one in self.gpus} - set(declared))
 
     def pool(self, name: str) -> Pool:
@@ -110,13 +115,24 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
         platform = facts.get("platform") or {}
         declared_names = {pool.name for pool in pools}
         gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if _has_gpus(row)}))
-        undiscovered = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if _may_have_gpus(row, declared_names)}))
+        undiscovered = tuple(
+            sorted({_class(row, declared_names) for row in facts["classes"] if _may_have_gpus(row, declared_names)})
+        )
         return Fleet(
-            pools, gpus, True, undiscovered, frozenset(str(row.get("runtime") or "containerd") for row in facts["classes"]),
-            str(platform.get("distribution") or "kubernetes"), _version(platform.get("version")),
-            facts.get("existing") or {}, str(facts.get("cluster_uid") or ""), tuple(map(_driver, facts.get("driver_daemon_sets") or ())),
+            pools,
+            gpus,
+            True,
+            undiscovered,
+            frozenset(str(row.get("runtime") or "containerd") for row in facts["classes"]),
+            str(platform.get("distribution") or "kubernetes"),
+            _version(platform.get("version")),
+            facts.get("existing") or {},
+            str(facts.get("cluster_uid") or ""),
+            tuple(map(_driver, facts.get("driver_daemon_sets") or ())),
         ), faults
-    assumed = tuple(sorted({one for pool in pools if pool.gpu is not None for one in _of_machines(pool.name, machines, faults)}))
+    assumed = tuple(
+        sorted({one for pool in pools if pool.gpu is not None for one in _of_machines(pool.name, machines, faults)})
+    )
     return Fleet(pools, assumed, False), faults
 
 
@@ -153,18 +169,31 @@ def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass
     """All that no declaration holds is one pool: two would both be "outside of the others", and each bring its driver to the other's nodes."""
     pool = str(row.get("pool") or DEFAULT)
     return NodeClass(
-        pool=pool if pool in declared else DEFAULT, kernel=str(row.get("kernel") or ""), os_id=str(row.get("os_id") or ""),
-        os_version=str(row.get("os_version") or ""), architecture=str(row.get("architecture") or ""), runtime=str(row.get("runtime") or "containerd"),
-        host_driver=str(row.get("host_driver") or ""), assumed=bool(row.get("gpu_assumed")) and not row.get("gpu_present"),
-        nodes=int(row.get("count") or 0), labelled=str(row.get("nfd_kernel") or ""),
+        pool=pool if pool in declared else DEFAULT,
+        kernel=str(row.get("kernel") or ""),
+        os_id=str(row.get("os_id") or ""),
+        os_version=str(row.get("os_version") or ""),
+        architecture=str(row.get("architecture") or ""),
+        runtime=str(row.get("runtime") or "containerd"),
+        host_driver=str(row.get("host_driver") or ""),
+        assumed=bool(row.get("gpu_assumed")) and not row.get("gpu_present"),
+        nodes=int(row.get("count") or 0),
+        labelled=str(row.get("nfd_kernel") or ""),
     )
 
 
 def _driver(row: c.Mapping[str, t.Any]) -> DriverInCluster:
     return DriverInCluster(
-        namespace=str(row["namespace"]), name=str(row["name"]), key=str(row["class"]), pool=str(row["pool"]), version=str(row["version"]),
-        kernel=str(row["kernel"]), image=str(row["image"]), terms=tuple(node_sets.read(row["node_affinity"])),
-        running=int(row["running"]), nodes=tuple(map(str, row["nodes"])),
+        namespace=str(row["namespace"]),
+        name=str(row["name"]),
+        key=str(row["class"]),
+        pool=str(row["pool"]),
+        version=str(row["version"]),
+        kernel=str(row["kernel"]),
+        image=str(row["image"]),
+        terms=tuple(node_sets.read(row["node_affinity"])),
+        running=int(row["running"]),
+        nodes=tuple(map(str, row["nodes"])),
     )
 
 
@@ -178,20 +207,42 @@ def declared_classes(pool: str, machines: t.Any, where: str, faults: list[Fault]
         os_id, os_version = os_of_image(str(machine["os_image"]))
         if not os_id:
             what = f"the operating system {values.shown(machine['os_image'])} is unknown"
-            faults.append(Fault(what, f"{place}.os_image", "", "write it as /etc/os-release's PRETTY_NAME, such as Ubuntu 24.04.3 LTS"))
+            faults.append(
+                Fault(
+                    what,
+                    f"{place}.os_image",
+                    "",
+                    "write it as /etc/os-release's PRETTY_NAME, such as Ubuntu 24.04.3 LTS",
+                )
+            )
             continue
-        given = {key: str(machine.get(key) or default) for key, default in (("architecture", "amd64"), ("runtime", "containerd"))}
-        yield NodeClass(pool, str(machine["kernel"]), os_id, os_version, given["architecture"], given["runtime"], "", True)
+        given = {
+            key: str(machine.get(key) or default)
+            for key, default in (("architecture", "amd64"), ("runtime", "containerd"))
+        }
+        yield NodeClass(
+            pool, str(machine["kernel"]), os_id, os_version, given["architecture"], given["runtime"], "", True
+        )
 
 
 def _kernel(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, str):
         return values.text(value, where)
-    return [Fault(f"{values.shown(value)} is no kernel", where, "without quotes YAML reads 6.10 as the number 6.1", "write it in quotes, as uname -r has it")]
+    return [
+        Fault(
+            f"{values.shown(value)} is no kernel",
+            where,
+            "without quotes YAML reads 6.10 as the number 6.1",
+            "write it in quotes, as uname -r has it",
+        )
+    ]
 
 
 MACHINE_CHECKS: dict[str, values.Check] = {
-    "kernel": _kernel, "os_image": values.text, "architecture": values.choice(*_ARCHITECTURES), "runtime": values.choice("containerd", "cri-o"),
+    "kernel": _kernel,
+    "os_image": values.text,
+    "architecture": values.choice(*_ARCHITECTURES),
+    "runtime": values.choice("containerd", "cri-o"),
 }
 _MACHINE = values.fields(MACHINE_CHECKS, "a pool's machine", ("kernel", "os_image"))
 

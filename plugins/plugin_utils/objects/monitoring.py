@@ -16,18 +16,39 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import counters, dashboards, rules
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.alerts import EXPORTER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import namespaces, patched, platforms, references
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, named, stamp, take, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Plan,
+    Sources,
+    finish,
+    named,
+    stamp,
+    take,
+    text,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet, read_fleet
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.provider import Component, provider_of
 
-COUNTERS, RULES, PLAIN, DASHBOARD = "nvidia-dcgm-exporter-counters", "hwaccel-gpu", "hwaccel-gpu-prometheus", "hwaccel-gpu-dashboard"
+COUNTERS, RULES, PLAIN, DASHBOARD = (
+    "nvidia-dcgm-exporter-counters",
+    "hwaccel-gpu",
+    "hwaccel-gpu-prometheus",
+    "hwaccel-gpu-dashboard",
+)
 OPERATOR, PLAIN_PROMETHEUS = "operator", "plain"
 #: A ClusterPolicy brings one of its own.
-_COMPONENT = Component("monitoring", "DCGM exporter", ("cluster_policy", "dcgm_exporter"), "each would watch the same GPUs, and rules would count them twice")
+_COMPONENT = Component(
+    "monitoring",
+    "DCGM exporter",
+    ("cluster_policy", "dcgm_exporter"),
+    "each would watch the same GPUs, and rules would count them twice",
+)
 _SWITCH = "dcgm-exporter"
 
 
-def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+def plan(
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
     """Objects of the set `monitoring`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
@@ -39,7 +60,9 @@ def plan(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts
         objects = _exporter(manifests, settings, fleet) if provider == "hwaccel" else []
     except placement.TooManyTerms as error:
         objects = []
-        made.faults.append(Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool"))
+        made.faults.append(
+            Fault("the pools' selectors cannot be combined", "pools", str(error), "use one label that names the pool")
+        )
     objects += _scraped(manifests, settings, prometheus) if objects else []
     objects += _rules(manifests, settings, fleet, made, provider, prometheus)
     objects += _dashboards(manifests, settings) if settings.get("dashboards", True) else []
@@ -60,12 +83,24 @@ def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> st
         return PLAIN_PROMETHEUS
     if told == OPERATOR and fleet.seen and not served:
         next_step = f"install the Prometheus Operator first, or set monitoring_prometheus: {PLAIN_PROMETHEUS}"
-        made.faults.append(Fault("the cluster serves no ServiceMonitor and PrometheusRule", "monitoring_prometheus", "", next_step))
+        made.faults.append(
+            Fault("the cluster serves no ServiceMonitor and PrometheusRule", "monitoring_prometheus", "", next_step)
+        )
     found = told or (OPERATOR if served or fleet.distribution == "openshift" else PLAIN_PROMETHEUS)
-    why = "declared" if told else "the cluster serves its kinds" if served else "the distribution has it" if found == OPERATOR else "its operator is not there"
+    why = (
+        "declared"
+        if told
+        else "the cluster serves its kinds"
+        if served
+        else "the distribution has it"
+        if found == OPERATOR
+        else "its operator is not there"
+    )
     made.notes.append(f"Prometheus by {found} ({why})")
     if fleet.distribution == "openshift":
-        made.notes.append("OpenShift: monitoring of user projects must be on, and exempt this namespace from label enforcement (docs/monitoring.md)")
+        made.notes.append(
+            "OpenShift: monitoring of user projects must be on, and exempt this namespace from label enforcement (docs/monitoring.md)"
+        )
     return found
 
 
@@ -109,11 +144,22 @@ def _scraped(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], p
 
 
 def _rules(
-    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan, provider: str, prometheus: str,
+    manifests: c.Sequence[Manifest],
+    settings: c.Mapping[str, t.Any],
+    fleet: Fleet,
+    made: Plan,
+    provider: str,
+    prometheus: str,
 ) -> list[Manifest]:
     ours = provider == "hwaccel"
-    exporters = {named(EXPORTER, pool.name): (pool.name, pool.gpu.count) for pool in _counted(fleet) if pool.gpu is not None} if ours else {}
-    groups, faults = rules.groups(exporters, settings.get("thresholds"), settings.get("alerts"), text(settings.get("runbook_url")).rstrip("/"))
+    exporters = (
+        {named(EXPORTER, pool.name): (pool.name, pool.gpu.count) for pool in _counted(fleet) if pool.gpu is not None}
+        if ours
+        else {}
+    )
+    groups, faults = rules.groups(
+        exporters, settings.get("thresholds"), settings.get("alerts"), text(settings.get("runbook_url")).rstrip("/")
+    )
     made.faults += faults
     wanted = bool(settings.get("rules", True))
     if prometheus == OPERATOR:
@@ -140,5 +186,7 @@ def _dashboards(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any]
 
 
 def _labelled(manifest: Manifest, settings: c.Mapping[str, t.Any], setting: str = "prometheus_labels") -> Manifest:
-    manifest["metadata"].setdefault("labels", {}).update({str(key): str(value) for key, value in (settings.get(setting) or {}).items()})
+    manifest["metadata"].setdefault("labels", {}).update(
+        {str(key): str(value) for key, value in (settings.get(setting) or {}).items()}
+    )
     return manifest

@@ -9,7 +9,13 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, containers, listed, pod_template
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Plan,
+    containers,
+    listed,
+    pod_template,
+)
 
 #: https://kubernetes.io/docs/concepts/security/pod-security-admission/#pod-security-admission-labels-for-namespaces
 POD_SECURITY = "pod-security.kubernetes.io/"
@@ -17,7 +23,11 @@ PRIVILEGED, RESTRICTED = "privileged", "restricted"
 
 
 def needed(
-    objects: c.Sequence[Manifest], set_name: str, settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None, made: Plan
+    objects: c.Sequence[Manifest],
+    set_name: str,
+    settings: c.Mapping[str, t.Any],
+    facts: c.Mapping[str, t.Any] | None,
+    made: Plan,
 ) -> list[Manifest]:
     """The Namespaces of these objects that are members of this set.
 
@@ -41,9 +51,19 @@ def _level_faults(name: str, level: str, enforced: str) -> list[Fault]:
     """Pods of the restricted profile are admitted at each level, others at `privileged` only; without the label the cluster's default decides."""
     if level == RESTRICTED or enforced == PRIVILEGED:
         return []
-    label, why = f"{POD_SECURITY}enforce", "node agents mount folders of the host, and the labels of a namespace that somebody else made are not ours to write"
+    label, why = (
+        f"{POD_SECURITY}enforce",
+        "node agents mount folders of the host, and the labels of a namespace that somebody else made are not ours to write",
+    )
     next_step = f"kubectl label --overwrite namespace {name} {label}={PRIVILEGED}"
-    return [Fault(f"namespace {name} does not admit node agents", f"its label {label} is {enforced or 'missing'}", why, next_step)]
+    return [
+        Fault(
+            f"namespace {name} does not admit node agents",
+            f"its label {label} is {enforced or 'missing'}",
+            why,
+            next_step,
+        )
+    ]
 
 
 def _namespace(name: str, level: str) -> Manifest:
@@ -60,6 +80,7 @@ def _level(name: str, objects: c.Iterable[Manifest]) -> str:
 def _touches_host(template: Manifest) -> bool:
     spec = template["spec"]
     return (
-        any(spec.get(field) for field in ("hostPID", "hostNetwork", "hostIPC")) or any("hostPath" in volume for volume in spec.get("volumes", ()))
+        any(spec.get(field) for field in ("hostPID", "hostNetwork", "hostIPC"))
+        or any("hostPath" in volume for volume in spec.get("volumes", ()))
         or any((one.get("securityContext") or {}).get("privileged") for one in containers(template))
     )

@@ -30,9 +30,13 @@ def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str
         return found
     told = ".".join(map(str, version))
     if version < _POLICIES_FROM:
-        made.notes.append(f"Kubernetes {told} has no admission policies: {agent} may write about every node, with a token stolen from one of them as well")
+        made.notes.append(
+            f"Kubernetes {told} has no admission policies: {agent} may write about every node, with a token stolen from one of them as well"
+        )
         return [one for one in found if not one["apiVersion"].startswith(_GROUP)]
-    made.notes.append(f"Kubernetes {told}: {agent} is held to its own node only where the API server's tokens name the node (by default they do)")
+    made.notes.append(
+        f"Kubernetes {told}: {agent} is held to its own node only where the API server's tokens name the node (by default they do)"
+    )
     return [_lenient(one) if one["kind"] == "ValidatingAdmissionPolicy" else one for one in found]
 
 

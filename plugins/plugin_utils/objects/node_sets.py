@@ -50,7 +50,11 @@ def read(affinity: t.Any) -> list[Term]:
     required = _map(_map(affinity).get("requiredDuringSchedulingIgnoredDuringExecution"))
     stated = [_map(term).get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]
     return [
-        tuple(placement.need(str(one["key"]), one["operator"], *map(str, one.get("values") or ())) for one in term if one.get("operator") in _OPERATORS)
+        tuple(
+            placement.need(str(one["key"]), one["operator"], *map(str, one.get("values") or ()))
+            for one in term
+            if one.get("operator") in _OPERATORS
+        )
         for term in stated
     ] or [()]
 

@@ -35,7 +35,9 @@ OLDEST = (1, 29)
 _KUBERNETES = Platform()
 _RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
 PLATFORMS: dict[str, Platform] = {
-    "kubernetes": _KUBERNETES, "openshift": Platform(scc=True, builds=False), "k3s": _RANCHER,
+    "kubernetes": _KUBERNETES,
+    "openshift": Platform(scc=True, builds=False),
+    "k3s": _RANCHER,
     # Since v1.29.13, v1.31.5 and v1.32.1, by its chart rke2-runtimeclasses (rancher/rke2, issues 7574 to 7577).
     "rke2": _RANCHER,
 }
@@ -74,13 +76,20 @@ def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str
     if config and runtime == "containerd":
         folder, name = posixpath.split(config)
     inside_config = f"/runtime/config-dir/{name}"
-    set_env(main, {
-        "RUNTIME": "crio" if runtime == "cri-o" else runtime, "RUNTIME_CONFIG": inside_config,
-        "RUNTIME_DROP_IN_CONFIG": f"/runtime/config-dir.d/{drop_in}", "RUNTIME_DROP_IN_CONFIG_HOST_PATH": f"{drop_ins}/{drop_in}",
-    })
+    set_env(
+        main,
+        {
+            "RUNTIME": "crio" if runtime == "cri-o" else runtime,
+            "RUNTIME_CONFIG": inside_config,
+            "RUNTIME_DROP_IN_CONFIG": f"/runtime/config-dir.d/{drop_in}",
+            "RUNTIME_DROP_IN_CONFIG_HOST_PATH": f"{drop_ins}/{drop_in}",
+        },
+    )
     paths = {"runtime-config": folder, "runtime-drop-in": drop_ins}
     if runtime == "cri-o":
-        main["env"] = [entry for entry in main["env"] if entry["name"] not in _CONTAINERD_ONLY] + [{"name": "CRIO_CONFIG", "value": inside_config}]
+        main["env"] = [entry for entry in main["env"] if entry["name"] not in _CONTAINERD_ONLY] + [
+            {"name": "CRIO_CONFIG", "value": inside_config}
+        ]
         for holder, field in ((main, "volumeMounts"), (spec, "volumes")):
             holder[field] = [entry for entry in holder[field] if entry["name"] != "runtime-socket"]
     else:
@@ -107,19 +116,33 @@ def extra_objects(platform: Platform, manifests: c.Iterable[Manifest]) -> list[M
             key = (manifest["metadata"]["namespace"], spec["serviceAccountName"])
             host = any("hostPath" in volume for volume in spec.get("volumes", ()))
             wanted[key] = wanted.get(key, False) or host
-    return [made for (namespace, account), host in sorted(wanted.items()) for made in scc_rights(namespace, account, PRIVILEGED if host else NONROOT)]
+    return [
+        made
+        for (namespace, account), host in sorted(wanted.items())
+        for made in scc_rights(namespace, account, PRIVILEGED if host else NONROOT)
+    ]
 
 
 def scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
     """Role and RoleBinding by which pods of a ServiceAccount may be admitted under a SecurityContextConstraints."""
     metadata = {"name": f"{account}-scc", "namespace": namespace}
-    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"], "resourceNames": [scc], "verbs": ["use"]}
+    rule = {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": [scc],
+        "verbs": ["use"],
+    }
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": dict(metadata), "rules": [rule]}
-    return [role, {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": dict(metadata),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": metadata["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-    }]
+    return [
+        role,
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": dict(metadata),
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": metadata["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        },
+    ]
 
 
 def build_faults(distribution: str, pools: c.Collection[str]) -> list[Fault]:
@@ -152,7 +175,10 @@ def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
     """The fleet on the platform that is declared, where no cluster was asked; what a cluster says of itself stays."""
     if fleet.seen:
         return fleet
-    distribution, version = text(settings.get("distribution")) or fleet.distribution, _declared_version(settings) or fleet.version
+    distribution, version = (
+        text(settings.get("distribution")) or fleet.distribution,
+        _declared_version(settings) or fleet.version,
+    )
     return dataclasses.replace(fleet, distribution=distribution, version=version)
 
 
@@ -165,7 +191,14 @@ def _age_faults(fleet: Fleet) -> list[Fault]:
     if fleet.version >= OLDEST:
         return []
     seen, oldest = (".".join(map(str, one)) for one in (fleet.version, OLDEST))
-    return [Fault(f"Kubernetes {seen} is too old", "", f"the objects are made for {oldest} and newer", "upgrade the cluster first")]
+    return [
+        Fault(
+            f"Kubernetes {seen} is too old",
+            "",
+            f"the objects are made for {oldest} and newer",
+            "upgrade the cluster first",
+        )
+    ]
 
 
 def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
@@ -174,19 +207,42 @@ def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
 
 def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
     faults = []
-    distribution, told, version = text(settings.get("distribution")), text(settings.get("kubernetes_version")), _declared_version(settings)
+    distribution, told, version = (
+        text(settings.get("distribution")),
+        text(settings.get("kubernetes_version")),
+        _declared_version(settings),
+    )
     if distribution and distribution not in PLATFORMS:
-        faults.append(Fault(f"distribution {distribution!r} is unknown", "hwaccel_distribution", "", f"choose one of {', '.join(PLATFORMS)}"))
+        faults.append(
+            Fault(
+                f"distribution {distribution!r} is unknown",
+                "hwaccel_distribution",
+                "",
+                f"choose one of {', '.join(PLATFORMS)}",
+            )
+        )
     elif distribution and distribution != fleet.distribution:
-        what, next_step = f"the cluster is {fleet.distribution}, not {distribution}", "correct the connection, or hwaccel_distribution"
+        what, next_step = (
+            f"the cluster is {fleet.distribution}, not {distribution}",
+            "correct the connection, or hwaccel_distribution",
+        )
         faults.append(Fault(what, "hwaccel_distribution", "", next_step))
     if told and version is None:
         why = "without quotes YAML reads 1.30 as the number 1.3"
-        faults.append(Fault(f"Kubernetes version {told!r} cannot be read", "hwaccel_kubernetes_version", why, 'write it in quotes, as "1.36"'))
+        faults.append(
+            Fault(
+                f"Kubernetes version {told!r} cannot be read",
+                "hwaccel_kubernetes_version",
+                why,
+                'write it in quotes, as "1.36"',
+            )
+        )
     elif version and version != fleet.version:
         seen, wanted = (".".join(map(str, one)) for one in (fleet.version, version))
         next_step = "correct the connection, or hwaccel_kubernetes_version (and render again)"
-        faults.append(Fault(f"the cluster runs Kubernetes {seen}, not {wanted}", "hwaccel_kubernetes_version", "", next_step))
+        faults.append(
+            Fault(f"the cluster runs Kubernetes {seen}, not {wanted}", "hwaccel_kubernetes_version", "", next_step)
+        )
     return faults
 
 

@@ -30,7 +30,9 @@ def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.A
     """As declared, else by what is there. The reason becomes a note of the plan, a declaration that cannot hold a fault of it."""
     told, foreign = text(settings.get("provider")), fleet.found(*component.found_as)
     if told and told not in PROVIDERS:
-        made.faults.append(Fault(f"{component.role}_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}"))
+        made.faults.append(
+            Fault(f"{component.role}_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}")
+        )
         return "existing"
     if told == "hwaccel" and foreign:
         next_step = f"set {component.role}_provider: existing, or remove the other one first"

@@ -26,7 +26,14 @@ def missing(objects: c.Sequence[Manifest], facts: c.Mapping[str, t.Any] | None) 
         known = there.get(namespace, {}).get(_FOUND_AS[kind])
         if known is not None and name not in known and (kind, namespace, name) not in ours:
             why = "pods that ask for it would wait for it"
-            faults.append(Fault(f"{kind} {namespace}/{name} is not there", variable, why, f"make it in that namespace, or correct its name in {variable}"))
+            faults.append(
+                Fault(
+                    f"{kind} {namespace}/{name} is not there",
+                    variable,
+                    why,
+                    f"make it in that namespace, or correct its name in {variable}",
+                )
+            )
     return faults
 
 

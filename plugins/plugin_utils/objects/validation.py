@@ -9,7 +9,14 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import patched, platforms
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, take, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Plan,
+    Sources,
+    finish,
+    take,
+    text,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet
 
 ACCOUNT = "gpu-validation"
@@ -26,11 +33,18 @@ def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Man
     if settings.get("service_account"):
         made["spec"]["serviceAccountName"] = settings["service_account"]
     # As the template of a workload: that is what labels and image sources are laid over.
-    carrier = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": made["metadata"]["name"]}, "spec": {"template": made}}
+    carrier = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": made["metadata"]["name"]},
+        "spec": {"template": made},
+    }
     return dict(finish([carrier], Sources.of(settings), "gpu-validation")[0]["spec"]["template"])
 
 
-def plan(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None) -> dict[str, t.Any]:
+def plan(
+    manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
     """Objects of the set `gpu-validation`, and `service_account`: the name that its pods run under, "" for the namespace's own.
 
     OpenShift admits a pod of a user of its own choice only where its ServiceAccount may use a SecurityContextConstraints that says so; elsewhere
@@ -46,6 +60,8 @@ def plan(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts
         account = take(manifests, "ServiceAccount", ACCOUNT)
         bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
         made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
-        made.notes.append(f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}")
+        made.notes.append(
+            f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}"
+        )
     made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
     return made.as_dict(provider) | {"service_account": ACCOUNT if wanted else ""}

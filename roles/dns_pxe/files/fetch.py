@@ -58,7 +58,9 @@ def refused(part, signature, keyring):
         with urllib.request.urlopen(signature, timeout=PATIENCE) as answer, open(part + ".sig", "wb") as target:
             target.write(answer.read())
         signature = part + ".sig"
-    done = subprocess.run(["gpgv", "--keyring", keyring, signature, part], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        ["gpgv", "--keyring", keyring, signature, part], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
     return " ".join(done.stderr.decode("utf-8", "replace").split()) if done.returncode else ""
 
 

@@ -55,7 +55,10 @@ def probe(interface, macs, own):
     """The first offer of another server at one interface."""
     offers, transactions = {}, set()
     # Where packets are seen before a firewall of this server drops them.
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as hearing, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    with (
+        socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as hearing,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
+    ):
         hearing.bind((interface, IPV4))
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         asking.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
@@ -66,9 +69,17 @@ def probe(interface, macs, own):
             transactions.add(transaction)
             asking.sendto(discover(mac, transaction), ("255.255.255.255", SERVER_PORT))
         end = time.monotonic() + SECONDS
-        while not offers and time.monotonic() < end and select.select([hearing], [], [], max(0.0, end - time.monotonic()))[0]:
+        while (
+            not offers
+            and time.monotonic() < end
+            and select.select([hearing], [], [], max(0.0, end - time.monotonic()))[0]
+        ):
             message, sender = received(hearing.recv(2048))
-            if len(message) < 244 or struct.unpack("!I", message[4:8])[0] not in transactions or message[236:240] != MAGIC:
+            if (
+                len(message) < 244
+                or struct.unpack("!I", message[4:8])[0] not in transactions
+                or message[236:240] != MAGIC
+            ):
                 continue
             told = options(message)
             server = socket.inet_ntoa(told[SERVER]) if len(told.get(SERVER, b"")) == 4 else sender

@@ -82,7 +82,9 @@ def answers(message, kind):
             if kind == "PTR":
                 found.append(read_name(message, at)[0])
             else:
-                found.append(socket.inet_ntop(socket.AF_INET if kind == "A" else socket.AF_INET6, message[at : at + length]))
+                found.append(
+                    socket.inet_ntop(socket.AF_INET if kind == "A" else socket.AF_INET6, message[at : at + length])
+                )
         at += length
     return flags & 15, found
 

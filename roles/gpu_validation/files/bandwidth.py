@@ -25,13 +25,17 @@ WARM_UP, ROUNDS = 2, 10
 
 def work(local: int) -> None:
     """One process for each GPU; local: its number in the pod."""
-    devices, first, ranks, patience = (int(os.environ[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS", "PATIENCE_SECONDS"))
+    devices, first, ranks, patience = (
+        int(os.environ[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS", "PATIENCE_SECONDS")
+    )
     if (seen := torch.cuda.device_count()) != devices:
         raise RuntimeError(f"the pod sees {seen} GPUs, {devices} are expected")
     torch.cuda.set_device(local)
     rank, address = first + local, os.environ.get("PEER_ADDRESS") or os.environ["POD_ADDRESS"]
     timeout = datetime.timedelta(seconds=patience)
-    store = torch.distributed.TCPStore(address, PORT, ranks, is_master=rank == 0, timeout=timeout, wait_for_workers=False)
+    store = torch.distributed.TCPStore(
+        address, PORT, ranks, is_master=rank == 0, timeout=timeout, wait_for_workers=False
+    )
     if rank == 0:
         print(f"listening at {address}", flush=True)
     torch.distributed.init_process_group("nccl", store=store, rank=rank, world_size=ranks, timeout=timeout)
@@ -56,7 +60,12 @@ def measure(size: int, ranks: int) -> dict[str, float]:
         torch.distributed.all_reduce(data)
     torch.cuda.synchronize()
     seconds = (time.perf_counter() - begin) / ROUNDS
-    return {"ranks": ranks, "bytes": size, "seconds": seconds, "bus_bandwidth": size / seconds * 2 * (ranks - 1) / ranks / 1e9}
+    return {
+        "ranks": ranks,
+        "bytes": size,
+        "seconds": seconds,
+        "bus_bandwidth": size / seconds * 2 * (ranks - 1) / ranks / 1e9,
+    }
 
 
 if __name__ == "__main__":

@@ -31,7 +31,14 @@ UNITS = ("haproxy", "keepalived", "firewalld", "ufw", "nftables")
 def output(*argv):
     """What a program prints, "" where it is not there or fails."""
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, timeout=20, env={"PATH": PATH, "LC_ALL": "C"})
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=20,
+            env={"PATH": PATH, "LC_ALL": "C"},
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
@@ -70,21 +77,36 @@ def started_at(pid):
 
 
 def unit(name):
-    printed = output("systemctl", "show", name + ".service", "-p", "LoadState,ActiveState,UnitFileState,StateChangeTimestampMonotonic,LimitNOFILE")
+    printed = output(
+        "systemctl",
+        "show",
+        name + ".service",
+        "-p",
+        "LoadState,ActiveState,UnitFileState,StateChangeTimestampMonotonic,LimitNOFILE",
+    )
     told = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     active = told.get("ActiveState") in ("active", "reloading")
     since = int(told.get("StateChangeTimestampMonotonic") or 0) / 1e6
     limit = told.get("LimitNOFILE", "")
     return {
-        "loaded": told.get("LoadState") == "loaded", "active": active, "enabled": told.get("UnitFileState") == "enabled",
+        "loaded": told.get("LoadState") == "loaded",
+        "active": active,
+        "enabled": told.get("UnitFileState") == "enabled",
         # A reload is a change of the unit's state and back.
-        "loaded_at": booted_at() + since if active else 0.0, "limit": int(limit) if limit.isdigit() else 0,
+        "loaded_at": booted_at() + since if active else 0.0,
+        "limit": int(limit) if limit.isdigit() else 0,
     }
 
 
 def seen_file(path):
     status = os.stat(path)
-    return {"text": text(path), "mode": "%04o" % (status.st_mode & 0o7777), "uid": status.st_uid, "gid": status.st_gid, "changed_at": status.st_ctime}
+    return {
+        "text": text(path),
+        "mode": "%04o" % (status.st_mode & 0o7777),
+        "uid": status.st_uid,
+        "gid": status.st_gid,
+        "changed_at": status.st_ctime,
+    }
 
 
 def listeners():
@@ -93,7 +115,13 @@ def listeners():
         fields = line.split()
         address, _colon, port = fields[3].rpartition(":")
         process = re.search(r'\("([^"]*)"', line)
-        found.append({"address": address.split("%")[0].strip("[]"), "port": int(port), "process": process.group(1) if process else ""})
+        found.append(
+            {
+                "address": address.split("%")[0].strip("[]"),
+                "port": int(port),
+                "process": process.group(1) if process else "",
+            }
+        )
     return found
 
 
@@ -108,7 +136,8 @@ def running(path):
     rows = csv.DictReader(io.StringIO(asked(path, "show stat").lstrip("# ")))
     servers = [
         {"backend": row["pxname"], "name": row["svname"], "status": row["status"], "sessions": int(row["scur"] or 0)}
-        for row in rows if row["svname"] not in ("FRONTEND", "BACKEND")
+        for row in rows
+        if row["svname"] not in ("FRONTEND", "BACKEND")
     ]
     return info.get("description", ""), servers, started_at(info["Pid"]) if "Pid" in info else 0.0
 
@@ -130,17 +159,33 @@ def main(folder, *paths):
     memory = re.search(r"^MemTotal: +(\d+)", text("/proc/meminfo"), re.M)
     files = [path for path in [*paths, *glob.glob(folder + "/*"), *glob.glob(folder + "/*/*")] if os.path.isfile(path)]
     ufw = "Status: active" in output("ufw", "status")
-    print(json.dumps({
-        "family": family,
-        "now": time.time(), "files": {path: seen_file(path) for path in files},
-        "programs": [name for name in ("haproxy", "keepalived", "firewall-cmd", "ufw", "nft") if shutil.which(name, path=PATH)],
-        "units": units, "listeners": listeners(), "interfaces": interfaces(), "description": description, "servers": servers,
-        "limit": int(limit.group(1)) if limit else 0, "memory_kib": int(memory.group(1)) if memory else 0, "free_bytes": free_bytes(folder),
-        "libraries": [name for name in ("selinux", "semanage") if importlib.util.find_spec(name)],
-        "selinux": output("getenforce").strip().lower(),
-        "selinux_booleans": {"haproxy_connect_any": "--> on" in output("getsebool", "haproxy_connect_any")},
-        "firewalls": [name for name in ("firewalld", "nftables") if units[name]["active"]] + (["ufw"] if ufw else []),
-    }))
+    print(
+        json.dumps(
+            {
+                "family": family,
+                "now": time.time(),
+                "files": {path: seen_file(path) for path in files},
+                "programs": [
+                    name
+                    for name in ("haproxy", "keepalived", "firewall-cmd", "ufw", "nft")
+                    if shutil.which(name, path=PATH)
+                ],
+                "units": units,
+                "listeners": listeners(),
+                "interfaces": interfaces(),
+                "description": description,
+                "servers": servers,
+                "limit": int(limit.group(1)) if limit else 0,
+                "memory_kib": int(memory.group(1)) if memory else 0,
+                "free_bytes": free_bytes(folder),
+                "libraries": [name for name in ("selinux", "semanage") if importlib.util.find_spec(name)],
+                "selinux": output("getenforce").strip().lower(),
+                "selinux_booleans": {"haproxy_connect_any": "--> on" in output("getsebool", "haproxy_connect_any")},
+                "firewalls": [name for name in ("firewalld", "nftables") if units[name]["active"]]
+                + (["ufw"] if ufw else []),
+            }
+        )
+    )
 
 
 main(*sys.argv[1:])

@@ -105,40 +105,73 @@ class _Machine:
             elif asked.module == "copy" and "src" in asked.args:
                 self._copied[asked.args["dest"]] = asked.args["src"]
             elif asked.module == "virt":
-                self._domain = (asked.args.get("xml", self._domain[0]), asked.args.get("state", self._domain[1] or "shut off"))
+                self._domain = (
+                    asked.args.get("xml", self._domain[0]),
+                    asked.args.get("state", self._domain[1] or "shut off"),
+                )
 
     def load_balancer(self) -> dict[str, t.Any]:
         """What look.py prints."""
         units = {name: self._unit(name) for name in ("haproxy", "keepalived")}
         units["firewalld"] = {"loaded": True, "active": True, "enabled": True, "loaded_at": 0.0, "limit": 0}
         config = self._files.get(_CONFIG, ("", 0))[0] if "haproxy" in self._loaded else ""
-        description = next((line.split(None, 1)[1] for line in config.splitlines() if line.strip().startswith("description ")), "")
+        description = next(
+            (line.split(None, 1)[1] for line in config.splitlines() if line.strip().startswith("description ")), ""
+        )
         files = {
-            path: {"text": text, "mode": self._modes.get(path, "0644"), "uid": 0, "gid": 0, "changed_at": float(at)} for path, (text, at) in self._files.items()
-        }  # fmt: skip
+            path: {"text": text, "mode": self._modes.get(path, "0644"), "uid": 0, "gid": 0, "changed_at": float(at)}
+            for path, (text, at) in self._files.items()
+        }
         return {
-            "family": "redhat", "now": float(self._now), "files": files,
+            "family": "redhat",
+            "now": float(self._now),
+            "files": files,
             "programs": [*sorted(self._packages & {"haproxy", "keepalived"}), "firewall-cmd", "nft"],
-            "units": units, "listeners": [{"address": "0.0.0.0", "port": 22, "process": "sshd"}], "interfaces": {ADDRESS: "eth0"},
+            "units": units,
+            "listeners": [{"address": "0.0.0.0", "port": 22, "process": "sshd"}],
+            "interfaces": {ADDRESS: "eth0"},
             "libraries": ["selinux", *(["semanage"] if "python3-libsemanage" in self._packages else [])],
-            "description": description, "servers": [], "limit": 1 << 19, "memory_kib": 16 << 20, "free_bytes": 1 << 34, "selinux": "enforcing",
-            "selinux_booleans": {"haproxy_connect_any": "haproxy_connect_any" in self._booleans}, "firewalls": ["firewalld"],
-        }  # fmt: skip
+            "description": description,
+            "servers": [],
+            "limit": 1 << 19,
+            "memory_kib": 16 << 20,
+            "free_bytes": 1 << 34,
+            "selinux": "enforcing",
+            "selinux_booleans": {"haproxy_connect_any": "haproxy_connect_any" in self._booleans},
+            "firewalls": ["firewalld"],
+        }
 
     def _unit(self, name: str) -> dict[str, t.Any]:
         runs = name in self._loaded
-        return {"loaded": name in self._packages, "active": runs, "enabled": runs, "loaded_at": float(self._loaded.get(name, 0)), "limit": 1 << 19}
+        return {
+            "loaded": name in self._packages,
+            "active": runs,
+            "enabled": runs,
+            "loaded_at": float(self._loaded.get(name, 0)),
+            "limit": 1 << 19,
+        }
 
     def boot_server(self) -> c.Iterator[str]:
         """What look.sh prints."""
-        addresses = f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {ADDRESS}/24 brd 192.0.2.255 scope global eth0\n"
+        addresses = (
+            f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {ADDRESS}/24 brd 192.0.2.255 scope global eth0\n"
+        )
         sums = {path: _digest(path) for path in _LOADERS} if self._packages else {}
         sums |= {path: _digest(text) for path, (text, _at) in self._files.items()}
-        sums |= {path: sums.get(source) or hashlib.sha256(pathlib.Path(source).read_bytes()).hexdigest() for path, source in self._copied.items()}
+        sums |= {
+            path: sums.get(source) or hashlib.sha256(pathlib.Path(source).read_bytes()).hexdigest()
+            for path, source in self._copied.items()
+        }
         facts = {
-            "os_release": OS_RELEASE, "addresses": addresses, "listeners": "", "packages": "\n".join(self._packages), "selinux": "Enforcing",
-            "firewalls": "firewalld", "sums": "".join(f"{checksum}  {path}\n" for path, checksum in sums.items()), "booted_at": "0.0",
-        }  # fmt: skip
+            "os_release": OS_RELEASE,
+            "addresses": addresses,
+            "listeners": "",
+            "packages": "\n".join(self._packages),
+            "selinux": "Enforcing",
+            "firewalls": "firewalld",
+            "sums": "".join(f"{checksum}  {path}\n" for path, checksum in sums.items()),
+            "booted_at": "0.0",
+        }
         yield from (f"fact {name} {_encoded(text)}" for name, text in facts.items())
         for name in ("dnsmasq", "nginx"):
             if at := self._loaded.get(name, 0):
@@ -150,11 +183,22 @@ class _Machine:
         """What hypervisor.sh prints."""
         definition, state = self._domain
         parts = {
-            "lacking": "", "refused": "", "capabilities": _CAPABILITIES, "bridges": "br0", "memory": str(64 << 20), "users": "",
+            "lacking": "",
+            "refused": "",
+            "capabilities": _CAPABILITIES,
+            "bridges": "br0",
+            "memory": str(64 << 20),
+            "users": "",
             "room": "/dev/vda1 1000 500 524288000 50% /var/lib/libvirt",
-        }  # fmt: skip
+        }
         if definition:
-            parts |= {"definition": definition, "state": state, "autostart": "enable", "image": f'{{"virtual-size": {120 << 30}}}', "written": "0"}
+            parts |= {
+                "definition": definition,
+                "state": state,
+                "autostart": "enable",
+                "image": f'{{"virtual-size": {120 << 30}}}',
+                "written": "0",
+            }
         return "".join(f"\n== {name}\n{text}\n" for name, text in parts.items())
 
 

@@ -34,8 +34,13 @@ MACHINE_NETWORK = "10.99.0.0/28"
 PORTS = ("6443=tls", "22623=tls", "443=tls", "80", "1936", "8080")
 LOAD_PORT = 8080
 #: For the load: a service like the API, with bootstrap among its members.
-LOAD = {"name": "load", "cluster": "ocp", "port": LOAD_PORT, "roles": ["master", "bootstrap"],
-        "check": {"type": "http", "path": "/readyz", "interval": "500ms"}}  # fmt: skip
+LOAD = {
+    "name": "load",
+    "cluster": "ocp",
+    "port": LOAD_PORT,
+    "roles": ["master", "bootstrap"],
+    "check": {"type": "http", "path": "/readyz", "interval": "500ms"},
+}
 
 
 class Bootstrapping(Api):
@@ -47,7 +52,12 @@ class Bootstrapping(Api):
 
     def _answer(self, path: str) -> tuple[int, dict[str, t.Any]]:
         if path == "/api/v1/namespaces/kube-system/configmaps/bootstrap" and self.status:
-            return 200, {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "bootstrap"}, "data": {"status": self.status}}
+            return 200, {
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {"name": "bootstrap"},
+                "data": {"status": self.status},
+            }
         return 404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
 
 
@@ -55,9 +65,17 @@ def certificate(path: pathlib.Path) -> pathlib.Path:
     """Key and certificate of any member, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "member")]), datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
-    made = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1)).sign(key, hashes.SHA256())
-    text = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    builder = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    )
+    made = (
+        builder.not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.write_bytes(text + made.public_bytes(serialization.Encoding.PEM))
     return path
 
@@ -82,13 +100,19 @@ class Balanced:
         return serve(self.hosts[name], self.certificate)
 
     def groups(self, **variables: t.Any) -> dict[str, dict[str, dict[str, t.Any]]]:
-        members = {group: {name: {"ansible_host": host.address} for name, host in self.hosts.items() if name.startswith(start)}
-                   for group, start in (("bootstrap", "bootstrap"), ("control_plane", "master"), ("workers", "worker"))}  # fmt: skip
+        members = {
+            group: {name: {"ansible_host": host.address} for name, host in self.hosts.items() if name.startswith(start)}
+            for group, start in (("bootstrap", "bootstrap"), ("control_plane", "master"), ("workers", "worker"))
+        }
         return {"load_balancers": {self.machine.name: {**self.variables, **variables}}, **members}
 
     @property
     def clusters(self) -> dict[str, dict[str, t.Any]]:
-        variables = {"hwaccel_distribution": "openshift", "hwaccel_machine_network": MACHINE_NETWORK, "hwaccel_connection": self.api.connection}
+        variables = {
+            "hwaccel_distribution": "openshift",
+            "hwaccel_machine_network": MACHINE_NETWORK,
+            "hwaccel_connection": self.api.connection,
+        }
         return {"ocp": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}}
 
     def play(self, *arguments: str, **variables: t.Any) -> Run:
@@ -114,8 +138,10 @@ class Balanced:
         return {row[1]: row[17].split()[0] for row in rows if row[1] not in ("FRONTEND", "BACKEND")}
 
     def told(self, command: str) -> str:
-        script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect('/run/haproxy/admin.sock'); s.sendall(sys.argv[1].encode()+b'\\n');" \
-                 "sys.stdout.write(b''.join(iter(lambda: s.recv(65536), b'')).decode())"
+        script = (
+            "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect('/run/haproxy/admin.sock'); s.sendall(sys.argv[1].encode()+b'\\n');"
+            "sys.stdout.write(b''.join(iter(lambda: s.recv(65536), b'')).decode())"
+        )
         return self.machine.execute("python3", "-c", script, command).stdout
 
     def worker(self) -> str:
@@ -139,7 +165,9 @@ class Load:
 @contextlib.contextmanager
 def load(client: Host, address: str, rate: int, port: int = LOAD_PORT) -> c.Iterator[c.Callable[[], Load]]:
     """Requests, as long as the block lasts or until the yielded function is called, which returns what came of them."""
-    process = client.spawn(sys.executable, str(_PROGRAMS / "client.py"), address, str(port), str(rate), stdin=-1, stdout=-1)
+    process = client.spawn(
+        sys.executable, str(_PROGRAMS / "client.py"), address, str(port), str(rate), stdin=-1, stdout=-1
+    )
 
     def end() -> Load:
         printed, _none = process.communicate(timeout=60)

@@ -94,8 +94,11 @@ class Bmc:
     def variables(self) -> dict[str, t.Any]:
         """Of the inventory host that is its machine."""
         return {
-            "hwaccel_bmc_address": self.address, "hwaccel_bmc_username": USERNAME, "hwaccel_bmc_password": self.password, "hwaccel_bmc_ca": self.ca,
-        }  # fmt: skip
+            "hwaccel_bmc_address": self.address,
+            "hwaccel_bmc_username": USERNAME,
+            "hwaccel_bmc_password": self.password,
+            "hwaccel_bmc_ca": self.ca,
+        }
 
     def state(self) -> tuple[str, str]:
         """Power and boot device, as the BMC tells them."""
@@ -115,15 +118,22 @@ class Bmc:
         manager = urllib.request.HTTPPasswordMgrWithDefaultRealm()
         manager.add_password(None, f"https://{self.address}/", USERNAME, self.password)
         opener = urllib.request.build_opener(
-            urllib.request.HTTPBasicAuthHandler(manager), urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca))
+            urllib.request.HTTPBasicAuthHandler(manager),
+            urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca)),
         )
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(f"https://{self.address}{path}", data, {"Content-Type": "application/json"}, method=method)
+        asked = urllib.request.Request(
+            f"https://{self.address}{path}", data, {"Content-Type": "application/json"}, method=method
+        )
         content = _answered(lambda: opener.open(asked, timeout=30))
         return json.loads(content) if content else {}
 
     def set(self, device: str) -> None:
-        self.request("PATCH", f"/redfish/v1/Systems/{self.system}", {"Boot": {"BootSourceOverrideTarget": device, "BootSourceOverrideEnabled": "Continuous"}})
+        self.request(
+            "PATCH",
+            f"/redfish/v1/Systems/{self.system}",
+            {"Boot": {"BootSourceOverrideTarget": device, "BootSourceOverrideEnabled": "Continuous"}},
+        )
 
 
 class Bmcs:
@@ -141,16 +151,27 @@ class Bmcs:
             (own / "password").write_text(f"{USERNAME}:{hashed}\n", encoding="ascii")
             bmc = Bmc(free_port(), str(uuid.uuid4()), password, str(authority), own)
             settings = {
-                "LISTEN_IP": HOST, "LISTEN_PORT": bmc.port, "SSL_CERT": str(authority), "SSL_KEY": str(folder / "key.pem"), "AUTH_FILE": str(own / "password"),
-                "FAKE_DRIVER": True, "STATE_DIR": str(own),
+                "LISTEN_IP": HOST,
+                "LISTEN_PORT": bmc.port,
+                "SSL_CERT": str(authority),
+                "SSL_KEY": str(folder / "key.pem"),
+                "AUTH_FILE": str(own / "password"),
+                "FAKE_DRIVER": True,
+                "STATE_DIR": str(own),
                 "FAKE_SYSTEMS": [{"uuid": bmc.system, "name": f"machine{number}", "power_state": power, "nics": []}],
-            }  # fmt: skip
-            (own / "sushy.conf").write_text("".join(f"SUSHY_EMULATOR_{key} = {value!r}\n" for key, value in settings.items()), encoding="utf-8")
+            }
+            (own / "sushy.conf").write_text(
+                "".join(f"SUSHY_EMULATOR_{key} = {value!r}\n" for key, value in settings.items()), encoding="utf-8"
+            )
             configurations.append(str(own / "sushy.conf"))
             self.all.append(bmc)
         with open(folder / "log", "wb") as log:
             self._process = subprocess.Popen(
-                [str(environment / "bin" / "python"), "-c", _FORKS, *configurations], stdout=log, stderr=log, cwd=folder, start_new_session=True,
+                [str(environment / "bin" / "python"), "-c", _FORKS, *configurations],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                start_new_session=True,
                 # It keeps images there.
                 env={**os.environ, "TMPDIR": str(folder)},
             )
@@ -166,7 +187,11 @@ class Bmcs:
                 time.sleep(0.1)
 
     def close(self) -> None:
-        children = pathlib.Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text(encoding="ascii").split()
+        children = (
+            pathlib.Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+            .read_text(encoding="ascii")
+            .split()
+        )
         subprocess.run(["kill", "-9", str(self._process.pid), *children], check=True, timeout=10)
         self._process.wait()
 
@@ -228,7 +253,14 @@ def free_port() -> int:
 
 def _hashed(environment: pathlib.Path, password: str) -> str:
     program = "import bcrypt, sys; print(bcrypt.hashpw(sys.stdin.buffer.read(), bcrypt.gensalt(4)).decode())"
-    done = subprocess.run([str(environment / "bin" / "python"), "-c", program], input=password, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [str(environment / "bin" / "python"), "-c", program],
+        input=password,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     return done.stdout.strip()
 
 
@@ -238,12 +270,17 @@ def certificate(folder: pathlib.Path) -> pathlib.Path:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bmc")])
     began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
     made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(x509.random_serial_number())
-        .not_valid_before(began).not_valid_after(began + datetime.timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(began)
+        .not_valid_after(began + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     (folder / "key.pem").write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )

@@ -35,8 +35,12 @@ class Host:
     def _inside(self, argv: c.Sequence[str]) -> list[str]:
         return ["nsenter", f"--net={self.port.namespace}", *argv]
 
-    def run(self, *argv: str, check: bool = True, seconds: float = 60, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self._inside(argv), capture_output=True, text=True, timeout=seconds, check=check, input=stdin)
+    def run(
+        self, *argv: str, check: bool = True, seconds: float = 60, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self._inside(argv), capture_output=True, text=True, timeout=seconds, check=check, input=stdin
+        )
 
     def spawn(self, *argv: str, **options: t.Any) -> subprocess.Popen[str]:
         """A program that runs until the host is stopped, or before."""
@@ -94,22 +98,40 @@ class BootRig(Machines):
         return made
 
     def play(
-        self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], *arguments: str, clusters: dict[str, dict[str, t.Any]] | None = None, **options: t.Any
+        self,
+        name: str,
+        groups: dict[str, dict[str, dict[str, t.Any]]],
+        *arguments: str,
+        clusters: dict[str, dict[str, t.Any]] | None = None,
+        **options: t.Any,
     ) -> Run:
         """One playbook of the collection. groups: hosts' variables by group and name; those of machines name no address: it is looked up."""
-        return playbook(name, clusters or {}, *arguments, machines=self._located(groups), environment=self.login, **options)
+        return playbook(
+            name, clusters or {}, *arguments, machines=self._located(groups), environment=self.login, **options
+        )
 
     def killed(
-        self, name: str, groups: dict[str, dict[str, dict[str, t.Any]]], when: c.Callable[[], bool], clusters: dict[str, dict[str, t.Any]] | None = None
+        self,
+        name: str,
+        groups: dict[str, dict[str, dict[str, t.Any]]],
+        when: c.Callable[[], bool],
+        clusters: dict[str, dict[str, t.Any]] | None = None,
     ) -> bool:
         """As play, but all its processes are ended at once when `when` says so. False where it had ended before."""
         return killed(name, clusters or {}, when, machines=self._located(groups), environment=self.login)
 
     def _located(self, groups: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, dict[str, dict[str, t.Any]]]:
-        return {group: {host: {**self.reached(host), **variables} for host, variables in hosts.items()} for group, hosts in groups.items()}
+        return {
+            group: {host: {**self.reached(host), **variables} for host, variables in hosts.items()}
+            for group, hosts in groups.items()
+        }
 
     def reached(self, host: str) -> dict[str, t.Any]:
         """Variables of an inventory, none where it is no machine of the rig."""
         if host not in self._machines:
             return {}
-        return {"ansible_host": self._machines[host].address, "ansible_user": "root", "ansible_python_interpreter": PYTHON}
+        return {
+            "ansible_host": self._machines[host].address,
+            "ansible_user": "root",
+            "ansible_python_interpreter": PYTHON,
+        }

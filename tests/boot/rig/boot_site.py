@@ -22,9 +22,11 @@ DOMAIN, BALANCER, PORT = "ocp.example.com", "10.99.0.5", 8080
 CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
 #: Of the machines: group, firmware, last byte of MAC and address.
 MACHINES = {
-    "bootstrap-0": ("bootstrap", "bios", 150), "master-0": ("control_plane", "bios", 151),
-    "worker-0": ("workers", "uefi", 152), "worker-1": ("workers", "", 153),
-}  # fmt: skip
+    "bootstrap-0": ("bootstrap", "bios", 150),
+    "master-0": ("control_plane", "bios", 151),
+    "worker-0": ("workers", "uefi", 152),
+    "worker-1": ("workers", "", 153),
+}
 UNKNOWN = "52:54:00:99:00:fe"
 SECRET = "keys-of-the-cluster"
 #: What a client tells of itself: options 60 and 93, and 175 of one that is iPXE.
@@ -56,27 +58,59 @@ class Site:
     @classmethod
     def of(cls, rig: BootRig, server: Machine, folder: pathlib.Path) -> Site:
         """As much of a load balancer as takes connections for the API is on the boot server itself."""
-        artifacts = [_file(folder, path, size) for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))]
+        artifacts = [
+            _file(folder, path, size)
+            for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))
+        ]
         profiles = []
         ignitions = []
         for role in ("bootstrap", "master", "worker"):
-            (folder / f"{role}.ign").write_text(f'{{"ignition": {{"version": "3.2.0"}}, "role": "{role}", "x": "{SECRET}"}}', encoding="utf-8")
+            (folder / f"{role}.ign").write_text(
+                f'{{"ignition": {{"version": "3.2.0"}}, "role": "{role}", "x": "{SECRET}"}}', encoding="utf-8"
+            )
             ignitions.append({"path": f"ocp/{role}.ign", "source": str(folder / f"{role}.ign")})
             boots = {"kernel": "os/kernel", "initramfs": "os/initramfs", "rootfs": "os/rootfs"}
-            profiles.append({"role": role, **boots, "ignition": f"ocp/{role}.ign", "install_device": "/dev/vda", "arguments": ["ip=dhcp", "test.name={fqdn}"]})
+            profiles.append(
+                {
+                    "role": role,
+                    **boots,
+                    "ignition": f"ocp/{role}.ign",
+                    "install_device": "/dev/vda",
+                    "arguments": ["ip=dhcp", "test.name={fqdn}"],
+                }
+            )
         variables = {
-            "dns_pxe_interfaces": ["eth0"], "dns_pxe_profiles": profiles, "dns_pxe_artifacts": artifacts, "dns_pxe_ignitions": ignitions,
+            "dns_pxe_interfaces": ["eth0"],
+            "dns_pxe_profiles": profiles,
+            "dns_pxe_artifacts": artifacts,
+            "dns_pxe_ignitions": ignitions,
             "dns_pxe_networks": [{"network": "10.99.0.0/24", "router": "10.99.0.1", "ntp": ["10.99.0.1"], "mtu": 9000}],
             "dns_pxe_extra_hosts": [{"address": "10.99.0.7", "names": ["storage.example.com", "nfs.example.com"]}],
-        }  # fmt: skip
+        }
         groups: dict[str, dict[str, dict[str, t.Any]]] = {"boot_servers": {server.name: variables}}
         for name, (group, firmware, number) in MACHINES.items():
-            host = {"hwaccel_mac": mac(number), "hwaccel_address": address(number), "hwaccel_firmware": firmware, "hwaccel_install": name != "worker-1"}
+            host = {
+                "hwaccel_mac": mac(number),
+                "hwaccel_address": address(number),
+                "hwaccel_firmware": firmware,
+                "hwaccel_install": name != "worker-1",
+            }
             groups.setdefault(group, {})[name] = host
-        server.sh(f"ip address add {BALANCER}/32 dev lo; systemd-run --quiet --unit=balancer python3 -m http.server 6443")
+        server.sh(
+            f"ip address add {BALANCER}/32 dev lo; systemd-run --quiet --unit=balancer python3 -m http.server 6443"
+        )
         server.wait("the load balancer answers", lambda: ":6443" in server.sh("ss -ltn"))
-        network = {"hwaccel_machine_network": "10.99.0.0/24", "hwaccel_cluster_network": "10.128.0.0/14", "hwaccel_service_network": "172.30.0.0/16"}
-        cluster = {"hwaccel_domain": DOMAIN, "hwaccel_load_balancer_address": BALANCER, "hwaccel_new_cluster": True, **network}
+        network = {
+            "hwaccel_machine_network": "10.99.0.0/24",
+            "hwaccel_cluster_network": "10.128.0.0/14",
+            "hwaccel_service_network": "172.30.0.0/16",
+        }
+        cluster = {
+            "hwaccel_domain": DOMAIN,
+            "hwaccel_load_balancer_address": BALANCER,
+            "hwaccel_new_cluster": True,
+            **network,
+        }
         return cls(rig, server, folder, groups, {"ocp": cluster})
 
     @property
@@ -103,7 +137,10 @@ class Site:
         """Everything that the role could touch, and the processes of its services."""
         folders = f"{CONFIG} {STATE} /etc/systemd/system /etc/dnsmasq.conf /etc/dnsmasq.d /etc/nginx"
         files = f"find {folders} -type f -printf '%p %m %U:%G %C@\\n' 2>/dev/null | sort; ls -1d {folders} 2>/dev/null"
-        return self.server.sh(f"{files}; systemctl show dnsmasq nginx -p MainPID -p ActiveState -p UnitFileState; dpkg-query -W | sort", check=False)
+        return self.server.sh(
+            f"{files}; systemctl show dnsmasq nginx -p MainPID -p ActiveState -p UnitFileState; dpkg-query -W | sort",
+            check=False,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +166,24 @@ class Client:
             told = ["-V", f"{kind}:Arch:{code:05d}:UNDI:002001", "-x", f"0x5d:{code:04x}"]
         told += ["-x", "0x4d:69505845", "-x", "0xaf:b105"] if ipxe else []
         event = str(self.folder / "event")
-        done = self.host.run("busybox", "udhcpc", "-f", "-i", "eth0", "-n", "-q", "-t", "2", "-T", "1", "-s", event, *_ASKS, *told, check=False)
+        done = self.host.run(
+            "busybox",
+            "udhcpc",
+            "-f",
+            "-i",
+            "eth0",
+            "-n",
+            "-q",
+            "-t",
+            "2",
+            "-T",
+            "1",
+            "-s",
+            event,
+            *_ASKS,
+            *told,
+            check=False,
+        )
         given = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
         # In the message's own field, or as an option.
         return {**given, "boots": given["boot_file"] or given["bootfile"]} if given else {}
@@ -149,7 +203,17 @@ def offering(host: Host, folder: pathlib.Path) -> None:
 
 def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) -> tuple[str, list[str]]:
     """dig's status and answers, ("", []) where nobody answers."""
-    argv = ["dig", f"@{server}", "+tries=1", "+time=1", "+noall", "+comments", "+answer", *more, *(["-x", name] if kind == "PTR" else [name, kind])]
+    argv = [
+        "dig",
+        f"@{server}",
+        "+tries=1",
+        "+time=1",
+        "+noall",
+        "+comments",
+        "+answer",
+        *more,
+        *(["-x", name] if kind == "PTR" else [name, kind]),
+    ]
     told = client.sh(shlex.join(argv), check=False)
     status = told.partition("status: ")[2].partition(",")[0]
     return status, sorted(line.split()[-1] for line in told.splitlines() if line and not line.startswith(";"))
@@ -157,7 +221,19 @@ def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) 
 
 def fetched(client: Machine, url: str, *more: str) -> tuple[str, str]:
     """Status and checksum of a file; curl speaks TFTP as well."""
-    argv = ["curl", "--silent", "--show-error", "--max-time", "5", "--output", "/tmp/fetched", "--write-out", "%{http_code}", *more, url]
+    argv = [
+        "curl",
+        "--silent",
+        "--show-error",
+        "--max-time",
+        "5",
+        "--output",
+        "/tmp/fetched",
+        "--write-out",
+        "%{http_code}",
+        *more,
+        url,
+    ]
     told = client.sh(f"rm -f /tmp/fetched; {shlex.join(argv)} || :; sha256sum /tmp/fetched || :")
     return told[:3], told[3:67]
 

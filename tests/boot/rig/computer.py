@@ -32,9 +32,13 @@ class Kind:
 _OVMF, _AAVMF = "/usr/share/OVMF", "/usr/share/AAVMF"
 # The firmware is told to leave TFTP alone, so that it asks for a file by HTTP at once.
 _ONLY_HTTP = (
-    "-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=no", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=no",
-    "-device", "virtio-rng-pci",
-)  # fmt: skip
+    "-fw_cfg",
+    "name=opt/org.tianocore/IPv4PXESupport,string=no",
+    "-fw_cfg",
+    "name=opt/org.tianocore/IPv6PXESupport,string=no",
+    "-device",
+    "virtio-rng-pci",
+)
 _X86 = ("-cpu", "max", "-m", "512")
 BIOS = Kind((*_X86, "-machine", "pc", "-boot", "order=nc"))
 UEFI = Kind((*_X86, "-machine", "q35"), f"{_OVMF}/OVMF_CODE_4M.fd", f"{_OVMF}/OVMF_VARS_4M.fd")
@@ -42,12 +46,19 @@ UEFI = Kind((*_X86, "-machine", "q35"), f"{_OVMF}/OVMF_CODE_4M.fd", f"{_OVMF}/OV
 _SMM = ("-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on")
 SECURE_BOOT = Kind((*_X86, *_SMM), f"{_OVMF}/OVMF_CODE_4M.ms.fd", f"{_OVMF}/OVMF_VARS_4M.ms.fd")
 UEFI_BY_HTTP = dataclasses.replace(UEFI, arguments=(*UEFI.arguments, *_ONLY_HTTP))
-AARCH64 = Kind(("-cpu", "cortex-a57", "-m", "1024", "-machine", "virt"), f"{_AAVMF}/AAVMF_CODE.fd", f"{_AAVMF}/AAVMF_VARS.fd", architecture="aarch64")
+AARCH64 = Kind(
+    ("-cpu", "cortex-a57", "-m", "1024", "-machine", "virt"),
+    f"{_AAVMF}/AAVMF_CODE.fd",
+    f"{_AAVMF}/AAVMF_VARS.fd",
+    architecture="aarch64",
+)
 
 
 def boot_sector() -> bytes:
     """It says one sentence on the serial line and halts."""
-    code = b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
+    code = (
+        b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
+    )
     return code.ljust(510, b"\0") + b"\x55\xaa"
 
 
@@ -55,7 +66,9 @@ class Computers:
     """A machine of the rig in which computers run, one after the other or at once."""
 
     def __init__(self, rig: BootRig, name: str) -> None:
-        self.machine: Machine = rig.machine(name, {str(ensure_packages(say, VIRTUAL_MACHINE)): _REPOSITORY, str(ensure_arm64(say)): ARM64})
+        self.machine: Machine = rig.machine(
+            name, {str(ensure_packages(say, VIRTUAL_MACHINE)): _REPOSITORY, str(ensure_arm64(say)): ARM64}
+        )
         self.machine.sh(
             f"echo 'deb [trusted=yes] file:{_REPOSITORY} ./' >>/etc/apt/sources.list; apt-get -qq update; "
             "apt-get -qq install --no-install-recommends qemu-system-x86 seabios ipxe-qemu ovmf qemu-system-arm qemu-efi-aarch64 "
@@ -67,7 +80,9 @@ class Computers:
         )
         self._lay_out_disks()
 
-    def boots(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = "") -> str:
+    def boots(
+        self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = ""
+    ) -> str:
         """What a computer of this kind and with this MAC says until it ends, or has said what it stays at. second_disk: its path in the machine."""
         own = f"{_FOLDER}/{mac.replace(':', '')}"
         tap = f"tap{mac[-2:]}"

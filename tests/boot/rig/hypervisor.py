@@ -60,7 +60,9 @@ class Hypervisor:
     def halting_disk(self, name: str) -> None:
         """A disk of 1 GiB for the machine that boots and halts: one that looks for something to boot takes a processor."""
         self.machine.sh(
-            "cd /var/lib/libvirt/images; printf '" + "".join(f"\\{byte:03o}" for byte in boot_sector()) + "' >/var/tmp/sector; "
+            "cd /var/lib/libvirt/images; printf '"
+            + "".join(f"\\{byte:03o}" for byte in boot_sector())
+            + "' >/var/tmp/sector; "
             f"truncate -s 1G /var/tmp/sector; qemu-img convert -O qcow2 /var/tmp/sector {name}.qcow2"
         )
 

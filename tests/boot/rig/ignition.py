@@ -49,7 +49,11 @@ def igniting(folder: pathlib.Path, machine: Machine) -> Installer:
     root = folder / "root"
     for name in ("sysroot", "run", "tmp", "bin"):
         (root / name).mkdir(parents=True)
-    subprocess.run(["tar", "--extract", "--file", str(machine.folder / "rig" / "ignition.tar"), "--directory", str(root)], check=True, capture_output=True)
+    subprocess.run(
+        ["tar", "--extract", "--file", str(machine.folder / "rig" / "ignition.tar"), "--directory", str(root)],
+        check=True,
+        capture_output=True,
+    )
     # Debian labels no files for SELinux, and Ignition does in any case.
     (root / "bin" / "setfiles").write_text("#!/bin/sh\n", encoding="ascii")
     (root / "bin" / "setfiles").chmod(0o755)
@@ -59,7 +63,13 @@ def igniting(folder: pathlib.Path, machine: Machine) -> Installer:
 def pointer(url: str, authority: str) -> dict[str, t.Any]:
     """The ignition file of a role as OpenShift's installer makes it: where the config is, and who has signed the certificate of that place."""
     signer = {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(authority.encode()).decode()}"}
-    return {"ignition": {"version": "3.2.0", "config": {"merge": [{"source": url}]}, "security": {"tls": {"certificateAuthorities": [signer]}}}}
+    return {
+        "ignition": {
+            "version": "3.2.0",
+            "config": {"merge": [{"source": url}]},
+            "security": {"tls": {"certificateAuthorities": [signer]}},
+        }
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +84,8 @@ class Disk:
         """With a file system, and what Ignition wants to know of its SELinux."""
         path = f"/var/tmp/{name}"
         machine.sh(
-            f"mkdir -p {path}.root/etc/selinux; echo SELINUXTYPE=targeted >{path}.root/etc/selinux/config; mkfs.ext4 -q -d {path}.root {path} 32M", seconds=120
+            f"mkdir -p {path}.root/etc/selinux; echo SELINUXTYPE=targeted >{path}.root/etc/selinux/config; mkfs.ext4 -q -d {path}.root {path} 32M",
+            seconds=120,
         )
         return cls(machine, path)
 
@@ -95,7 +106,9 @@ class MachineConfigs:
     folder: pathlib.Path
 
     @classmethod
-    def of(cls, host: Host, folder: pathlib.Path, identity: Identity, configs: dict[str, dict[str, t.Any]]) -> MachineConfigs:
+    def of(
+        cls, host: Host, folder: pathlib.Path, identity: Identity, configs: dict[str, dict[str, t.Any]]
+    ) -> MachineConfigs:
         """configs: by role."""
         (folder / "config").mkdir(parents=True)
         for role, config in configs.items():

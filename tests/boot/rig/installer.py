@@ -20,9 +20,15 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 INSTALLED = "INSTALLED-BY-NETWORK"
 #: In the order in which each needs the one before.
 _MODULES = (
-    "net/core/failover", "drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_modern_dev",
-    "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci", "drivers/net/net_failover", "drivers/net/virtio_net",
-)  # fmt: skip
+    "net/core/failover",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+)
 BLOCK = "drivers/block/virtio_blk"
 _START = """#!/bin/sh
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; exec >/dev/console 2>&1 </dev/console
@@ -40,8 +46,24 @@ _EVENT = """#!/bin/sh
 ip addr add $ip/${mask:-24} dev $interface; echo $hostname.$domain >/name; echo "nameserver $dns" >/etc/resolv.conf
 """
 _APPLETS = (
-    "sh", "mount", "umount", "insmod", "ip", "udhcpc", "wget", "sleep", "echo", "poweroff", "reboot", "sha256sum", "cut", "cat", "dmesg", "grep", "sync",
-)  # fmt: skip
+    "sh",
+    "mount",
+    "umount",
+    "insmod",
+    "ip",
+    "udhcpc",
+    "wget",
+    "sleep",
+    "echo",
+    "poweroff",
+    "reboot",
+    "sha256sum",
+    "cut",
+    "cat",
+    "dmesg",
+    "grep",
+    "sync",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,8 +107,12 @@ class Installer:
         (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
         (modules,) = (folder / "kernel" / "lib" / "modules").iterdir()
         _lay_out(folder / "root", modules / "kernel", busybox, program)
-        script = "cd \"$1\" && find . | busybox cpio -o -H newc | gzip -1 >\"$2\""
-        subprocess.run(["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")], check=True, capture_output=True)
+        script = 'cd "$1" && find . | busybox cpio -o -H newc | gzip -1 >"$2"'
+        subprocess.run(
+            ["sh", "-ec", script, "pack", str(folder / "root"), str(folder / "initramfs")],
+            check=True,
+            capture_output=True,
+        )
         return cls(kernel, folder / "initramfs")
 
     def put_in(self, site: Site) -> None:

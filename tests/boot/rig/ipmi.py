@@ -72,7 +72,9 @@ class Chassis:
 
     def __init__(self, machine: Machine, password: str) -> None:
         self._machine, self._password = machine, password
-        machine.sh("apt-get -qq update && apt-get -qq install --yes --no-install-recommends ipmitool openipmi", seconds=300)
+        machine.sh(
+            "apt-get -qq update && apt-get -qq install --yes --no-install-recommends ipmitool openipmi", seconds=300
+        )
         machine.sh(f"mkdir -p {_FOLDER}/state")
         machine.write(f"{_FOLDER}/lan", _LAN.format(port=PORT, folder=_FOLDER, username=USERNAME, password=password))
         machine.write(f"{_FOLDER}/emulated", _EMULATED)
@@ -95,13 +97,24 @@ class VirtualBmc:
     """One before a virtual machine, which is off and starts from a disk that it does not have."""
 
     def __init__(self, rig: BootRig, name: str, password: str) -> None:
-        self.hypervisor, self._name, self._password = Hypervisor.of(rig, "hyper", {str(ensure_virtualbmc(say)): _VIRTUALBMC}), name, password
+        self.hypervisor, self._name, self._password = (
+            Hypervisor.of(rig, "hyper", {str(ensure_virtualbmc(say)): _VIRTUALBMC}),
+            name,
+            password,
+        )
         machine = self.hypervisor.machine
-        machine.sh("apt-get -qq install --no-install-recommends ipmitool python3-pyghmi python3-pbr python3-zmq >/dev/null 2>&1", seconds=300)
+        machine.sh(
+            "apt-get -qq install --no-install-recommends ipmitool python3-pyghmi python3-pbr python3-zmq >/dev/null 2>&1",
+            seconds=300,
+        )
         machine.write("/srv/domain.xml", _DOMAIN.format(name=name))
         self.hypervisor.virsh("define", "/srv/domain.xml")
-        machine.write(f"{_FOLDER}/.vbmc/{name}/config", _CONFIG.format(username=USERNAME, password=password, port=PORT, name=name))
-        machine.sh(f"systemd-run --unit=vbmcd --setenv=HOME={_FOLDER} --setenv=PYTHONPATH={_VIRTUALBMC} python3 -m virtualbmc.cmd.vbmcd --foreground")
+        machine.write(
+            f"{_FOLDER}/.vbmc/{name}/config", _CONFIG.format(username=USERNAME, password=password, port=PORT, name=name)
+        )
+        machine.sh(
+            f"systemd-run --unit=vbmcd --setenv=HOME={_FOLDER} --setenv=PYTHONPATH={_VIRTUALBMC} python3 -m virtualbmc.cmd.vbmcd --foreground"
+        )
         machine.wait("virtualbmc listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp /proc/net/udp6"))
 
     def variables(self) -> dict[str, t.Any]:
@@ -109,10 +122,15 @@ class VirtualBmc:
 
     def state(self) -> tuple[str, list[str]]:
         """Of the virtual machine: its power, and what it starts from."""
-        return self.hypervisor.state(self._name), re.findall("<boot dev='(.*?)'/>", self.hypervisor.virsh("dumpxml", self._name))
+        return self.hypervisor.state(self._name), re.findall(
+            "<boot dev='(.*?)'/>", self.hypervisor.virsh("dumpxml", self._name)
+        )
 
 
 def _reached_with(password: str) -> dict[str, t.Any]:
     return {
-        "machine_boot_provider": "ipmi", "hwaccel_bmc_address": f"127.0.0.1:{PORT}", "hwaccel_bmc_username": USERNAME, "hwaccel_bmc_password": password,
-    }  # fmt: skip
+        "machine_boot_provider": "ipmi",
+        "hwaccel_bmc_address": f"127.0.0.1:{PORT}",
+        "hwaccel_bmc_username": USERNAME,
+        "hwaccel_bmc_password": password,
+    }

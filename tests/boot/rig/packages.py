@@ -26,19 +26,56 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 #: Where machines have it: the one source that their apt knows.
 REPOSITORY = "/repo"
 PACKAGES = (
-    "haproxy", "keepalived", "socat", "firewalld", "ufw", "nftables",
-    "dnsmasq", "nginx", "pxelinux", "syslinux-common", "ipxe", "shim-signed", "grub-efi-amd64-bin", "grub-efi-amd64-signed", "grub-common",
-    "bind9-dnsutils", "curl", "tftp-hpa", "ipmitool", "openipmi", "python3-pyghmi", "python3-pbr", "python3-zmq",
-)  # fmt: skip
+    "haproxy",
+    "keepalived",
+    "socat",
+    "firewalld",
+    "ufw",
+    "nftables",
+    "dnsmasq",
+    "nginx",
+    "pxelinux",
+    "syslinux-common",
+    "ipxe",
+    "shim-signed",
+    "grub-efi-amd64-bin",
+    "grub-efi-amd64-signed",
+    "grub-common",
+    "bind9-dnsutils",
+    "curl",
+    "tftp-hpa",
+    "ipmitool",
+    "openipmi",
+    "python3-pyghmi",
+    "python3-pbr",
+    "python3-zmq",
+)
 #: What a computer without an operating system is made of, and what it boots.
-VIRTUAL_MACHINE = ("qemu-system-x86", "seabios", "ipxe-qemu", "ovmf", "qemu-system-arm", "qemu-efi-aarch64", "linux-image-cloud-amd64", "ignition")
+VIRTUAL_MACHINE = (
+    "qemu-system-x86",
+    "seabios",
+    "ipxe-qemu",
+    "ovmf",
+    "qemu-system-arm",
+    "qemu-efi-aarch64",
+    "linux-image-cloud-amd64",
+    "ignition",
+)
 #: What a computer of another architecture boots: packages that no machine of the rig installs.
 ARM64 = ("shim-signed", "grub-efi-arm64-signed", "busybox-static", "linux-image-cloud-arm64")
 #: What makes a machine a hypervisor, with the Python libraries that modules need there.
 HYPERVISOR = (
-    "libvirt-daemon-system", "libvirt-daemon-driver-qemu", "libvirt-clients", "qemu-system-x86", "qemu-utils", "seabios", "ipxe-qemu", "ovmf",
-    "python3-libvirt", "python3-lxml",
-)  # fmt: skip
+    "libvirt-daemon-system",
+    "libvirt-daemon-driver-qemu",
+    "libvirt-clients",
+    "qemu-system-x86",
+    "qemu-utils",
+    "seabios",
+    "ipxe-qemu",
+    "ovmf",
+    "python3-libvirt",
+    "python3-lxml",
+)
 VIRTUALBMC = "3.3.0"
 
 
@@ -58,7 +95,9 @@ def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PA
 
 def ensure_arm64(say: c.Callable[[str], None]) -> pathlib.Path:
     """The folder with packages of aarch64, without what they need."""
-    folder = cache_folder() / "boot" / "arm64" / hashlib.sha256(repr((machine_image.SUITE, ARM64)).encode()).hexdigest()[:16]
+    folder = (
+        cache_folder() / "boot" / "arm64" / hashlib.sha256(repr((machine_image.SUITE, ARM64)).encode()).hexdigest()[:16]
+    )
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
             say("fetching packages of aarch64: half a minute, once")
@@ -81,7 +120,14 @@ def ensure_virtualbmc(say: c.Callable[[str], None]) -> pathlib.Path:
         if not folder.exists():
             say("fetching virtualbmc: seconds, once")
             shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
-            pip = (str(environments.ensure("bmc") / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--quiet")
+            pip = (
+                str(environments.ensure("bmc") / "bin" / "python"),
+                "-m",
+                "pip",
+                "install",
+                "--disable-pip-version-check",
+                "--quiet",
+            )
             subprocess.run([*pip, "--no-deps", f"--target={new}", f"virtualbmc=={VIRTUALBMC}"], check=True, timeout=600)
             os.replace(new, folder)
         folder.with_suffix(".making").rmdir()
@@ -113,14 +159,23 @@ def _apt(status: c.Callable[[pathlib.Path], str], architecture: str = "") -> c.I
         (state / "status").write_text(status(state), encoding="utf-8")
         mirror = next(iter(machine_image.mirror()), "")
         if not mirror:
-            raise RuntimeError("this machine's apt names no mirror, from which packages for other machines could be fetched")
+            raise RuntimeError(
+                "this machine's apt names no mirror, from which packages for other machines could be fetched"
+            )
         (state / "sources").write_text(f"deb {mirror} {machine_image.SUITE} main\n", encoding="ascii")
         settings = {
-            "Dir::State::lists": state / "lists", "Dir::State::status": state / "status", "Dir::Cache": state, "Dir::Cache::archives": state / "archives",
-            "Dir::Etc::sourcelist": state / "sources", "Dir::Etc::sourceparts": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
-            "APT::Sandbox::User": "root", "APT::Install-Recommends": "false", "Acquire::Languages": "none",
+            "Dir::State::lists": state / "lists",
+            "Dir::State::status": state / "status",
+            "Dir::Cache": state,
+            "Dir::Cache::archives": state / "archives",
+            "Dir::Etc::sourcelist": state / "sources",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "APT::Sandbox::User": "root",
+            "APT::Install-Recommends": "false",
+            "Acquire::Languages": "none",
             **({"APT::Architecture": architecture, "APT::Architectures": architecture} if architecture else {}),
-        }  # fmt: skip
+        }
         apt = _Apt(state / "archives", tuple(f"--option={key}={value}" for key, value in settings.items()))
         apt("apt-get", "update")
         yield apt
@@ -148,7 +203,15 @@ def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
     podman = machine_image.Podman(state / "podman", graph)
     podman.prepare()
     try:
-        return podman.run("run", "--rm", "--network=none", f"--cgroup-parent=/{control_group()}", machine_image.NAME, "cat", "/var/lib/dpkg/status").stdout
+        return podman.run(
+            "run",
+            "--rm",
+            "--network=none",
+            f"--cgroup-parent=/{control_group()}",
+            machine_image.NAME,
+            "cat",
+            "/var/lib/dpkg/status",
+        ).stdout
     finally:
         # The container's monitor ends after podman.
         let_go(podman.folder)
@@ -156,6 +219,8 @@ def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
 
 
 def _described(package: pathlib.Path) -> str:
-    control = subprocess.run(["dpkg-deb", "--field", str(package)], capture_output=True, text=True, check=True, timeout=60).stdout
+    control = subprocess.run(
+        ["dpkg-deb", "--field", str(package)], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
     content = package.read_bytes()
     return f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n"

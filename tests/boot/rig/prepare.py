@@ -10,7 +10,13 @@ A machine that cannot have the rig is no error here: the tests are skipped with 
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import HYPERVISOR, VIRTUAL_MACHINE, ensure_arm64, ensure_packages, ensure_virtualbmc
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import (
+    HYPERVISOR,
+    VIRTUAL_MACHINE,
+    ensure_arm64,
+    ensure_packages,
+    ensure_virtualbmc,
+)
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.tools import environments

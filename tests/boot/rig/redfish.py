@@ -20,7 +20,12 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Clusters, Run, playbook
 
 PASSWORD = "planted-4711-secret"
-TIMES = {"machine_boot_bmc_timeout": 4, "machine_boot_bmc_retries": 1, "machine_boot_interval": 2, "machine_boot_timeout": 15}
+TIMES = {
+    "machine_boot_bmc_timeout": 4,
+    "machine_boot_bmc_retries": 1,
+    "machine_boot_interval": 2,
+    "machine_boot_timeout": 15,
+}
 
 
 class Logs:
@@ -34,10 +39,16 @@ class Logs:
         self._threads: list[threading.Thread] = []
 
     def host(self, name: str = "boot") -> dict[str, dict[str, t.Any]]:
-        return {name: {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}}
+        return {
+            name: {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
+        }
 
     def variables(self) -> dict[str, t.Any]:
-        return {"machine_boot_dhcp_log": str(self.dhcp), "machine_boot_web_log": str(self.web), "machine_boot_marks": str(self.marks)}
+        return {
+            "machine_boot_dhcp_log": str(self.dhcp),
+            "machine_boot_web_log": str(self.web),
+            "machine_boot_marks": str(self.marks),
+        }
 
     def play(self, number: int, bmc: Bmc, stages: int, since: int = 0) -> None:
         """Lines of a boot, of all stages from one to another."""
@@ -45,8 +56,14 @@ class Logs:
         lines: list[tuple[pathlib.Path, str]] = [
             (self.dhcp, f"Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPACK(eth0) {address} {mac} machine{number}"),
             (self.dhcp, f"Nov 23 03:41:11 dnsmasq-tftp[8]: sent /srv/tftp/shimx64.efi to {address}"),
-            (self.web, f'{address} - - [23/Nov/2026:03:41:12 +0000] "GET /images/rhcos-live-kernel.x86_64 HTTP/1.1" 200 99 "-" "GRUB"'),
-            (self.web, f'{address} - - [23/Nov/2026:03:41:13 +0000] "GET /ignition/worker.ign HTTP/1.1" 200 99 "-" "coreos-installer"'),
+            (
+                self.web,
+                f'{address} - - [23/Nov/2026:03:41:12 +0000] "GET /images/rhcos-live-kernel.x86_64 HTTP/1.1" 200 99 "-" "GRUB"',
+            ),
+            (
+                self.web,
+                f'{address} - - [23/Nov/2026:03:41:13 +0000] "GET /ignition/worker.ign HTTP/1.1" 200 99 "-" "coreos-installer"',
+            ),
         ]
         thread = threading.Thread(target=self._play, args=(bmc, lines[since:stages]))
         self._threads.append(thread)
@@ -71,15 +88,31 @@ class Logs:
 
 
 def machine(number: int, bmc: Bmc, **changed: t.Any) -> dict[str, t.Any]:
-    own = {"hwaccel_mac": f"52:54:00:77:00:{10 + number}", "hwaccel_address": f"10.77.0.{10 + number}", "hwaccel_firmware": "uefi"}
+    own = {
+        "hwaccel_mac": f"52:54:00:77:00:{10 + number}",
+        "hwaccel_address": f"10.77.0.{10 + number}",
+        "hwaccel_firmware": "uefi",
+    }
     return {**own, **bmc.variables(), **TIMES, **changed}
 
 
-def run(machines: dict[str, dict[str, t.Any]], *arguments: str, logs: Logs | None = None, clusters: Clusters | None = None, pipelined: bool = True) -> Run:
+def run(
+    machines: dict[str, dict[str, t.Any]],
+    *arguments: str,
+    logs: Logs | None = None,
+    clusters: Clusters | None = None,
+    pipelined: bool = True,
+) -> Run:
     """pipelined: modules without files, which a third of the processor time goes into; what a user has who says nothing is not."""
     boot = {"boot_servers": logs.host()} if logs else {}
     told = {name: {**variables, **(logs.variables() if logs else {})} for name, variables in machines.items()}
-    return playbook("machine_boot", clusters or {}, *arguments, machines={"workers": told, **boot}, environment={"ANSIBLE_PIPELINING": str(pipelined)})
+    return playbook(
+        "machine_boot",
+        clusters or {},
+        *arguments,
+        machines={"workers": told, **boot},
+        environment={"ANSIBLE_PIPELINING": str(pipelined)},
+    )
 
 
 def powered(bmc: Bmc) -> None:

@@ -72,9 +72,13 @@ def machines() -> c.Iterator[dict[str, str]]:
         rig = stack.enter_context(contextlib.closing(BootRig(say)))
         for name in SERVERS:
             rig.machine(name)
-        rig.machine(CLIENT).sh("apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils >/dev/null")
+        rig.machine(CLIENT).sh(
+            "apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils >/dev/null"
+        )
         (rig.folder / "bmc").mkdir()
-        bmcs = stack.enter_context(contextlib.contextmanager(opened)(rig.folder / "bmc", len(MACHINES), secrets.token_hex(8)))
+        bmcs = stack.enter_context(
+            contextlib.contextmanager(opened)(rig.folder / "bmc", len(MACHINES), secrets.token_hex(8))
+        )
         own = certificate(rig.folder / "member.pem")
         hosts = {name: rig.reached(name) for name in (*SERVERS, CLIENT)}
         hosts[CLUSTER] = {"hwaccel_load_balancer_address": hosts["lb"]["ansible_host"]}

@@ -37,9 +37,15 @@ class Sessions:
         class Handler(http.server.BaseHTTPRequestHandler):
             def _do(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, answer, headers = way._answer(self.command, self.path, body, self.headers.get("X-Auth-Token", ""))
+                status, answer, headers = way._answer(
+                    self.command, self.path, body, self.headers.get("X-Auth-Token", "")
+                )
                 self.send_response(status)
-                for key, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(answer))}.items():
+                for key, value in {
+                    **headers,
+                    "Content-Type": "application/json",
+                    "Content-Length": str(len(answer)),
+                }.items():
                     self.send_header(key, value)
                 self.end_headers()
                 self.wfile.write(answer)
@@ -90,7 +96,9 @@ class Sessions:
         headers = {"Content-Type": "application/json", "Authorization": f"Basic {password}"}
         asked = urllib.request.Request(f"https://{self._bmc.address}{path}", body or None, headers, method=method)
         try:
-            with urllib.request.urlopen(asked, timeout=30, context=ssl.create_default_context(cafile=self._bmc.ca)) as answer:
+            with urllib.request.urlopen(
+                asked, timeout=30, context=ssl.create_default_context(cafile=self._bmc.ca)
+            ) as answer:
                 return answer.status, answer.read(), {}
         except urllib.error.HTTPError as error:
             return error.code, error.read(), {}

@@ -20,14 +20,18 @@ from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 def endpoint(kubeconfig: str) -> tuple[str, bytes]:
     """URL of the API server, and its certificate authority as PEM."""
-    cluster: dict[str, t.Any] = yaml.safe_load(pathlib.Path(kubeconfig).read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+    cluster: dict[str, t.Any] = yaml.safe_load(pathlib.Path(kubeconfig).read_text(encoding="utf-8"))["clusters"][0][
+        "cluster"
+    ]
     return cluster["server"], base64.b64decode(cluster["certificate-authority-data"])
 
 
 def bearer(client: Client, namespace: str, name: str, seconds: int = 600) -> str:
     """A new ServiceAccount's token, by the API server's TokenRequest."""
     accounts = client.resource("v1", "ServiceAccount")
-    client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}, accounts)
+    client.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}, accounts
+    )
     return token(client, namespace, name, {"expirationSeconds": seconds})
 
 
@@ -43,10 +47,17 @@ def token_of_pod(client: Client, pod: dict[str, t.Any]) -> str:
     """What a kubelet projects into the pod, and whoever steals its node has: bound to the pod, and by that to its node."""
     metadata = pod["metadata"]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
-    return token(client, metadata["namespace"], pod["spec"]["serviceAccountName"], {"expirationSeconds": 3607, "boundObjectRef": bound})
+    return token(
+        client,
+        metadata["namespace"],
+        pod["spec"]["serviceAccountName"],
+        {"expirationSeconds": 3607, "boundObjectRef": bound},
+    )
 
 
-def await_right(client: Client, verb: str, resource: Resource, namespace: str = "", *, subresource: str = "", allowed: bool = True) -> None:
+def await_right(
+    client: Client, verb: str, resource: Resource, namespace: str = "", *, subresource: str = "", allowed: bool = True
+) -> None:
     """Until the API server judges by a role that was just written: its authorizer hears of roles by a watch of its own."""
     what = f"{verb} {resource.plural}/{subresource} to be {'allowed' if allowed else 'refused'}"
     until(lambda: client.allowed(verb, resource, namespace, subresource=subresource) is allowed, what)
@@ -55,8 +66,13 @@ def await_right(client: Client, verb: str, resource: Resource, namespace: str = 
 def let_administer(client: Client, namespace: str, name: str) -> None:
     """Bind the account to cluster-admin."""
     group = "rbac.authorization.k8s.io"
-    client.create({
-        "apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"{namespace}-{name}"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }, client.resource(f"{group}/v1", "ClusterRoleBinding"))
+    client.create(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{namespace}-{name}"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        },
+        client.resource(f"{group}/v1", "ClusterRoleBinding"),
+    )

@@ -15,7 +15,14 @@ import urllib.parse
 MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 #: Kinds that are asked with POST but stored nowhere.
 NOT_STORED = frozenset(
-    {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews", "localsubjectaccessreviews", "selfsubjectreviews", "tokenreviews"}
+    {
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+        "localsubjectaccessreviews",
+        "selfsubjectreviews",
+        "tokenreviews",
+    }
 )
 
 #: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens

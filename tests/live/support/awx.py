@@ -64,12 +64,17 @@ class Job:
         Nothing of ours can keep a credential's variables out of that record: it has the mode 0600, and AWX removes it with the job's folder.
         """
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.name != "command"]
-        return {path.relative_to(self.folder).as_posix(): path.read_text(encoding="utf-8", errors="replace") for path in files}
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+            for path in files
+        }
 
 
 def survey(name: str) -> list[dict[str, t.Any]]:
     """The questions of a survey of the project."""
-    return t.cast("list[dict[str, t.Any]]", json.loads((PROJECT / "surveys" / f"{name}.json").read_text(encoding="utf-8"))["spec"])
+    return t.cast(
+        "list[dict[str, t.Any]]", json.loads((PROJECT / "surveys" / f"{name}.json").read_text(encoding="utf-8"))["spec"]
+    )
 
 
 def answers(name: str, unanswered: str | None = "", **given: t.Any) -> dict[str, t.Any]:
@@ -80,7 +85,9 @@ def answers(name: str, unanswered: str | None = "", **given: t.Any) -> dict[str,
 
 def extra_variables(values: c.Mapping[str, t.Any]) -> str:
     """The file env/extravars."""
-    return "".join(yaml.dump_all([{name: value}], Dumper=_Untrusted, default_flow_style=False) for name, value in values.items())
+    return "".join(
+        yaml.dump_all([{name: value}], Dumper=_Untrusted, default_flow_style=False) for name, value in values.items()
+    )
 
 
 def bearer_token(folder: pathlib.Path, host: str, token: str, ca: bytes | None) -> dict[str, str]:
@@ -88,28 +95,49 @@ def bearer_token(folder: pathlib.Path, host: str, token: str, ca: bytes | None) 
     if ca is None:
         return {"K8S_AUTH_HOST": host, "K8S_AUTH_API_KEY": token, "K8S_AUTH_VERIFY_SSL": "False"}
     (folder / "credential-ca").write_bytes(ca)
-    return {"K8S_AUTH_HOST": host, "K8S_AUTH_API_KEY": token, "K8S_AUTH_VERIFY_SSL": "True", "K8S_AUTH_SSL_CA_CERT": str(folder / "credential-ca")}
+    return {
+        "K8S_AUTH_HOST": host,
+        "K8S_AUTH_API_KEY": token,
+        "K8S_AUTH_VERIFY_SSL": "True",
+        "K8S_AUTH_SSL_CA_CERT": str(folder / "credential-ca"),
+    }
 
 
 def launch(
-    folder: pathlib.Path, playbook: str, clusters: c.Mapping[str, c.Mapping[str, t.Any]], variables: c.Mapping[str, t.Any],
-    credential: c.Mapping[str, str], *, limit: str = "", verbosity: int = 0,
+    folder: pathlib.Path,
+    playbook: str,
+    clusters: c.Mapping[str, c.Mapping[str, t.Any]],
+    variables: c.Mapping[str, t.Any],
+    credential: c.Mapping[str, str],
+    *,
+    limit: str = "",
+    verbosity: int = 0,
 ) -> Job:
     """One job of a template with this playbook, in a new folder below `folder`."""
     place = folder / f"job-{len(list(folder.glob('job-*')))}"
     shutil.copytree(PROJECT, place / "project")
     for name in ("env", "inventory"):
         (place / name).mkdir()
-    (place / "env" / "extravars").write_text(extra_variables({**variables, "awx_job_id": 1, "awx_user_name": "admin"}), encoding="utf-8")
+    (place / "env" / "extravars").write_text(
+        extra_variables({**variables, "awx_job_id": 1, "awx_user_name": "admin"}), encoding="utf-8"
+    )
     script = json.dumps({"gpu_clusters": {"hosts": list(clusters)}, "_meta": {"hostvars": dict(clusters)}})
     (place / "inventory" / "hosts").write_text(f"#! {sys.executable}\nprint({script!r})\n", encoding="utf-8")
     (place / "inventory" / "hosts").chmod(0o700)
     words = ["-u", "root", *(["-l", limit] if limit else []), *([f"-{'v' * verbosity}"] if verbosity else [])]
     # ansible-runner adds to the environment that it finds, in which an execution environment has nothing about clusters.
-    with mock.patch.dict(os.environ, {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}, clear=True):
+    with mock.patch.dict(
+        os.environ, {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}, clear=True
+    ):
         run = ansible_runner.run(
-            private_data_dir=str(place), ident="1", playbook=f"{playbook}.yml", cmdline=" ".join(words), quiet=True, suppress_env_files=True,
-            envvars=_environment(place) | dict(credential), settings={"job_timeout": 900},
+            private_data_dir=str(place),
+            ident="1",
+            playbook=f"{playbook}.yml",
+            cmdline=" ".join(words),
+            quiet=True,
+            suppress_env_files=True,
+            envvars=_environment(place) | dict(credential),
+            settings={"job_timeout": 900},
         )
     kept = place / "artifacts" / "1"
     return Job(run.rc, (kept / "stdout").read_text(encoding="utf-8"), list(run.events), kept)
@@ -117,5 +145,11 @@ def launch(
 
 def _environment(place: pathlib.Path) -> dict[str, str]:
     path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    own = {"PATH": path, "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(place / "home"), "ANSIBLE_NOCOLOR": "1", "JOB_ID": "1"}
+    own = {
+        "PATH": path,
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_HOME": str(place / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+        "JOB_ID": "1",
+    }
     return cheaper() | own

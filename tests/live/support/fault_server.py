@@ -51,10 +51,17 @@ class FaultServer:
     """
 
     def __init__(
-        self, kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0, handler: type[http.server.BaseHTTPRequestHandler] | None = None
+        self,
+        kubeconfig: str,
+        faults: t.Sequence[str] = (),
+        share: float = 0.0,
+        seed: int = 0,
+        handler: type[http.server.BaseHTTPRequestHandler] | None = None,
     ) -> None:
         credentials = files.load(kubeconfig)
-        self.pool = urllib3.HTTPSConnectionPool(*_address(credentials.host), ssl_context=tls.context(credentials), maxsize=32, retries=False)
+        self.pool = urllib3.HTTPSConnectionPool(
+            *_address(credentials.host), ssl_context=tls.context(credentials), maxsize=32, retries=False
+        )
         self.counts: collections.Counter[str] = collections.Counter()
         self.requests = 0
         self.token = ""
@@ -90,8 +97,12 @@ class FaultServer:
         url = f"http://127.0.0.1:{self.server.server_address[1]}"
         name = "spoilt"
         config = {
-            "apiVersion": "v1", "kind": "Config", "current-context": name, "clusters": [{"name": name, "cluster": {"server": url}}],
-            "users": [{"name": name, "user": user or {"token": "none"}}], "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{"name": name, "cluster": {"server": url}}],
+            "users": [{"name": name, "user": user or {"token": "none"}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         }
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -151,7 +162,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "slow":
             time.sleep(_SLOW)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-        answer = self.front.pool.request(self.command, self.path, body=body or None, headers=headers, preload_content=False, decode_content=False)
+        answer = self.front.pool.request(
+            self.command, self.path, body=body or None, headers=headers, preload_content=False, decode_content=False
+        )
         try:
             if watch:
                 self._stream(answer.stream(65536, decode_content=False), answer)
@@ -190,7 +203,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, chunks: t.Iterable[bytes], answer: t.Any = None) -> None:
         """Until the one or the other side ends it."""
         self.send_response(answer.status if answer is not None else 200)
-        self.send_header("Content-Type", answer.headers.get("Content-Type", "application/json") if answer is not None else "application/json")
+        self.send_header(
+            "Content-Type",
+            answer.headers.get("Content-Type", "application/json") if answer is not None else "application/json",
+        )
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.close_connection = True
@@ -207,7 +223,15 @@ def _silence() -> t.Iterator[bytes]:
 
 
 def _status(code: int, reason: str) -> dict[str, t.Any]:
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "spoilt by the test", "reason": reason, "code": code}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "spoilt by the test",
+        "reason": reason,
+        "code": code,
+    }
 
 
 def _address(url: str) -> tuple[str, int]:

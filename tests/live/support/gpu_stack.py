@@ -22,14 +22,28 @@ Obj = dict[str, t.Any]
 _VALIDATOR = "nvidia-operator-validator"
 _PRIVILEGED = {"privileged": True, "runAsUser": 0}
 _VOLUMES = {
-    "run-nvidia": "/run/nvidia", "validations": "/run/nvidia/validations", "driver-install-dir": "/run/nvidia/driver", "install-dir": "/usr/local/nvidia",
-    "host-root": "/", "host-dev-char": "/dev/char", "host-os-release": "/etc/os-release", "device-plugins": "/var/lib/kubelet/device-plugins",
-    "containerd-config": "/etc/containerd", "containerd-conf-d": "/etc/containerd/conf.d", "containerd-socket": "/run/containerd", "cdi": "/var/run/cdi",
+    "run-nvidia": "/run/nvidia",
+    "validations": "/run/nvidia/validations",
+    "driver-install-dir": "/run/nvidia/driver",
+    "install-dir": "/usr/local/nvidia",
+    "host-root": "/",
+    "host-dev-char": "/dev/char",
+    "host-os-release": "/etc/os-release",
+    "device-plugins": "/var/lib/kubelet/device-plugins",
+    "containerd-config": "/etc/containerd",
+    "containerd-conf-d": "/etc/containerd/conf.d",
+    "containerd-socket": "/run/containerd",
+    "cdi": "/var/run/cdi",
 }
 
 
 def _mount(name: str, path: str, propagation: str = "", read_only: bool = False) -> Obj:
-    return {"name": name, "mountPath": path, **({"mountPropagation": propagation} if propagation else {}), **({"readOnly": True} if read_only else {})}
+    return {
+        "name": name,
+        "mountPath": path,
+        **({"mountPropagation": propagation} if propagation else {}),
+        **({"readOnly": True} if read_only else {}),
+    }
 
 
 _VALIDATIONS = _mount("validations", "/run/nvidia/validations", "Bidirectional")
@@ -44,7 +58,12 @@ def _env(**values: str) -> list[Obj]:
 def _wait_for(name: str, file: str) -> Obj:
     loop = f"until [ -f /run/nvidia/validations/{file} ]; do echo waiting for {file}; sleep 5; done"
     return {
-        "name": name, "image": VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": [loop], "securityContext": _PRIVILEGED, "volumeMounts": [_SEEN],
+        "name": name,
+        "image": VALIDATOR_IMAGE,
+        "command": ["sh", "-c"],
+        "args": [loop],
+        "securityContext": _PRIVILEGED,
+        "volumeMounts": [_SEEN],
     }
 
 
@@ -52,8 +71,16 @@ def _step(component: str, *mounts: Obj, wait: bool = False) -> Obj:
     node = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     namespace = [{"name": "OPERATOR_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
     return {
-        "name": f"{component}-validation", "image": VALIDATOR_IMAGE, "command": ["sh", "-c"], "args": ["nvidia-validator"], "securityContext": _PRIVILEGED,
-        "env": _env(COMPONENT=component, WITH_WAIT=str(wait).lower(), WITH_WORKLOAD="false", NVIDIA_VISIBLE_DEVICES="all") + node + namespace,
+        "name": f"{component}-validation",
+        "image": VALIDATOR_IMAGE,
+        "command": ["sh", "-c"],
+        "args": ["nvidia-validator"],
+        "securityContext": _PRIVILEGED,
+        "env": _env(
+            COMPONENT=component, WITH_WAIT=str(wait).lower(), WITH_WORKLOAD="false", NVIDIA_VISIBLE_DEVICES="all"
+        )
+        + node
+        + namespace,
         "volumeMounts": [_VALIDATIONS, *mounts],
     }
 
@@ -61,15 +88,20 @@ def _step(component: str, *mounts: Obj, wait: bool = False) -> Obj:
 def _daemon_set(name: str, inits: list[Obj], containers: list[Obj], **spec: t.Any) -> Obj:
     used = {mount["name"] for container in (*inits, *containers) for mount in container.get("volumeMounts", [])}
     return {
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": NAMESPACE},
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": {"app": name}},
                 "spec": {
-                    "nodeSelector": {"feature.node.kubernetes.io/pci-10de.present": "true"}, "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
-                    "initContainers": inits, "containers": containers,
-                    "volumes": [{"name": volume, "hostPath": {"path": _VOLUMES[volume]}} for volume in sorted(used)], **spec,
+                    "nodeSelector": {"feature.node.kubernetes.io/pci-10de.present": "true"},
+                    "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+                    "initContainers": inits,
+                    "containers": containers,
+                    "volumes": [{"name": volume, "hostPath": {"path": _VOLUMES[volume]}} for volume in sorted(used)],
+                    **spec,
                 },
             },
         },
@@ -80,12 +112,23 @@ def driver(image: str = DRIVER_IMAGE) -> Obj:
     run = _mount("run-nvidia", "/run/nvidia", "Bidirectional")
     ready = "[ -f /sys/module/nvidia/refcnt ] && nvidia-smi && mkdir -p /run/nvidia/validations && touch /run/nvidia/validations/.driver-ctr-ready"
     container = {
-        "name": "nvidia-driver-ctr", "image": image, "command": ["nvidia-driver"], "args": ["init"], "securityContext": _PRIVILEGED,
-        "env": _env(NVIDIA_VISIBLE_DEVICES="void"), "volumeMounts": [run, _mount("host-os-release", "/host-etc/os-release", read_only=True)],
+        "name": "nvidia-driver-ctr",
+        "image": image,
+        "command": ["nvidia-driver"],
+        "args": ["init"],
+        "securityContext": _PRIVILEGED,
+        "env": _env(NVIDIA_VISIBLE_DEVICES="void"),
+        "volumeMounts": [run, _mount("host-os-release", "/host-etc/os-release", read_only=True)],
         "startupProbe": {
-            "exec": {"command": ["sh", "-c", ready]}, "initialDelaySeconds": 60, "periodSeconds": 10, "failureThreshold": 120, "timeoutSeconds": 60,
+            "exec": {"command": ["sh", "-c", ready]},
+            "initialDelaySeconds": 60,
+            "periodSeconds": 10,
+            "failureThreshold": 120,
+            "timeoutSeconds": 60,
         },
-        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "rm -f /run/nvidia/validations/.driver-ctr-ready"]}}},
+        "lifecycle": {
+            "preStop": {"exec": {"command": ["sh", "-c", "rm -f /run/nvidia/validations/.driver-ctr-ready"]}}
+        },
     }
     made = _daemon_set("nvidia-driver-daemonset", [], [container], hostPID=True)
     made["spec"]["updateStrategy"] = {"type": "OnDelete"}
@@ -94,57 +137,118 @@ def driver(image: str = DRIVER_IMAGE) -> Obj:
 
 def toolkit() -> Obj:
     container = {
-        "name": "nvidia-container-toolkit-ctr", "image": TOOLKIT_IMAGE, "command": ["/bin/sh", "-c"],
-        "args": ["set -o allexport; . /run/nvidia/validations/driver-ready; exec nvidia-toolkit"], "securityContext": _PRIVILEGED,
+        "name": "nvidia-container-toolkit-ctr",
+        "image": TOOLKIT_IMAGE,
+        "command": ["/bin/sh", "-c"],
+        "args": ["set -o allexport; . /run/nvidia/validations/driver-ready; exec nvidia-toolkit"],
+        "securityContext": _PRIVILEGED,
         "env": _env(
-            ROOT="/usr/local/nvidia", RUNTIME="containerd", CONTAINERD_RUNTIME_CLASS="nvidia", CONTAINERD_CONFIG="/runtime/config-dir/config.toml",
-            RUNTIME_CONFIG="/runtime/config-dir/config.toml", RUNTIME_DROP_IN_CONFIG="/runtime/config-dir.d/99-nvidia.toml",
-            RUNTIME_DROP_IN_CONFIG_HOST_PATH="/etc/containerd/conf.d/99-nvidia.toml", CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock",
-            RUNTIME_SOCKET="/runtime/sock-dir/containerd.sock", CDI_ENABLED="true", NVIDIA_VISIBLE_DEVICES="void",
+            ROOT="/usr/local/nvidia",
+            RUNTIME="containerd",
+            CONTAINERD_RUNTIME_CLASS="nvidia",
+            CONTAINERD_CONFIG="/runtime/config-dir/config.toml",
+            RUNTIME_CONFIG="/runtime/config-dir/config.toml",
+            RUNTIME_DROP_IN_CONFIG="/runtime/config-dir.d/99-nvidia.toml",
+            RUNTIME_DROP_IN_CONFIG_HOST_PATH="/etc/containerd/conf.d/99-nvidia.toml",
+            CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock",
+            RUNTIME_SOCKET="/runtime/sock-dir/containerd.sock",
+            CDI_ENABLED="true",
+            NVIDIA_VISIBLE_DEVICES="void",
             TOOLKIT_PID_FILE="/run/nvidia/toolkit/toolkit.pid",
         ),
         "volumeMounts": [
-            _SEEN, _mount("driver-install-dir", "/driver-root", "HostToContainer"), _mount("run-nvidia", "/run/nvidia"),
+            _SEEN,
+            _mount("driver-install-dir", "/driver-root", "HostToContainer"),
+            _mount("run-nvidia", "/run/nvidia"),
             _mount("install-dir", "/usr/local/nvidia"),
-            _mount("containerd-config", "/runtime/config-dir"), _mount("containerd-conf-d", "/runtime/config-dir.d"),
-            _mount("containerd-socket", "/runtime/sock-dir"), _mount("cdi", "/var/run/cdi"), _HOST,
+            _mount("containerd-config", "/runtime/config-dir"),
+            _mount("containerd-conf-d", "/runtime/config-dir.d"),
+            _mount("containerd-socket", "/runtime/sock-dir"),
+            _mount("cdi", "/var/run/cdi"),
+            _HOST,
         ],
     }
-    first = _step("driver", _mount("driver-install-dir", "/run/nvidia/driver", "HostToContainer"), _HOST, _mount("host-dev-char", "/host-dev-char"), wait=True)
+    first = _step(
+        "driver",
+        _mount("driver-install-dir", "/run/nvidia/driver", "HostToContainer"),
+        _HOST,
+        _mount("host-dev-char", "/host-dev-char"),
+        wait=True,
+    )
     return _daemon_set("nvidia-container-toolkit-daemonset", [first], [container], hostPID=True)
 
 
 def validator() -> Obj:
     install = _mount("driver-install-dir", "/run/nvidia/driver", "HostToContainer")
-    inits = [_step("driver", install, _HOST, _mount("host-dev-char", "/host-dev-char"), wait=True), _step("toolkit"), _step("cuda")]
+    inits = [
+        _step("driver", install, _HOST, _mount("host-dev-char", "/host-dev-char"), wait=True),
+        _step("toolkit"),
+        _step("cuda"),
+    ]
     main = {
-        "name": "nvidia-operator-validator", "image": VALIDATOR_IMAGE, "command": ["sh", "-c"],
-        "args": ["echo all validations are successful; while true; do sleep 86400; done"], "securityContext": _PRIVILEGED, "volumeMounts": [_VALIDATIONS],
+        "name": "nvidia-operator-validator",
+        "image": VALIDATOR_IMAGE,
+        "command": ["sh", "-c"],
+        "args": ["echo all validations are successful; while true; do sleep 86400; done"],
+        "securityContext": _PRIVILEGED,
+        "volumeMounts": [_VALIDATIONS],
     }
     return _daemon_set("nvidia-operator-validator", inits, [main], runtimeClassName="nvidia")
 
 
 def plugin() -> Obj:
     container = {
-        "name": "nvidia-device-plugin", "image": PLUGIN_IMAGE, "command": ["sh", "-c"],
-        "args": ["set -o allexport; . /run/nvidia/validations/driver-ready; exec nvidia-device-plugin"], "securityContext": _PRIVILEGED,
-        "env": _env(NVIDIA_VISIBLE_DEVICES="all", NVIDIA_DRIVER_CAPABILITIES="compute,utility", CDI_ENABLED="true", DEVICE_LIST_STRATEGY="cdi-annotations"),
+        "name": "nvidia-device-plugin",
+        "image": PLUGIN_IMAGE,
+        "command": ["sh", "-c"],
+        "args": ["set -o allexport; . /run/nvidia/validations/driver-ready; exec nvidia-device-plugin"],
+        "securityContext": _PRIVILEGED,
+        "env": _env(
+            NVIDIA_VISIBLE_DEVICES="all",
+            NVIDIA_DRIVER_CAPABILITIES="compute,utility",
+            CDI_ENABLED="true",
+            DEVICE_LIST_STRATEGY="cdi-annotations",
+        ),
         "volumeMounts": [
-            _mount("device-plugins", "/var/lib/kubelet/device-plugins"), _SEEN, _mount("driver-install-dir", "/driver-root", "HostToContainer"), _HOST,
+            _mount("device-plugins", "/var/lib/kubelet/device-plugins"),
+            _SEEN,
+            _mount("driver-install-dir", "/driver-root", "HostToContainer"),
+            _HOST,
             _mount("cdi", "/var/run/cdi"),
         ],
     }
-    return _daemon_set("nvidia-device-plugin-daemonset", [_wait_for("cuda-proof", "cuda-ready")], [container], runtimeClassName="nvidia")
+    return _daemon_set(
+        "nvidia-device-plugin-daemonset",
+        [_wait_for("cuda-proof", "cuda-ready")],
+        [container],
+        runtimeClassName="nvidia",
+    )
 
 
 def deploy(client: Client, *objects: Obj) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
-    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"}
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}},
+    }
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+    }
     # NVIDIA's validator asks whether a driver container of its own namespace is in charge.
     rules = [{"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]}]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "validator", "namespace": NAMESPACE}, "rules": rules}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "validator", "namespace": NAMESPACE},
+        "rules": rules,
+    }
     binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "validator", "namespace": NAMESPACE},
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "validator", "namespace": NAMESPACE},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "validator"},
         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": NAMESPACE}],
     }
@@ -164,11 +268,19 @@ def deploy_operator(client: Client, policy: Obj) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _VALIDATOR, "namespace": NAMESPACE}}
     rules = [
         {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "create", "delete"]}, {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "create", "delete"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     ]
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": _VALIDATOR}, "rules": rules}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": _VALIDATOR},
+        "rules": rules,
+    }
     binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": _VALIDATOR},
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": _VALIDATOR},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _VALIDATOR},
         "subjects": [{"kind": "ServiceAccount", "name": _VALIDATOR, "namespace": NAMESPACE}],
     }
@@ -176,14 +288,24 @@ def deploy_operator(client: Client, policy: Obj) -> None:
     steps = made[2]["spec"]["template"]["spec"]["initContainers"]
     steps.append(_step("plugin"))
     for step in steps[2:]:
-        step["env"] = [one for one in step["env"] if one["name"] != "WITH_WORKLOAD"] + _env(VALIDATOR_IMAGE=VALIDATOR_IMAGE, VALIDATOR_RUNTIME_CLASS="nvidia")
+        step["env"] = [one for one in step["env"] if one["name"] != "WITH_WORKLOAD"] + _env(
+            VALIDATOR_IMAGE=VALIDATOR_IMAGE, VALIDATOR_RUNTIME_CLASS="nvidia"
+        )
         step["env"] += _env(WITH_WORKLOAD=str(step["name"] == "cuda-validation").lower())
     made[2]["spec"]["template"]["spec"]["serviceAccountName"] = _VALIDATOR
     metadata = policy["metadata"]
-    owner = {"apiVersion": policy["apiVersion"], "kind": policy["kind"], "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    owner = {
+        "apiVersion": policy["apiVersion"],
+        "kind": policy["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
     for daemon_set in made:
         daemon_set["metadata"]["ownerReferences"] = [owner]
-        daemon_set["spec"]["template"]["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+        daemon_set["spec"]["template"]["spec"]["tolerations"] = [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+        ]
     made[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
     deploy(client, account, role, binding, *made)
 

@@ -30,12 +30,22 @@ FLEET: dict[str, t.Any] = {
     "pools": [
         {"name": "gpu", "count": 2, "gpu": GPU},
         {"name": "bad", "count": 1, "gpu": GPU, "faults": ["driver_load_failure"]},
-        {"name": "cpu", "count": 1, "labels": {"team": "a"}, "taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]},
+        {
+            "name": "cpu",
+            "count": 1,
+            "labels": {"team": "a"},
+            "taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}],
+        },
     ],
 }
 _LATE = {"name": "late", "count": 1, "gpu": GPU}
 #: Pods that use the driver, by their label app.
-_CLIENTS = ("gpu-feature-discovery", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "nvidia-operator-validator")
+_CLIENTS = (
+    "gpu-feature-discovery",
+    "nvidia-container-toolkit-daemonset",
+    "nvidia-device-plugin-daemonset",
+    "nvidia-operator-validator",
+)
 
 World = dict[str, dict[str, t.Any]]
 
@@ -72,7 +82,10 @@ def plain(client: Client) -> World:
     world = snapshot(client)
     for key, value in world.items():
         if key.startswith("Node. "):
-            value["resources"] = {kind: [name for name in names if not name.startswith("nvidia.com/")] for kind, names in value["resources"].items()}
+            value["resources"] = {
+                kind: [name for name in names if not name.startswith("nvidia.com/")]
+                for kind, names in value["resources"].items()
+            }
     return world
 
 
@@ -99,8 +112,16 @@ def _of_users(client: Client) -> None:
     # What the GPU Operator leaves on nodes: with the last two, the driver manager looks for clients in all namespaces.
     switches = {"dcgm": "false", "client": "true", "dra-driver": "true"}
     labels = {"nvidia.com/site": "x"} | {f"nvidia.com/gpu.deploy.{name}": value for name, value in switches.items()}
-    client.patch(node, "gpu-0", "", {"metadata": {"labels": labels, "annotations": {"example.com/note": "mine"}}}, field_manager="people")
-    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}, client.resource("v1", "Namespace"))
+    client.patch(
+        node,
+        "gpu-0",
+        "",
+        {"metadata": {"labels": labels, "annotations": {"example.com/note": "mine"}}},
+        field_manager="people",
+    )
+    client.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}, client.resource("v1", "Namespace")
+    )
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     client.create(runtime, client.resource("node.k8s.io/v1", "RuntimeClass"))
 
@@ -108,7 +129,10 @@ def _of_users(client: Client) -> None:
 def _happen(made: Sandbox, client: Client, clusters: site.Clusters) -> dict[str, dict[str, str]]:
     made.set_fleet({**FLEET, "pools": [*FLEET["pools"], _LATE]})
     made.reboot("gpu-1")
-    until(lambda: _gpus(client, "late-0") == _gpus(client, "gpu-1") == 8, "the late and the rebooted node to offer their GPUs")
+    until(
+        lambda: _gpus(client, "late-0") == _gpus(client, "gpu-1") == 8,
+        "the late and the rebooted node to offer their GPUs",
+    )
     with _replaced(client, "gpu-1", "nfd-worker", "gpu-feature-discovery"):
         _delete(client, "gpu-1", "nfd-worker", "gpu-feature-discovery")
     # The driver manager of the new pod makes the clients leave, unloads the driver and lets them come back.
@@ -118,7 +142,10 @@ def _happen(made: Sandbox, client: Client, clusters: site.Clusters) -> dict[str,
     drivers = nfd.disturbed(client, clusters)
     made.set_fleet(FLEET)
     features = client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeature")
-    until(lambda: not [item for item in client.list(features).items if "late-0" in item["metadata"]["name"]], "what was found of late-0 to go")
+    until(
+        lambda: not [item for item in client.list(features).items if "late-0" in item["metadata"]["name"]],
+        "what was found of late-0 to go",
+    )
     return drivers
 
 
@@ -128,7 +155,12 @@ def _gpus(client: Client, node: str) -> int:
 
 def _pods(client: Client, node: str, apps: c.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     """By uid."""
-    items = client.list(client.resource("v1", "Pod"), AGENTS, label_selector=f"app in ({','.join(apps)})", field_selector=f"spec.nodeName={node}").items
+    items = client.list(
+        client.resource("v1", "Pod"),
+        AGENTS,
+        label_selector=f"app in ({','.join(apps)})",
+        field_selector=f"spec.nodeName={node}",
+    ).items
     return {item["metadata"]["uid"]: item for item in items}
 
 
@@ -145,7 +177,16 @@ def _replaced(client: Client, node: str, *apps: str) -> c.Iterator[None]:
 
     def states() -> list[tuple[str, bool, bool]]:
         found = _pods(client, node, apps)
-        ready = {uid for uid, item in found.items() for one in item["status"].get("conditions", []) if (one["type"], one["status"]) == ("Ready", "True")}
+        ready = {
+            uid
+            for uid, item in found.items()
+            for one in item["status"].get("conditions", [])
+            if (one["type"], one["status"]) == ("Ready", "True")
+        }
         return [(item["metadata"]["labels"]["app"], uid not in old, uid in ready) for uid, item in found.items()]
 
-    until(lambda: sorted(states()) == [(app, True, True) for app in sorted(apps)], f"{', '.join(apps)} on {node} to be replaced", seen=states)
+    until(
+        lambda: sorted(states()) == [(app, True, True) for app in sorted(apps)],
+        f"{', '.join(apps)} on {node} to be replaced",
+        seen=states,
+    )

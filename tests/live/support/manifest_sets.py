@@ -33,12 +33,33 @@ class Sets:
         return self._client or connect({"kubeconfig": self.kubeconfig}, check_mode=check)
 
     def __call__(
-        self, name: str, definition: t.Any = None, *, check: bool = False, diff: bool = False, client: t.Any = None, holder: Holder | None = None,
-        clock: Clock | None = None, resume: Obj | None = None, **options: t.Any,
+        self,
+        name: str,
+        definition: t.Any = None,
+        *,
+        check: bool = False,
+        diff: bool = False,
+        client: t.Any = None,
+        holder: Holder | None = None,
+        clock: Clock | None = None,
+        resume: Obj | None = None,
+        **options: t.Any,
     ) -> Report:
         """One call, as the module makes it; waits only where it is told to."""
-        params = DEFAULTS | {"name": name, "definition": definition, "wait": False, "wait_timeout": 240, "lock_timeout": 240} | options
-        return ensure(client or self.client(check=check), params, clock or Clock(), resume or {}, check_mode=check, diff=diff, holder=holder)
+        params = (
+            DEFAULTS
+            | {"name": name, "definition": definition, "wait": False, "wait_timeout": 240, "lock_timeout": 240}
+            | options
+        )
+        return ensure(
+            client or self.client(check=check),
+            params,
+            clock or Clock(),
+            resume or {},
+            check_mode=check,
+            diff=diff,
+            holder=holder,
+        )
 
     def apply(self, name: str, definition: t.Any, **options: t.Any) -> Report:
         """A call that must succeed."""
@@ -100,14 +121,24 @@ def dies_after(write: int, kubeconfig: str, call: c.Callable[[t.Any], Report]) -
 
 
 def config_map(name: str, namespace: str, data: dict[str, str] | None = None) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data or {"a": "1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data or {"a": "1"},
+    }
 
 
 def workload(kind: str, name: str, namespace: str, **spec: t.Any) -> Obj:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": "registry.example/main:1", "env": env}]}}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/main:1", "env": env}]},
+    }
     return {
-        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace},
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"selector": {"matchLabels": {"app": name}}, "template": template} | spec,
     }
 
@@ -121,16 +152,27 @@ def crd(plural: str, kind: str, group: str = "tests.hwaccel.example") -> Obj:
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.{group}"},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": group, "scope": "Namespaced", "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}],
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+            ],
         },
     }
 
 
 def custom(kind: str, name: str, namespace: str, size: int, group: str = "tests.hwaccel.example") -> Obj:
-    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": {"size": size}}
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"size": size},
+    }
 
 
 def actions(report: Report) -> dict[str, str]:
@@ -145,14 +187,44 @@ def bench_objects(namespace: str) -> list[Obj]:
     for index in range(5):
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
         subjects = [{"kind": "ServiceAccount", "name": f"sa{index}", "namespace": namespace}]
-        found.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"sa{index}", "namespace": namespace}})
-        found.append({"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": f"{namespace}-{index}"}, "rules": rules})
-        found.append({"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": {"name": f"r{index}", "namespace": namespace}, "rules": rules})
+        found.append(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"sa{index}", "namespace": namespace}}
+        )
+        found.append(
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": f"{namespace}-{index}"},
+                "rules": rules,
+            }
+        )
+        found.append(
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "Role",
+                "metadata": {"name": f"r{index}", "namespace": namespace},
+                "rules": rules,
+            }
+        )
         role = {"apiGroup": rbac, "kind": "Role", "name": f"r{index}"}
         bound = {"roleRef": role, "subjects": subjects}
-        found.append({"apiVersion": f"{rbac}/v1", "kind": "RoleBinding", "metadata": {"name": f"rb{index}", "namespace": namespace}} | bound)
+        found.append(
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "RoleBinding",
+                "metadata": {"name": f"rb{index}", "namespace": namespace},
+            }
+            | bound
+        )
         spec = {"selector": {"app": "x"}, "ports": [{"port": 80}]}
-        found.append({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"s{index}", "namespace": namespace}, "spec": spec})
+        found.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": f"s{index}", "namespace": namespace},
+                "spec": spec,
+            }
+        )
     found += [config_map(f"cm{index}", namespace, {"a": "1", "b": "x" * 100}) for index in range(10)]
     found += [workload("DaemonSet", f"ds{index}", namespace) for index in range(3)]
     found += [deployment(f"d{index}", namespace) for index in range(2)]

@@ -82,7 +82,9 @@ class Mutation:
     def moved(self, pool: str) -> Mutation:
         """The same of another pool."""
         name = POOL_DRIVER.replace(POOL, pool)
-        return dataclasses.replace(self, patches=tuple({**item, "target": {**item["target"], "name": name}} for item in self.patches))
+        return dataclasses.replace(
+            self, patches=tuple({**item, "target": {**item["target"], "name": name}} for item in self.patches)
+        )
 
 
 def change(kind: str, name: str, *operations: dict[str, t.Any], **merge: t.Any) -> dict[str, t.Any]:
@@ -146,7 +148,11 @@ class Bench:
         self._take_away_renamed(mutation.patches)
         for patience in (PATIENCE, LONG_PATIENCE):
             whole = playbook not in STAGES or mutation.variables
-            done = self.play(playbook, [mutation], patience) if whole else self._repeat(playbook, mutation.patches, patience)
+            done = (
+                self.play(playbook, [mutation], patience)
+                if whole
+                else self._repeat(playbook, mutation.patches, patience)
+            )
             # What is wrong stays so, and on a busy machine the node may still have been on its way to it.
             if not done.rc or not unnamed(done, mutation):
                 break
@@ -174,11 +180,19 @@ class Bench:
         assert not sound.rc, done.stdout[-6000:]
         return found
 
-    def play(self, playbook: str, mutations: c.Sequence[Mutation] = (), patience: int = PATIENCE, max_failed: str = "0") -> site.Run:
+    def play(
+        self, playbook: str, mutations: c.Sequence[Mutation] = (), patience: int = PATIENCE, max_failed: str = "0"
+    ) -> site.Run:
         pools = [{"name": pool, "selector": f"pool={pool}", "gpu": GPU} for pool in self._nodes or [POOL]]
-        variables: dict[str, t.Any] = {"hwaccel_wait_timeout": patience, "hwaccel_max_failed": max_failed, "hwaccel_pools": pools}
+        variables: dict[str, t.Any] = {
+            "hwaccel_wait_timeout": patience,
+            "hwaccel_max_failed": max_failed,
+            "hwaccel_pools": pools,
+        }
         for stage in {mutation.stage for mutation in mutations}:
-            variables[f"{stage}_patches"] = [patch for mutation in mutations if mutation.stage == stage for patch in mutation.patches]
+            variables[f"{stage}_patches"] = [
+                patch for mutation in mutations if mutation.stage == stage for patch in mutation.patches
+            ]
         for mutation in mutations:
             variables |= mutation.variables
         clusters = {"bench": site.cluster(self.sandbox.kubeconfig, **variables)}
@@ -193,7 +207,10 @@ class Bench:
         """One in each pool."""
         self._number += 1
         names = {pool: f"m{self._number}-{pool}" for pool in pools}
-        fleet = [{"name": name, "count": 1, "gpu": GPU, "labels": {"pool": pool}, "taints": list(taints)} for pool, name in names.items()]
+        fleet = [
+            {"name": name, "count": 1, "gpu": GPU, "labels": {"pool": pool}, "taints": list(taints)}
+            for pool, name in names.items()
+        ]
         self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}, *fleet]})
         self._nodes = {pool: f"{name}-0" for pool, name in names.items()}
         for earlier in STAGES[: STAGES.index(self.stage)]:
@@ -210,8 +227,12 @@ class Bench:
         def passed() -> bool:
             if stage == "feature_discovery":
                 return _NFD_SEEN in (self.client.get(node, name)["metadata"].get("labels") or {})
-            found = self.client.list(pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={name}").items
-            return any(status.get("ready") for item in found for status in item["status"].get("containerStatuses") or [])
+            found = self.client.list(
+                pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={name}"
+            ).items
+            return any(
+                status.get("ready") for item in found for status in item["status"].get("containerStatuses") or []
+            )
 
         until(passed, f"{name} to pass {stage}")
 
@@ -226,7 +247,7 @@ class Bench:
 
     def _clear_from(self, stage: str) -> None:
         """And what came after it, where site has run."""
-        for one in reversed(STAGES[STAGES.index(stage):]):
+        for one in reversed(STAGES[STAGES.index(stage) :]):
             self._clear(one)
 
     def _clear(self, stage: str) -> None:
@@ -240,13 +261,22 @@ class Bench:
                         with contextlib.suppress(NotFound):
                             self.client.delete(resource, name, namespace, propagation="Background")
         pods = self.client.resource("v1", "Pod")
-        until(lambda: not [
-            item for namespace in (AGENTS, CONTROLLERS) for item in self.client.list(pods, namespace).items
-            if item["metadata"]["name"].startswith(_WORKLOADS[stage])
-        ], f"the pods of {stage} to go")
+        until(
+            lambda: (
+                not [
+                    item
+                    for namespace in (AGENTS, CONTROLLERS)
+                    for item in self.client.list(pods, namespace).items
+                    if item["metadata"]["name"].startswith(_WORKLOADS[stage])
+                ]
+            ),
+            f"the pods of {stage} to go",
+        )
 
 
-def until(done: c.Callable[[], bool], what: str, seconds: float = 240, seen: c.Callable[[], t.Any] = lambda: "") -> None:
+def until(
+    done: c.Callable[[], bool], what: str, seconds: float = 240, seen: c.Callable[[], t.Any] = lambda: ""
+) -> None:
     """Look until it is so. How long that takes is the machine's matter, and no test's. seen: what is there instead, for the message."""
     deadline = time.monotonic() + seconds
     while not done():
@@ -279,7 +309,9 @@ class Benches:
         turns: dict[tuple[str, str], list[tuple[Answer, Mutation | None]]] = collections.defaultdict(list)
         turns[trials[0][0], "first"].append((first, None))
         for playbook, one in trials:
-            turns[playbook, "together" if one.of_one_pool else f"alone: {one.name}"].append((self._answers[playbook, one.name], one))
+            turns[playbook, "together" if one.of_one_pool else f"alone: {one.name}"].append(
+                (self._answers[playbook, one.name], one)
+            )
         turns[trials[-1][0], "last"].append((last, None))
         try:
             bench = Bench(self._make, stage)
@@ -291,7 +323,9 @@ class Benches:
                 return
             futures, mutations = [future for future, _one in turn], [one for _future, one in turn if one]
             try:
-                runs = bench.run_together(playbook, mutations) if len(mutations) > 1 else [bench.run(playbook, turn[0][1])]
+                runs = (
+                    bench.run_together(playbook, mutations) if len(mutations) > 1 else [bench.run(playbook, turn[0][1])]
+                )
             except BaseException as error:
                 _fail(futures, error)
             else:
@@ -306,7 +340,12 @@ def _fail(futures: c.Iterable[Answer], error: BaseException) -> None:
 
 def _of_node(run: site.Run, node: str) -> site.Run:
     """What it tells of this node alone. It is well where no gate says that it has failed."""
-    rows = [row for result in run.results("node_gate") for row in result.get("faults") or [] if row["node"] == node and row["state"] == "failed"]
+    rows = [
+        row
+        for result in run.results("node_gate")
+        for row in result.get("faults") or []
+        if row["node"] == node and row["state"] == "failed"
+    ]
     texts = [part for text in run.failures for part in re.split(r"\n(?=- )", text) if node in part]
     tasks = [{"outcome": "failed", "result": {"msg": "\n".join(texts), "faults": rows}}] if rows else []
     return dataclasses.replace(run, rc=len(tasks), tasks=tasks)
@@ -314,7 +353,12 @@ def _of_node(run: site.Run, node: str) -> site.Run:
 
 def told(run: site.Run) -> str:
     """All that a user reads of a failure: the messages, and the log tails that come with them."""
-    logs = [fault.get("log_tail", "") for task in run.tasks for fault in task["result"].get("faults") or [] if isinstance(fault, dict)]
+    logs = [
+        fault.get("log_tail", "")
+        for task in run.tasks
+        for fault in task["result"].get("faults") or []
+        if isinstance(fault, dict)
+    ]
     return "\n".join([*run.failures, *logs])
 
 

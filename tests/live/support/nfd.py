@@ -10,7 +10,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import N
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, CONTROLLERS, until
 
-_RESTARTED = {"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}}
+_RESTARTED = {
+    "spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}
+}
 
 
 def disturbed(client: Client, clusters: site.Clusters) -> dict[str, dict[str, str]]:
@@ -28,7 +30,9 @@ def disturbed(client: Client, clusters: site.Clusters) -> dict[str, dict[str, st
 def _workers_rolled(client: Client) -> None:
     """As `kubectl rollout restart` does it."""
     old = _pods(client, AGENTS, "nfd-worker")
-    client.patch(client.resource("apps/v1", "DaemonSet"), "nfd-worker", AGENTS, _RESTARTED, field_manager="kubectl-rollout")
+    client.patch(
+        client.resource("apps/v1", "DaemonSet"), "nfd-worker", AGENTS, _RESTARTED, field_manager="kubectl-rollout"
+    )
     until(lambda: _replaced(client, AGENTS, "nfd-worker", old), "other NFD workers on every node")
 
 
@@ -42,13 +46,25 @@ def _master_restarted(client: Client) -> None:
 def _namespace_lost(client: Client) -> None:
     """Without its programs first: one that outlives its ServiceAccount's rights is refused things, which no cluster's life should show."""
     for name in ("nfd-master", "nfd-gc"):
-        client.patch(client.resource("apps/v1", "Deployment"), name, CONTROLLERS, {"spec": {"replicas": 0}}, field_manager="people")
-    until(lambda: not _pods(client, CONTROLLERS, "nfd-master") and not _pods(client, CONTROLLERS, "nfd-gc"), "nfd-master and nfd-gc to go")
+        client.patch(
+            client.resource("apps/v1", "Deployment"),
+            name,
+            CONTROLLERS,
+            {"spec": {"replicas": 0}},
+            field_manager="people",
+        )
+    until(
+        lambda: not _pods(client, CONTROLLERS, "nfd-master") and not _pods(client, CONTROLLERS, "nfd-gc"),
+        "nfd-master and nfd-gc to go",
+    )
     client.delete(client.resource("v1", "Namespace"), CONTROLLERS)
     old = _pods(client, AGENTS, "nfd-worker")
     for name in old.values():
         client.delete(client.resource("v1", "Pod"), name, AGENTS)
-    until(lambda: _replaced(client, AGENTS, "nfd-worker", old) and not _there(client, CONTROLLERS), f"namespace {CONTROLLERS} to go, and NFD workers to come")
+    until(
+        lambda: _replaced(client, AGENTS, "nfd-worker", old) and not _there(client, CONTROLLERS),
+        f"namespace {CONTROLLERS} to go, and NFD workers to come",
+    )
 
 
 def _replaced(client: Client, namespace: str, app: str, old: dict[str, str]) -> bool:
@@ -61,15 +77,21 @@ def _pods(client: Client, namespace: str, app: str, *, ready: bool = False) -> d
     """Names by uid."""
     items = client.list(client.resource("v1", "Pod"), namespace, label_selector=f"app={app}").items
     return {
-        item["metadata"]["uid"]: item["metadata"]["name"] for item in items
-        if not ready or any((one["type"], one["status"]) == ("Ready", "True") for one in item["status"].get("conditions") or [])
+        item["metadata"]["uid"]: item["metadata"]["name"]
+        for item in items
+        if not ready
+        or any((one["type"], one["status"]) == ("Ready", "True") for one in item["status"].get("conditions") or [])
     }
 
 
 def _drivers(client: Client) -> dict[str, str]:
     """Those that stay: one that is being deleted is gone."""
     items = client.list(client.resource("v1", "Pod"), AGENTS, label_selector="app=nvidia-driver").items
-    return {item["spec"]["nodeName"]: item["metadata"]["uid"] for item in items if "deletionTimestamp" not in item["metadata"]}
+    return {
+        item["spec"]["nodeName"]: item["metadata"]["uid"]
+        for item in items
+        if "deletionTimestamp" not in item["metadata"]
+    }
 
 
 def _there(client: Client, namespace: str) -> bool:

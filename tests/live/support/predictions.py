@@ -30,7 +30,10 @@ def actions(run: Run) -> dict[str, list[Row]]:
 
 def marks(run: Run) -> dict[str, dict[str, list[str]]]:
     """By gate: the nodes that were marked, or would be, by kind of mark."""
-    return {one["gate"]: {kind: one[kind] for kind in ("quarantined", "released", "switched")} for one in run.results("node_gate")}
+    return {
+        one["gate"]: {kind: one[kind] for kind in ("quarantined", "released", "switched")}
+        for one in run.results("node_gate")
+    }
 
 
 def shown(run: Run) -> dict[tuple[str, str, str], Obj]:
@@ -56,7 +59,10 @@ def unmarked(planned: Run, done: Run, covered: c.Mapping[str, c.Sequence[str]]) 
     told = [line.partition("unknown: ")[2] for line in planned.stdout.splitlines() if "unknown: " in line]
     announced = [
         pattern.format(*map(re.escape, found.groups()))
-        for line in told for mark, patterns in covered.items() if (found := re.match(mark, line)) for pattern in patterns
+        for line in told
+        for mark, patterns in covered.items()
+        if (found := re.match(mark, line))
+        for pattern in patterns
     ]
     return [one for one in differences(planned, done) if not any(re.fullmatch(pattern, one) for pattern in announced)]
 
@@ -67,14 +73,20 @@ def differences(planned: Run, done: Run) -> list[str]:
     contents = {key: _lasting(one) for key, one in shown(done).items()}
     other = [key for key, one in shown(planned).items() if key in contents and not holds(contents[key], _lasting(one))]
     return [
-        *(f"done: {one}" for one in sorted(real - predicted)), *(f"not done: {one}" for one in sorted(predicted - real)),
+        *(f"done: {one}" for one in sorted(real - predicted)),
+        *(f"not done: {one}" for one in sorted(predicted - real)),
         *(f"contents: {' '.join(key)}" for key in sorted(other)),
     ]
 
 
 def _rows(run: Run) -> set[str]:
     objects = {f"{task}: {' '.join(row)}" for task, rows in actions(run).items() for row in rows}
-    return objects | {f"gate {gate}: {kind} {node}" for gate, kinds in marks(run).items() for kind, nodes in kinds.items() for node in nodes}
+    return objects | {
+        f"gate {gate}: {kind} {node}"
+        for gate, kinds in marks(run).items()
+        for kind, nodes in kinds.items()
+        for node in nodes
+    }
 
 
 def _lasting(one: Obj) -> Obj:

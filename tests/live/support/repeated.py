@@ -52,7 +52,15 @@ def repeat(calls: c.Iterable[Call], patches: c.Sequence[dict[str, t.Any]], patie
         given = call.arguments | ({"patches": list(patches)} if "patches" in call.arguments else {})
         result = _result(call.module, given | ({"wait_timeout": patience} if call.module == "node_gate" else {}))
         failed = bool(result.get("failed"))
-        tasks.append({"host": "", "name": call.module, "action": call.module, "outcome": "failed" if failed else "ok", "result": result})
+        tasks.append(
+            {
+                "host": "",
+                "name": call.module,
+                "action": call.module,
+                "outcome": "failed" if failed else "ok",
+                "result": result,
+            }
+        )
         if failed:
             break
     rc = int(any(task["outcome"] == "failed" for task in tasks))
@@ -63,6 +71,8 @@ def _result(module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
     """As the action has it: from the module's file, in a process of its own."""
     command = [sys.executable, "-P", str(_run_module.__file__), str(site.COLLECTIONS), f"{_PACKAGE}.{module}"]
     given = json.dumps({"ANSIBLE_MODULE_ARGS": arguments})
-    done = subprocess.run(command, input=given, env=site.inherited(), capture_output=True, text=True, check=False, timeout=1200)
+    done = subprocess.run(
+        command, input=given, env=site.inherited(), capture_output=True, text=True, check=False, timeout=1200
+    )
     assert done.stdout.strip().startswith("{"), f"{module} has no result:\n{done.stdout}{done.stderr}"
     return t.cast("dict[str, t.Any]", json.loads(done.stdout))

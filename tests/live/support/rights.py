@@ -43,8 +43,10 @@ class Right:
     def used_by(self, request: Request) -> bool:
         asked = (request.verb, request.group, f"{request.resource}/{request.subresource}".rstrip("/"))
         return (
-            request.user == _USER + self.account.replace("/", ":") and asked == (self.verb, self.group, self.resource)
-            and self.namespace in ("", request.namespace) and self.name in ("", request.name)
+            request.user == _USER + self.account.replace("/", ":")
+            and asked == (self.verb, self.group, self.resource)
+            and self.namespace in ("", request.namespace)
+            and self.name in ("", request.name)
         )
 
 
@@ -85,7 +87,9 @@ class RoleBook:
         if there == now:
             return
         resource = self._client.resource(_GROUP, kind)
-        for event in self._client.watch(resource, resource_version=first.resource_version, deadline=time.monotonic() + 240):
+        for event in self._client.watch(
+            resource, resource_version=first.resource_version, deadline=time.monotonic() + 240
+        ):
             if event.type != "BOOKMARK":
                 uid = event.object["metadata"]["uid"]
                 self._note(kind, event.object)
@@ -97,8 +101,11 @@ class RoleBook:
     def _rules(self, ref: Obj, namespace: str) -> list[Obj]:
         place = "" if ref["kind"] == "ClusterRole" else namespace
         return [
-            rule for role in self._seen.values() for rule in role.get("rules") or []
-            if (role["kind"], role["metadata"]["name"], role["metadata"].get("namespace", "")) == (ref["kind"], ref["name"], place)
+            rule
+            for role in self._seen.values()
+            for rule in role.get("rules") or []
+            if (role["kind"], role["metadata"]["name"], role["metadata"].get("namespace", ""))
+            == (ref["kind"], ref["name"], place)
         ]
 
 
@@ -109,7 +116,8 @@ def _uids(page: Page) -> set[str]:
 def _expand(rule: Obj, account: str, namespace: str) -> set[Right]:
     return {
         Right(account, verb, group, resource, namespace, name)
-        for verb in rule["verbs"] for group in rule.get("apiGroups") or [""]
+        for verb in rule["verbs"]
+        for group in rule.get("apiGroups") or [""]
         for resource in rule.get("resources") or rule.get("nonResourceURLs", [])
         for name in rule.get("resourceNames") or [""]
     }

@@ -23,7 +23,11 @@ REPOSITORY = pathlib.Path(__file__).parents[3]
 SMALL_FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
     "pools": [
-        {"name": "gpu", "count": 2, "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}},
+        {
+            "name": "gpu",
+            "count": 2,
+            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True},
+        },
         {"name": "cpu", "count": 1},
     ],
 }
@@ -130,7 +134,9 @@ class Sandboxes:
         # A copy: whoever edits the agent while tests run does not restart it in their middle.
         self._sources = self._folder / "files"
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / "roles" / "sandbox" / "files" / "fleet_agent", self._sources / "fleet_agent", ignore=ignored)
+        shutil.copytree(
+            REPOSITORY / "roles" / "sandbox" / "files" / "fleet_agent", self._sources / "fleet_agent", ignore=ignored
+        )
 
     def make(self, fleet: dict[str, t.Any] | None = None, *, name: str = "", start: bool = True) -> Sandbox:
         name = name or f"test-{next(_numbers)}"
@@ -148,7 +154,11 @@ class Sandboxes:
 
 def find_programs() -> components.Components:
     """As users get them: the folder in HWACCEL_COMPONENTS, the cache, or else downloaded or built into it, which is told."""
-    wanted = resolver.Wanted(layout.cache_folder(), sources=REPOSITORY / "roles" / "sandbox" / "files" / "control_plane", environment=dict(os.environ))
+    wanted = resolver.Wanted(
+        layout.cache_folder(),
+        sources=REPOSITORY / "roles" / "sandbox" / "files" / "control_plane",
+        environment=dict(os.environ),
+    )
     steps = resolver.resolve(wanted)
     while True:
         try:

@@ -35,7 +35,9 @@ from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATI
 #: The folder that holds ansible_collections/hwaccel/gpu.
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 _CALLBACKS = pathlib.Path(__file__).parent / "callbacks"
-_WARNING = re.compile(r"^\[(?:DEPRECATION )?WARNING\]: ?.*$|^.*(?:MODULE FAILURE|Traceback \(most recent).*$", re.MULTILINE)
+_WARNING = re.compile(
+    r"^\[(?:DEPRECATION )?WARNING\]: ?.*$|^.*(?:MODULE FAILURE|Traceback \(most recent).*$", re.MULTILINE
+)
 #: What a run inherits from the environment of the tests: where programs, the home and the caches are, and nothing about clusters.
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME")
 
@@ -62,11 +64,19 @@ class Run:
         return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable")]
 
     def failures_of(self, host: str) -> list[str]:
-        return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable") and task["host"] == host]
+        return [
+            _message(task["result"])
+            for task in self.tasks
+            if task["outcome"] in ("failed", "unreachable") and task["host"] == host
+        ]
 
     def shown(self, host: str) -> str:
         """What it has told of one host, outside of failures."""
-        return "\n".join(str(task["result"]) for task in self.tasks if task["host"] == host and task["action"].rpartition(".")[2] in ("debug", "show"))
+        return "\n".join(
+            str(task["result"])
+            for task in self.tasks
+            if task["host"] == host and task["action"].rpartition(".")[2] in ("debug", "show")
+        )
 
     def changed(self, host: str | None = None) -> int:
         """Number of changed tasks, of one host or of all."""
@@ -74,7 +84,9 @@ class Run:
 
     def results(self, action: str, host: str | None = None) -> list[dict[str, t.Any]]:
         """Results of all tasks of a module, by its short name."""
-        rows = [task for task in self.tasks if task["action"].rpartition(".")[2] == action and host in (None, task["host"])]
+        rows = [
+            task for task in self.tasks if task["action"].rpartition(".")[2] == action and host in (None, task["host"])
+        ]
         return [task["result"] for task in rows if task["outcome"] != "skipped"]
 
 
@@ -84,13 +96,22 @@ TO_SCHEDULABLE, ALL = "feature_discovery, driver, device_plugin", None
 
 def cluster(kubeconfig: str, **variables: t.Any) -> dict[str, t.Any]:
     """Variables of an inventory host that stands for a cluster."""
-    connection = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "hwaccel_connection": {"kubeconfig": kubeconfig}}
+    connection = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "hwaccel_connection": {"kubeconfig": kubeconfig},
+    }
     return {**connection, "hwaccel_stages": TO_SCHEDULABLE, **variables}
 
 
 def playbook(
-    name: str, clusters: Clusters, *arguments: str, machines: dict[str, Clusters] | None = None, environment: dict[str, str] | None = None,
-    warnings: t.Sequence[str] = (), timeout: float = 1200,
+    name: str,
+    clusters: Clusters,
+    *arguments: str,
+    machines: dict[str, Clusters] | None = None,
+    environment: dict[str, str] | None = None,
+    warnings: t.Sequence[str] = (),
+    timeout: float = 1200,
 ) -> Run:
     """One `ansible-playbook hwaccel.gpu.<name>` over an inventory with these clusters.
 
@@ -106,7 +127,11 @@ def playbook(
 
 
 def killed(
-    name: str, clusters: Clusters, when: t.Callable[[], bool], timeout: float = 900, machines: dict[str, Clusters] | None = None,
+    name: str,
+    clusters: Clusters,
+    when: t.Callable[[], bool],
+    timeout: float = 900,
+    machines: dict[str, Clusters] | None = None,
     environment: dict[str, str] | None = None,
 ) -> bool:
     """Starts a playbook, and once `when` says so ends all its processes at once, as a machine that loses power would.
@@ -119,7 +144,9 @@ def killed(
         command = _command(folder, name, groups, ())
         null, deadline = subprocess.DEVNULL, time.monotonic() + timeout
         known = _environment(folder, folder / "record.json") | (environment or {})
-        process = subprocess.Popen(command, env=known, cwd=folder, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=known, cwd=folder, stdin=null, stdout=null, stderr=null, start_new_session=True
+        )
         try:
             while process.poll() is None and not when():
                 assert time.monotonic() < deadline, f"{name} did not come so far in {timeout:.0f} s"
@@ -139,18 +166,42 @@ def _command(folder: pathlib.Path, name: str, groups: dict[str, t.Any], argument
     inventory = folder / "inventory.yml"
     (folder / "ansible.cfg").write_text(CONFIGURATION, encoding="utf-8")
     inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
-    return [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
+    return [
+        sys.executable,
+        "-m",
+        "ansible",
+        "playbook",
+        "-i",
+        str(inventory),
+        name if "/" in name else f"hwaccel.gpu.{name}",
+        *arguments,
+    ]
 
 
 def _run(
-    folder: pathlib.Path, name: str, groups: dict[str, t.Any], arguments: t.Sequence[str], environment: dict[str, str], timeout: float
+    folder: pathlib.Path,
+    name: str,
+    groups: dict[str, t.Any],
+    arguments: t.Sequence[str],
+    environment: dict[str, str],
+    timeout: float,
 ) -> Run:
     record = folder / "record.json"
     done = subprocess.run(
-        _command(folder, name, groups, arguments), env=_environment(folder, record) | environment, cwd=folder, timeout=timeout, check=False, text=True,
-        errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        _command(folder, name, groups, arguments),
+        env=_environment(folder, record) | environment,
+        cwd=folder,
+        timeout=timeout,
+        check=False,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    recorded = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {"tasks": [], "recap": {}, "custom": {}}
+    recorded = (
+        json.loads(record.read_text(encoding="utf-8")) if record.exists() else {"tasks": [], "recap": {}, "custom": {}}
+    )
     summary = recorded["custom"].get("_run", {}).get("hwaccel_summary", {})
     found = [match.group(0) for match in _WARNING.finditer(done.stdout)]
     return Run(done.returncode, done.stdout, recorded["tasks"], recorded["recap"], summary, found)
@@ -174,10 +225,16 @@ def inherited() -> dict[str, str]:
 
 def _environment(folder: pathlib.Path, record: pathlib.Path) -> dict[str, str]:
     return inherited() | {
-        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
-        "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS), "ANSIBLE_CALLBACKS_ENABLED": "recorder", "HWACCEL_RECORD": str(record),
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_HOME": str(folder / "ansible"),
+        "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_CALLBACK_PLUGINS": str(_CALLBACKS),
+        "ANSIBLE_CALLBACKS_ENABLED": "recorder",
+        "HWACCEL_RECORD": str(record),
         # Warnings stay on one line, where they can be found.
-        "COLUMNS": "4000", "PYTHONWARNINGS": "ignore",
+        "COLUMNS": "4000",
+        "PYTHONWARNINGS": "ignore",
     }
 
 

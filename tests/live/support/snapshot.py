@@ -40,13 +40,21 @@ def _plain(obj: dict[str, t.Any]) -> dict[str, t.Any]:
         status = obj.get("status", {})
         return {
             "metadata": {key: metadata.get(key) for key in ("labels", "annotations")},
-            "taints": [taint for taint in obj.get("spec", {}).get("taints") or [] if not taint["key"].startswith(LIFECYCLE_TAINTS)],
+            "taints": [
+                taint
+                for taint in obj.get("spec", {}).get("taints") or []
+                if not taint["key"].startswith(LIFECYCLE_TAINTS)
+            ],
             "unschedulable": obj.get("spec", {}).get("unschedulable", False),
             "resources": {kind: sorted(status.get(kind, {})) for kind in ("capacity", "allocatable")},
         }
     if obj["kind"] == "Lease":
         return {"metadata": {"name": metadata["name"]}}
-    return {key: value for key, value in {**obj, "metadata": metadata}.items() if key not in ("status", "apiVersion", "kind")}
+    return {
+        key: value
+        for key, value in {**obj, "metadata": metadata}.items()
+        if key not in ("status", "apiVersion", "kind")
+    }
 
 
 def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
@@ -110,8 +118,12 @@ def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, 
     lines += [f"gone: {key}" for key in sorted(before.keys() - after.keys())]
     for key in sorted(before.keys() & after.keys()):
         if before[key] != after[key]:
-            fields = sorted(name for name in before[key].keys() | after[key].keys() if before[key].get(name) != after[key].get(name))
-            lines += [f"changed: {key} {field}: {before[key].get(field)!r} -> {after[key].get(field)!r}" for field in fields]
+            fields = sorted(
+                name for name in before[key].keys() | after[key].keys() if before[key].get(name) != after[key].get(name)
+            )
+            lines += [
+                f"changed: {key} {field}: {before[key].get(field)!r} -> {after[key].get(field)!r}" for field in fields
+            ]
     return lines
 
 

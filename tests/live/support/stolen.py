@@ -36,7 +36,9 @@ class Thief:
 
     def on(self, node: str, account: str) -> Client:
         """With the token that lies in the account's pod on a node."""
-        pods = self._client.list(self._client.resource("v1", "Pod"), self._namespace, field_selector=f"spec.nodeName={node}").items
+        pods = self._client.list(
+            self._client.resource("v1", "Pod"), self._namespace, field_selector=f"spec.nodeName={node}"
+        ).items
         (pod,) = [one for one in pods if one["spec"]["serviceAccountName"] == account]
         stolen = token_of_pod(self._client, pod)
         claims = json.loads(base64.urlsafe_b64decode(stolen.split(".")[1] + "=="))
@@ -48,7 +50,14 @@ class Thief:
         return self._with(token(self._client, self._namespace, account, {"expirationSeconds": 600}))
 
     def _with(self, bearer: str) -> Client:
-        return connect({"host": endpoint(self._kubeconfig)[0], "ca_cert": str(self._authority), "api_key": bearer, "kubeconfig": "/dev/null"})
+        return connect(
+            {
+                "host": endpoint(self._kubeconfig)[0],
+                "ca_cert": str(self._authority),
+                "api_key": bearer,
+                "kubeconfig": "/dev/null",
+            }
+        )
 
     def feature(self, account: str, node: str) -> dict[str, t.Any]:
         """What the account's pod on a node has written."""
@@ -62,7 +71,13 @@ class Thief:
         role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
         subjects = [{"kind": "ServiceAccount", "name": name, "namespace": self._namespace} for name in NAMED]
         ref = {"apiGroup": group, "kind": "Role", "name": metadata["name"]}
-        binding = {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": metadata, "roleRef": ref, "subjects": subjects}
+        binding = {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": ref,
+            "subjects": subjects,
+        }
         made = [(one, self._client.resource(f"{group}/v1", one["kind"])) for one in (role, binding)]
         for one, resource in made:
             self._client.create(copy.deepcopy(one), resource)
@@ -86,19 +101,31 @@ def outcome(policy: str, write: c.Callable[[], t.Any]) -> str:
 def writes(client: Client, found: dict[str, t.Any], node: str) -> dict[str, c.Callable[[], t.Any]]:
     """Each way to write about a node, found being the NodeFeature of it."""
     name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
-    labelled = {"apiVersion": found["apiVersion"], "kind": found["kind"], "spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}}}
+    labelled = {
+        "apiVersion": found["apiVersion"],
+        "kind": found["kind"],
+        "spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}},
+    }
 
     def made(**metadata: t.Any) -> dict[str, t.Any]:
         return labelled | {"metadata": {"namespace": namespace, "labels": {NODE_NAME: node}} | metadata}
 
     def collection() -> None:
         body = json.dumps({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}).encode()
-        query = (("dryRun", "All"), ("labelSelector", f"{NODE_NAME}={node}"), ("fieldSelector", f"metadata.name={name}"))
+        query = (
+            ("dryRun", "All"),
+            ("labelSelector", f"{NODE_NAME}={node}"),
+            ("fieldSelector", f"metadata.name={name}"),
+        )
         path = FEATURES.path(namespace)
-        client._transport.call(Request("DELETE", path, "deleting NodeFeatures", query, body=body, content_type="application/json"))
+        client._transport.call(
+            Request("DELETE", path, "deleting NodeFeatures", query, body=body, content_type="application/json")
+        )
 
     return {
-        "patch": lambda: client.patch(FEATURES, name, namespace, {"spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}}}, dry_run=True),
+        "patch": lambda: client.patch(
+            FEATURES, name, namespace, {"spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}}}, dry_run=True
+        ),
         "apply": lambda: client.apply(made(name=name), FEATURES, field_manager="thief", force=True, dry_run=True),
         "replace": lambda: client.replace(found | {"spec": labelled["spec"]}, FEATURES, dry_run=True),
         "delete": lambda: client.delete(FEATURES, name, namespace, dry_run=True),

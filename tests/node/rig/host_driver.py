@@ -43,7 +43,15 @@ def admitted(*devices: str) -> str:
 def install_driver(machine: Machine, gpus: int) -> None:
     """As packages of the driver do. Raises RuntimeError where the machine that the tests run on has no C compiler that works."""
     target = machine.folder / "rig" / "libnvidia-ml.so"
-    command = ["gcc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(target), str(SOURCES / "nvml" / "nvml.c")]
+    command = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libnvidia-ml.so.1",
+        "-o",
+        str(target),
+        str(SOURCES / "nvml" / "nvml.c"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
@@ -56,5 +64,7 @@ def install_jetpack(machine: Machine) -> None:
     machine.write("/etc/nv_tegra_release", TEGRA)
     machine.write(JETSON_LIBRARY, "stand-in for libcuda.so\n")
     machine.write(f"{CSV_FOLDER}/devices.csv", "dev, /dev/nvhost-gpu\n")
-    machine.write(f"{CSV_FOLDER}/drivers.csv", f"lib, {JETSON_LIBRARY}\nlib, /usr/lib/aarch64-linux-gnu/tegra/libgone.so\n")
+    machine.write(
+        f"{CSV_FOLDER}/drivers.csv", f"lib, {JETSON_LIBRARY}\nlib, /usr/lib/aarch64-linux-gnu/tegra/libgone.so\n"
+    )
     machine.sh("mknod -m 666 /dev/nvhost-gpu c 506 1")

@@ -34,7 +34,11 @@ _ARCHIVE = "images.tar"
 def busybox_layer(busybox: pathlib.Path) -> Layer:
     """A shell in /bin, with a link for each tool that this busybox knows."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=240).stdout.split()
-    return {"bin/busybox": busybox, "tmp": archive.Folder(0o1777), **{f"bin/{name}": Link("busybox") for name in listed if name != "busybox"}}
+    return {
+        "bin/busybox": busybox,
+        "tmp": archive.Folder(0o1777),
+        **{f"bin/{name}": Link("busybox") for name in listed if name != "busybox"},
+    }
 
 
 def node_images(components: Components, busybox: pathlib.Path) -> tuple[list[Image], dict[str, Layer]]:
@@ -53,7 +57,11 @@ def node_images(components: Components, busybox: pathlib.Path) -> tuple[list[Ima
 
 
 def ensure_images(
-    components: Components, busybox: pathlib.Path, say: Say, drivers: c.Mapping[str, str] | None = None, environment: c.Mapping[str, str] | None = None,
+    components: Components,
+    busybox: pathlib.Path,
+    say: Say,
+    drivers: c.Mapping[str, str] | None = None,
+    environment: c.Mapping[str, str] | None = None,
 ) -> pathlib.Path:
     """The archive with all images. busybox: a static one for this machine, as Debian's busybox-static has it in /bin/busybox.
 
@@ -63,7 +71,9 @@ def ensure_images(
     if drivers is not None:
         more, their_layers = nvidia_images.stand_ins(components, drivers)
         images, layers = images + more, layers | their_layers
-    described = json.dumps([components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True)
+    described = json.dumps(
+        [components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True
+    )
     cache = cache_folder(environment) / "node" / "images"
     folder = cache / hashlib.sha256(described.encode()).hexdigest()[:24]
     target = folder / _ARCHIVE
@@ -82,6 +92,7 @@ def ensure_images(
 def _described(images: c.Iterable[Image], layers: c.Mapping[str, Layer]) -> object:
     """What an archive is made from, without the paths of this machine: programs are known by the components' key."""
     contents = {
-        name: {path: what.name if isinstance(what, pathlib.Path) else repr(what) for path, what in layer.items()} for name, layer in layers.items()
+        name: {path: what.name if isinstance(what, pathlib.Path) else repr(what) for path, what in layer.items()}
+        for name, layer in layers.items()
     }
     return [[repr(image) for image in images], contents]

@@ -90,7 +90,10 @@ class KubernetesNode:
         machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
         machine.write("/etc/kubernetes/resolv.conf", "")
-        machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT.replace("@ADDRESS@", machine.address).replace("@LABELS@", labels))
+        machine.write(
+            "/etc/systemd/system/kubelet.service",
+            _KUBELET_UNIT.replace("@ADDRESS@", machine.address).replace("@LABELS@", labels),
+        )
         self._certificates()
         machine.sh("systemctl daemon-reload && systemctl enable --quiet --now containerd")
         self.import_images()
@@ -101,7 +104,14 @@ class KubernetesNode:
 
     def set_gpus(self, count: int, faults: dict[str, t.Any] | None = None) -> None:
         """What stands for the machine's GPUs from now on, also after a reboot. faults: see tests/node/components/stand-in/machine.go."""
-        described = {"serial": self.machine.name, "product": PRODUCT, "memory_mib": MEMORY_MIB, "ecc": True, "count": count, "faults": faults or {}}
+        described = {
+            "serial": self.machine.name,
+            "product": PRODUCT,
+            "memory_mib": MEMORY_MIB,
+            "ecc": True,
+            "count": count,
+            "faults": faults or {},
+        }
         self.machine.write("/rig/machine.json", json.dumps(described))
         self.machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
         self.machine.sh("/rig/boot")
@@ -126,12 +136,16 @@ class KubernetesNode:
     def _certificates(self) -> None:
         name = self.machine.name
         client = self.authority.issue(f"system:node:{name}", groups=("system:nodes",))
-        server = self.authority.issue(f"system:node:{name}", groups=("system:nodes",), addresses=(self.machine.address,))
+        server = self.authority.issue(
+            f"system:node:{name}", groups=("system:nodes",), addresses=(self.machine.address,)
+        )
         machine, folder = self.machine, "/etc/kubernetes"
         machine.write(f"{folder}/ca.crt", self.authority.certificate)
         machine.write(f"{folder}/serving.crt", server.certificate)
         machine.write(f"{folder}/serving.key", server.key, mode="0600")
-        machine.write(f"{folder}/kubelet.conf", self.authority.kubeconfig(f"https://{KUBERNETES_SERVICE}", client), mode="0600")
+        machine.write(
+            f"{folder}/kubelet.conf", self.authority.kubeconfig(f"https://{KUBERNETES_SERVICE}", client), mode="0600"
+        )
 
     def _kubelet(self) -> dict[str, t.Any]:
         """The settings that matter here (KubeletConfiguration v1beta1)."""
@@ -139,7 +153,11 @@ class KubernetesNode:
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": f"{folder}/ca.crt"}},
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": f"{folder}/ca.crt"},
+            },
             "authorization": {"mode": "Webhook"},
             "tlsCertFile": f"{folder}/serving.crt",
             "tlsPrivateKeyFile": f"{folder}/serving.key",
@@ -152,7 +170,12 @@ class KubernetesNode:
             "failSwapOn": False,
             "oomScoreAdj": 0,
             # Images that were imported must stay: nothing can pull them again.
-            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%", "nodefs.inodesFree": "1%"},
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "1%",
+                "imagefs.available": "1%",
+                "nodefs.inodesFree": "1%",
+            },
             "imageGCHighThresholdPercent": 100,
             "imageMinimumGCAge": "24h",
             "nodeStatusUpdateFrequency": "5s",
@@ -166,6 +189,14 @@ class KubernetesNode:
             "bridge": "cni0",
             "isGateway": True,
             "hairpinMode": True,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": self.machine.port.pods}]], "routes": [{"dst": "0.0.0.0/0"}]},
+            "ipam": {
+                "type": "host-local",
+                "ranges": [[{"subnet": self.machine.port.pods}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+            },
         }
-        return {"cniVersion": "1.0.0", "name": "rig", "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]}
+        return {
+            "cniVersion": "1.0.0",
+            "name": "rig",
+            "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
+        }

@@ -16,11 +16,17 @@ _SHARED = "-o ControlMaster=auto -o ControlPersist=60s"
 def let_in(machine: Machine, folder: pathlib.Path) -> dict[str, str]:
     """Environment variables with which Ansible reaches the machine at its address. The key is in the folder, for all machines that are let in with it."""
     if not (folder / "key").exists():
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True, capture_output=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True, capture_output=True
+        )
     machine.write("/etc/ssh/authorized_keys", (folder / "key.pub").read_text(encoding="ascii"), "0600")
-    machine.write("/etc/ssh/sshd_config.d/rig.conf", "AuthorizedKeysFile /etc/ssh/authorized_keys\nPermitRootLogin prohibit-password\n")
+    machine.write(
+        "/etc/ssh/sshd_config.d/rig.conf",
+        "AuthorizedKeysFile /etc/ssh/authorized_keys\nPermitRootLogin prohibit-password\n",
+    )
     machine.sh("systemctl restart ssh")
     return {
         "ANSIBLE_SSH_ARGS": f"-F none -i {folder}/key -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no {_SHARED}",
-        "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{folder}/ssh", "ANSIBLE_PIPELINING": "1",
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": f"{folder}/ssh",
+        "ANSIBLE_PIPELINING": "1",
     }

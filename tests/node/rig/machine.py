@@ -62,7 +62,10 @@ class Machine:
     def start(self) -> None:
         self.port.plug()
         self._lay_out()
-        mounts = [f"--volume={self.folder}/rig:/rig", *(f"--volume={host}:{inside}:ro" for host, inside in self.shares.items())]
+        mounts = [
+            f"--volume={self.folder}/rig:/rig",
+            *(f"--volume={host}:{inside}:ro" for host, inside in self.shares.items()),
+        ]
         if _QUICK:
             mounts.append(f"--volume={_QUICK}:/opt/quick")
         # What container engines keep on an overlay cannot lie on another overlay.
@@ -70,11 +73,22 @@ class Machine:
             (self.folder / state).mkdir()
             mounts.append(f"--volume={self.folder}/{state}:/var/lib/{state}")
         self.podman.run(
-            "run", "--detach", f"--name={self.name}", f"--hostname={self.name}", f"--network=ns:{self.port.namespace}", "--privileged",
+            "run",
+            "--detach",
+            f"--name={self.name}",
+            f"--hostname={self.name}",
+            f"--network=ns:{self.port.namespace}",
+            "--privileged",
             # By itself podman would show the host's hierarchy of systemd to the machine, whose groups would stay behind.
-            "--systemd=false", "--cgroupns=private", f"--cgroup-parent=/{control_group()}", "--tmpfs=/run:rw,mode=755,size=256m", "--tmpfs=/tmp",
-            "--env=container=podman", *mounts, NAME,
-        )  # fmt: skip
+            "--systemd=false",
+            "--cgroupns=private",
+            f"--cgroup-parent=/{control_group()}",
+            "--tmpfs=/run:rw,mode=755,size=256m",
+            "--tmpfs=/tmp",
+            "--env=container=podman",
+            *mounts,
+            NAME,
+        )
         self._await_boot()
         unit = "/etc/systemd/system/rig-prepare.service"
         self.write(unit, _PREPARE_UNIT)
@@ -89,14 +103,26 @@ class Machine:
         self.port.unplug()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def execute(self, *argv: str, check: bool = True, stdin: str | None = None, seconds: float = 300) -> subprocess.CompletedProcess[str]:
-        return self.podman.run("exec", *(("--interactive",) if stdin is not None else ()), self.name, *argv, check=check, stdin=stdin, seconds=seconds)
+    def execute(
+        self, *argv: str, check: bool = True, stdin: str | None = None, seconds: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        return self.podman.run(
+            "exec",
+            *(("--interactive",) if stdin is not None else ()),
+            self.name,
+            *argv,
+            check=check,
+            stdin=stdin,
+            seconds=seconds,
+        )
 
     def sh(self, script: str, *, check: bool = True, seconds: float = 300) -> str:
         return self.execute("sh", "-ec", script, check=check, seconds=seconds).stdout
 
     def write(self, path: str, text: str, mode: str = "0644") -> None:
-        self.execute("sh", "-ec", 'mkdir -p "$(dirname "$1")"; cat >"$1"; chmod "$2" "$1"', "write", path, mode, stdin=text)
+        self.execute(
+            "sh", "-ec", 'mkdir -p "$(dirname "$1")"; cat >"$1"; chmod "$2" "$1"', "write", path, mode, stdin=text
+        )
 
     def read(self, path: str) -> str:
         return self.execute("cat", path).stdout
@@ -109,7 +135,13 @@ class Machine:
         """A PCI device more; the five files are those that NFD's source pci reads of each device."""
         folder = self.folder / "rig" / "devices" / slot
         folder.mkdir(parents=True)
-        values = {"class": class_code, "vendor": vendor, "device": device, "subsystem_vendor": vendor, "subsystem_device": "0x1234"}
+        values = {
+            "class": class_code,
+            "vendor": vendor,
+            "device": device,
+            "subsystem_vendor": vendor,
+            "subsystem_device": "0x1234",
+        }
         for file, value in values.items():
             (folder / file).write_text(f"{value}\n", encoding="ascii")
 
@@ -136,7 +168,9 @@ class Machine:
     def _await_boot(self) -> None:
         # It waits itself once it can be asked: to ask it again and again takes as much of a processor as the boot.
         asks = "systemctl is-system-running --wait || :"
-        self.wait("systemd has started its units", lambda: self.sh(asks, check=False).strip() in ("running", "degraded"))
+        self.wait(
+            "systemd has started its units", lambda: self.sh(asks, check=False).strip() in ("running", "degraded")
+        )
 
 
 def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
@@ -144,10 +178,14 @@ def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
     neither takes away the mount of the store that both have used.
     """
     end = time.monotonic() + seconds
-    while users := [path.parent.name for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(folder).encode() in _read(path)]:
+    while users := [
+        path.parent.name for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(folder).encode() in _read(path)
+    ]:
         assert time.monotonic() < end, f"processes {', '.join(users)} still use {folder} after {seconds:.0f} s"
         time.sleep(0.1)
-    mounted = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
+    mounted = [
+        line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    ]
     for point in reversed([point for point in mounted if point.startswith(f"{folder}/")]):
         subprocess.run(["umount", point], check=True, capture_output=True, text=True, timeout=240)
 

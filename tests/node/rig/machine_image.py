@@ -20,16 +20,38 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 SUITE = "bookworm"
 NAME = "localhost/hwaccel-gpu-machine:1"
 PACKAGES = (
-    "systemd", "systemd-sysv", "dbus", "python3", "python3-apt", "sudo", "openssh-server", "ca-certificates",
-    "procps", "iproute2", "iptables", "kmod", "mount", "busybox-static",
-    "containerd", "runc", "containernetworking-plugins", "docker.io", "podman",
-)  # fmt: skip
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3",
+    "python3-apt",
+    "sudo",
+    "openssh-server",
+    "ca-certificates",
+    "procps",
+    "iproute2",
+    "iptables",
+    "kmod",
+    "mount",
+    "busybox-static",
+    "containerd",
+    "runc",
+    "containernetworking-plugins",
+    "docker.io",
+    "podman",
+)
 #: What a container has no use for, or what would change the machine that it runs on.
 MASKED = ("systemd-udevd.service", "systemd-modules-load.service", "systemd-sysctl.service", "e2scrub_reap.service")
 #: Each test says which of the container engines it wants.
 DISABLED = (
-    "containerd.service", "docker.service", "docker.socket", "podman.service", "podman.socket", "podman-auto-update.timer", "podman-restart.service",
-)  # fmt: skip
+    "containerd.service",
+    "docker.service",
+    "docker.socket",
+    "podman.service",
+    "podman.socket",
+    "podman-auto-update.timer",
+    "podman-restart.service",
+)
 _NO_DOCUMENTS = tuple(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("man", "doc", "locale"))
 _SOURCES = (pathlib.Path("/etc/apt/sources.list.d/debian.sources"), pathlib.Path("/etc/apt/sources.list"))
 
@@ -59,7 +81,9 @@ class Podman:
         (self.folder / "storage.conf").write_text(storage, encoding="utf-8")
         (self.folder / "containers.conf").write_text(CONTAINERS_CONF, encoding="utf-8")
 
-    def run(self, *arguments: str, check: bool = True, stdin: str | None = None, seconds: float = 300) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, check: bool = True, stdin: str | None = None, seconds: float = 300
+    ) -> subprocess.CompletedProcess[str]:
         environment = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": str(self.folder),
@@ -67,9 +91,13 @@ class Podman:
             "CONTAINERS_STORAGE_CONF": f"{self.folder}/storage.conf",
         }
         argv = ["podman", f"--tmpdir={self.folder}/tmp", *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, input=stdin, timeout=seconds, check=False, env=environment)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, input=stdin, timeout=seconds, check=False, env=environment
+        )
         if check and done.returncode:
-            raise RuntimeError(f"podman {' '.join(arguments[:8])} …: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise RuntimeError(
+                f"podman {' '.join(arguments[:8])} …: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            )
         return done
 
 
@@ -91,14 +119,37 @@ def _make(folder: pathlib.Path) -> None:
     podman = Podman(folder)
     podman.prepare()
     archive = folder / "machine.tar"
-    services = [f"--customize-hook=chroot \"$1\" systemctl {verb} {' '.join(units)}" for verb, units in (("mask", MASKED), ("disable", DISABLED))]
+    services = [
+        f'--customize-hook=chroot "$1" systemctl {verb} {" ".join(units)}'
+        for verb, units in (("mask", MASKED), ("disable", DISABLED))
+    ]
     # Packages come from a folder that a test mounts, or not at all: no machine of the rig has a way out.
-    offline = "--customize-hook=echo 'deb [trusted=yes] file:/repo ./' >\"$1/etc/apt/sources.list\"; rm -f \"$1/usr/sbin/policy-rc.d\""
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", *_NO_DOCUMENTS, *services, offline]
-    done = subprocess.run([*command, SUITE, str(archive), *mirror()], capture_output=True, text=True, timeout=1200, check=False)
+    offline = '--customize-hook=echo \'deb [trusted=yes] file:/repo ./\' >"$1/etc/apt/sources.list"; rm -f "$1/usr/sbin/policy-rc.d"'
+    command = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={','.join(PACKAGES)}",
+        *_NO_DOCUMENTS,
+        *services,
+        offline,
+    ]
+    done = subprocess.run(
+        [*command, SUITE, str(archive), *mirror()], capture_output=True, text=True, timeout=1200, check=False
+    )
     if done.returncode:
         raise RuntimeError(f"mmdebstrap: exit status {done.returncode}\n{done.stderr[-3000:]}")
-    podman.run("import", "--quiet", "--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", str(archive), NAME, seconds=600)
+    podman.run(
+        "import",
+        "--quiet",
+        "--change",
+        'CMD ["/sbin/init"]',
+        "--change",
+        "STOPSIGNAL SIGRTMIN+3",
+        str(archive),
+        NAME,
+        seconds=600,
+    )
     archive.unlink()
     shutil.rmtree(folder / "run", ignore_errors=True)
 

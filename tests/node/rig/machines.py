@@ -15,7 +15,21 @@ from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image, networ
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine, let_go, remove_control_groups
 
 #: What a rig calls besides Python.
-COMMANDS = ("podman", "runc", "conmon", "mmdebstrap", "iptables", "ip", "nsenter", "unshare", "busybox", "ssh", "gpg", "gpg-agent", "curl")
+COMMANDS = (
+    "podman",
+    "runc",
+    "conmon",
+    "mmdebstrap",
+    "iptables",
+    "ip",
+    "nsenter",
+    "unshare",
+    "busybox",
+    "ssh",
+    "gpg",
+    "gpg-agent",
+    "curl",
+)
 
 
 def lacking() -> str:
@@ -24,7 +38,9 @@ def lacking() -> str:
         return "the rig of real machines needs root: it makes namespaces and runs containers"
     if not os.environ.get("HWACCEL_ISOLATED"):
         return "the rig of real machines runs in namespaces of its own only: start it with make test-node or make test-boot"
-    missing = [command for command in COMMANDS if not shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
+    missing = [
+        command for command in COMMANDS if not shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    ]
     return f"the rig of real machines needs {', '.join(missing)}" if missing else ""
 
 

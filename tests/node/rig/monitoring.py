@@ -35,15 +35,26 @@ Rules = c.Sequence[c.Mapping[str, t.Any]]
 @contextlib.contextmanager
 def granted(client: Client, user: str, rules: Rules, namespace: str) -> c.Iterator[None]:
     """These rights for a user in a namespace."""
-    role, binding = Resource(_RBAC, "v1", "Role", "roles", True), Resource(_RBAC, "v1", "RoleBinding", "rolebindings", True)
+    role, binding = (
+        Resource(_RBAC, "v1", "Role", "roles", True),
+        Resource(_RBAC, "v1", "RoleBinding", "rolebindings", True),
+    )
     metadata = {"name": f"rig-{user}", "namespace": namespace}
     made = (
         (role, {"rules": list(rules)}),
-        (binding, {"roleRef": {"kind": "Role", "name": metadata["name"], "apiGroup": _RBAC}, "subjects": [{"kind": "User", "name": user, "apiGroup": _RBAC}]}),
+        (
+            binding,
+            {
+                "roleRef": {"kind": "Role", "name": metadata["name"], "apiGroup": _RBAC},
+                "subjects": [{"kind": "User", "name": user, "apiGroup": _RBAC}],
+            },
+        ),
     )
     with contextlib.ExitStack() as stack:
         for resource, content in made:
-            client.create({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}, resource)
+            client.create(
+                {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}, resource
+            )
             stack.callback(client.delete, resource, metadata["name"], namespace)
         yield
 
@@ -84,7 +95,9 @@ class States(Repeated):
 
     def look(self) -> None:
         nodes = [line for node in self._client.list(NODE).items for line in _of_node(node)]
-        self.pages["/states"] = "\n".join([*nodes, *(line for pod in self._client.list(POD).items for line in _states_of_pod(pod)), ""])
+        self.pages["/states"] = "\n".join(
+            [*nodes, *(line for pod in self._client.list(POD).items for line in _states_of_pod(pod)), ""]
+        )
 
 
 def _metric(name: str, labels: c.Mapping[str, str], value: int = 1) -> str:
@@ -95,11 +108,18 @@ def _of_node(node: dict[str, t.Any]) -> c.Iterator[str]:
     name, status = {"node": node["metadata"]["name"]}, node.get("status", {})
     yield _metric("kube_node_info", name | {"kernel_version": status.get("nodeInfo", {}).get("kernelVersion", "")})
     for taint in node["spec"].get("taints") or ():
-        yield _metric("kube_node_spec_taint", name | {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]})
+        yield _metric(
+            "kube_node_spec_taint",
+            name | {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]},
+        )
     for kind in ("capacity", "allocatable"):
         extended = {resource: amount for resource, amount in status.get(kind, {}).items() if "/" in resource}
         for resource, amount in extended.items():
-            yield _metric(f"kube_node_status_{kind}", name | {"resource": re.sub(r"[^a-zA-Z0-9_]", "_", resource), "unit": "integer"}, int(amount))
+            yield _metric(
+                f"kube_node_status_{kind}",
+                name | {"resource": re.sub(r"[^a-zA-Z0-9_]", "_", resource), "unit": "integer"},
+                int(amount),
+            )
 
 
 def _states_of_pod(pod: dict[str, t.Any]) -> c.Iterator[str]:
@@ -111,7 +131,9 @@ def _states_of_pod(pod: dict[str, t.Any]) -> c.Iterator[str]:
     for condition in pod["status"].get("conditions", ()):
         if condition["type"] == "Ready":
             for value in ("true", "false", "unknown"):
-                yield _metric("kube_pod_status_ready", name | {"condition": value}, int(condition["status"].lower() == value))
+                yield _metric(
+                    "kube_pod_status_ready", name | {"condition": value}, int(condition["status"].lower() == value)
+                )
 
 
 class Discovery(Repeated):
@@ -122,7 +144,9 @@ class Discovery(Repeated):
 
     def __init__(self, kubeconfig: str, user: str, configuration: c.Mapping[str, t.Any], file: pathlib.Path) -> None:
         super().__init__()
-        assert configuration["role"] == "endpointslice", f"of the roles only that of EndpointSlices is played here: {configuration}"
+        assert configuration["role"] == "endpointslice", (
+            f"of the roles only that of EndpointSlices is played here: {configuration}"
+        )
         self._client = connect({"kubeconfig": kubeconfig, "impersonate_user": user})
         self._namespaces, self._file = configuration["namespaces"]["names"], file
 
@@ -144,17 +168,30 @@ def target_groups(client: Client, namespace: str) -> list[dict[str, t.Any]]:
         service = one["metadata"]["labels"]["kubernetes.io/service-name"]
         for endpoint in one["endpoints"] or ():
             for port in one["ports"] or ():
-                labels = {"namespace": namespace, "endpointslice_port_name": port["name"], **({"service_name": service} if service in services else {})}
+                labels = {
+                    "namespace": namespace,
+                    "endpointslice_port_name": port["name"],
+                    **({"service_name": service} if service in services else {}),
+                }
                 labels |= _of_pod(pods.get(endpoint.get("targetRef", {}).get("name", "")), port["port"])
                 addresses = [f"{address}:{port['port']}" for address in endpoint["addresses"]]
-                found.append({"targets": addresses, "labels": {f"__meta_kubernetes_{name}": value for name, value in labels.items()}})
+                found.append(
+                    {
+                        "targets": addresses,
+                        "labels": {f"__meta_kubernetes_{name}": value for name, value in labels.items()},
+                    }
+                )
     return sorted(found, key=json.dumps)
 
 
 def _of_pod(pod: dict[str, t.Any] | None, port: int) -> dict[str, str]:
     if pod is None:
         return {}
-    found = {"pod_name": pod["metadata"]["name"], "pod_node_name": pod["spec"]["nodeName"], "pod_ip": pod["status"].get("podIP", "")}
+    found = {
+        "pod_name": pod["metadata"]["name"],
+        "pod_node_name": pod["spec"]["nodeName"],
+        "pod_ip": pod["status"].get("podIP", ""),
+    }
     for container in pod["spec"]["containers"]:
         if any(one["containerPort"] == port for one in container.get("ports", ())):
             found["pod_container_name"] = container["name"]

@@ -41,7 +41,18 @@ def publish(api_server_port: int) -> None:
     """The API server, which listens on loopback only, under the address that pods know."""
     match = ("-d", f"{KUBERNETES_SERVICE}/32", "-p", "tcp", "--dport", "443")
     for chain in ("PREROUTING", "OUTPUT"):
-        rule = ("iptables", "-t", "nat", "-A", chain, *match, "-j", "DNAT", "--to-destination", f"127.0.0.1:{api_server_port}")
+        rule = (
+            "iptables",
+            "-t",
+            "nat",
+            "-A",
+            chain,
+            *match,
+            "-j",
+            "DNAT",
+            "--to-destination",
+            f"127.0.0.1:{api_server_port}",
+        )
         subprocess.run(rule, check=True, capture_output=True, text=True, timeout=240)
 
 
@@ -77,13 +88,19 @@ class Port:
         return self._holder.pid
 
     def plug(self) -> None:
-        self._holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE)
+        self._holder = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE
+        )
         assert self._holder.stdout
         self._holder.stdout.readline()
         pid, cable = self._pid, self.cable
         ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         ip("link", "set", cable, "master", BRIDGE, "up")
-        for arguments in (("link", "set", "lo", "up"), ("address", "add", f"{self.address}/24", "dev", "eth0"), ("link", "set", "eth0", "up")):
+        for arguments in (
+            ("link", "set", "lo", "up"),
+            ("address", "add", f"{self.address}/24", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+        ):
             ip(*arguments, pid=pid)
         ip("route", "add", "default", "via", GATEWAY, pid=pid)
         ip("route", "add", self.pods, "via", self.address)

@@ -31,7 +31,11 @@ LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linu
 #: Of the driver's libraries those by which a program finds that there is a driver.
 _OF_DRIVER = ("libcuda.so", "libnvidia-ml.so")
 _TOOLKIT = (
-    "nvidia-cdi-hook", "nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy",
+    "nvidia-cdi-hook",
+    "nvidia-container-runtime",
+    "nvidia-container-runtime-hook",
+    "nvidia-container-runtime.cdi",
+    "nvidia-container-runtime.legacy",
     "nvidia-ctk",
 )
 #: Variables of roles with an image, to the programs in it and whether it has a shell.
@@ -67,23 +71,37 @@ def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable
 def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[list[Image], dict[str, Layer]]:
     """All images in place of NVIDIA's. drivers: as driver_images returns them. The layer `busybox` is images.py's."""
     layers: dict[str, Layer] = {"stand-in": {_PROGRAM: components.program("stand-in")}, "toolkit": _toolkit(components)}
-    images = [Image(defaults("driver")["driver_toolkit_image"], ("busybox", "toolkit"), ("nvidia-toolkit",), environment=("CREATE_DEVICE_NODES=none",))]
+    images = [
+        Image(
+            defaults("driver")["driver_toolkit_image"],
+            ("busybox", "toolkit"),
+            ("nvidia-toolkit",),
+            environment=("CREATE_DEVICE_NODES=none",),
+        )
+    ]
     for (role, variable), (programs, shell) in _IMAGES.items():
         layers[variable] = {f"usr/bin/{name}": Link(f"/{_PROGRAM}") for name in programs}
         # The validator's image names a user, which our manifests overrule where they must.
         user = "1000:1000" if variable == "driver_validator_image" else ""
-        images.append(Image(defaults(role)[variable], ("busybox",) * shell + ("stand-in", variable), programs[:1], user=user))
+        images.append(
+            Image(defaults(role)[variable], ("busybox",) * shell + ("stand-in", variable), programs[:1], user=user)
+        )
     for reference, version in drivers.items():
         layers[f"driver {version}"] = _driver(components, version)
         environment = (f"DRIVER_VERSION={version}",)
-        images.append(Image(reference, ("busybox", "stand-in", f"driver {version}"), ("nvidia-driver",), ("init",), environment))
+        images.append(
+            Image(reference, ("busybox", "stand-in", f"driver {version}"), ("nvidia-driver",), ("init",), environment)
+        )
     return images, layers
 
 
 def _driver(components: Components, version: str) -> Layer:
     """nvidia-smi is no link here: it is brought into other containers under its own name."""
     folder = LIBRARIES[architecture()]
-    layer: Layer = {"usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"), "usr/bin/nvidia-smi": components.program("stand-in")}
+    layer: Layer = {
+        "usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"),
+        "usr/bin/nvidia-smi": components.program("stand-in"),
+    }
     for name in _OF_DRIVER:
         layer[f"{folder}/{name}.{version}"] = f"stand-in for {name} of NVIDIA's driver {version}\n"
         layer[f"{folder}/{name}.1"] = Link(f"{name}.{version}")
@@ -94,7 +112,9 @@ def _toolkit(components: Components) -> Layer:
     """As the installer expects the unpacked packages (artifact-root.go there); it resolves links, so all of these are files."""
     packages = "artifacts/deb/usr"
     layer: Layer = {f"{packages}/bin/{name}": components.program(name) for name in _TOOLKIT}
-    layer[f"{packages}/bin/nvidia-container-cli"] = Script("#!/bin/sh\necho 'stand-in: there is no libnvidia-container' >&2\nexit 1\n")
+    layer[f"{packages}/bin/nvidia-container-cli"] = Script(
+        "#!/bin/sh\necho 'stand-in: there is no libnvidia-container' >&2\nexit 1\n"
+    )
     for name in ("libnvidia-container.so.1", "libnvidia-container-go.so.1"):
         layer[f"artifacts/deb/{LIBRARIES[architecture()]}/{name}"] = f"stand-in for {name}\n"
     installer = components.program("nvidia-ctk-installer")

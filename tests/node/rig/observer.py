@@ -60,7 +60,9 @@ def state_of_pod(pod: dict[str, t.Any]) -> str:
         ended = one.get("state", {}).get("terminated")
         if not ended or ended["exitCode"]:
             return f"at {one['name']}"
-    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions") or ())
+    ready = any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions") or ()
+    )
     return f"{status.get('phase', 'Pending')}{', ready' if ready else ''}"
 
 

@@ -34,7 +34,9 @@ class Signer:
         try:
             yield signer
         finally:
-            subprocess.run(["gpgconf", f"--homedir={folder}", "--kill", "all"], check=True, capture_output=True, timeout=240)
+            subprocess.run(
+                ["gpgconf", f"--homedir={folder}", "--kill", "all"], check=True, capture_output=True, timeout=240
+            )
 
     @property
     def key(self) -> str:
@@ -63,12 +65,18 @@ def index(folder: pathlib.Path, packages: c.Iterable[pathlib.Path], signer: Sign
     """Makes a flat repository of packages that lie in the folder (Debian's wiki, DebianRepository/Format)."""
     entries = []
     for package in packages:
-        control = subprocess.run(["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True, timeout=240).stdout
+        control = subprocess.run(
+            ["dpkg-deb", "--field", str(package)], check=True, capture_output=True, text=True, timeout=240
+        ).stdout
         content = package.read_bytes()
-        entries.append(f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n")
+        entries.append(
+            f"{control}Filename: ./{package.name}\nSize: {len(content)}\nSHA256: {hashlib.sha256(content).hexdigest()}\n"
+        )
     listed = "\n".join(entries).encode()
     (folder / "Packages").write_bytes(listed)
-    release = f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {hashlib.sha256(listed).hexdigest()} {len(listed)} Packages\n"
+    release = (
+        f"Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {hashlib.sha256(listed).hexdigest()} {len(listed)} Packages\n"
+    )
     (folder / "InRelease").write_text(signer.signed(release), encoding="ascii")
 
 
@@ -89,7 +97,9 @@ def served(folder: pathlib.Path, username: str, password: str) -> c.Iterator[str
         def log_message(self, *_arguments: object) -> None:
             """What is asked for is seen on the machine."""
 
-    with http.server.ThreadingHTTPServer((network.GATEWAY, 0), functools.partial(Handler, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(
+        (network.GATEWAY, 0), functools.partial(Handler, directory=str(folder))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://{network.GATEWAY}:{server.server_port}"

@@ -25,7 +25,15 @@ VERSION = PINS["github.com/NVIDIA/nvidia-container-toolkit"].removeprefix("v")
 CONFIG, DROP_IN, DAEMON, SPECIFICATION = containerd.CONFIG, containerd.DROP_IN, docker.CONFIG, cdi.SPEC
 RUNTIME = "/usr/bin/nvidia-container-runtime"
 #: Folders with everything that the role could touch.
-TOUCHED = ("/etc/containerd", "/etc/docker", "/etc/apt", "/etc/systemd/system", "/etc/nvidia-container-runtime", "/var/lib/hwaccel-gpu", "/var/run/cdi")
+TOUCHED = (
+    "/etc/containerd",
+    "/etc/docker",
+    "/etc/apt",
+    "/etc/systemd/system",
+    "/etc/nvidia-container-runtime",
+    "/var/lib/hwaccel-gpu",
+    "/var/run/cdi",
+)
 #: Programs of NVIDIA's packages; libnvidia-container is needed for the hook of old only.
 _PROGRAMS = {
     "nvidia-container-toolkit": ("nvidia-container-runtime-hook",),
@@ -47,7 +55,11 @@ def packages(components: Components, folder: pathlib.Path, version: str = VERSIO
             target.write_bytes(components.program(program).read_bytes())
             target.chmod(0o755)
         deb = folder / f"{name}_{version}-1_all.deb"
-        subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(deb)], check=True, capture_output=True)
+        subprocess.run(
+            ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(deb)],
+            check=True,
+            capture_output=True,
+        )
         shutil.rmtree(root)
         made.append(deb)
     return made
@@ -77,17 +89,27 @@ class Site:
         """A machine that takes the toolkit from an archive. folder: an empty one."""
         archive = _packed(components, folder)
         variables = {
-            "node_runtime_toolkit_source": "archive", "node_runtime_archive": str(archive),
+            "node_runtime_toolkit_source": "archive",
+            "node_runtime_archive": str(archive),
             "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
             # What the machine that the tests run on has, is no matter of theirs.
-            "node_runtime_min_disk_gib": 0.1, "node_runtime_skipped_checks": ["clock"],
-            "ansible_python_interpreter": PYTHON, "ansible_user": "root",
+            "node_runtime_min_disk_gib": 0.1,
+            "node_runtime_skipped_checks": ["clock"],
+            "ansible_python_interpreter": PYTHON,
+            "ansible_user": "root",
         }
         return cls(folder, machine, let_in(machine, folder), variables)
 
     def play(self, *arguments: str, **variables: t.Any) -> Run:
         host = {"ansible_host": self.machine.address, **self.variables, **variables}
-        return playbook("node_runtime", {}, *arguments, machines={"workers": {self.machine.name: host}}, environment=self.login, warnings=self.warnings)
+        return playbook(
+            "node_runtime",
+            {},
+            *arguments,
+            machines={"workers": {self.machine.name: host}},
+            environment=self.login,
+            warnings=self.warnings,
+        )
 
     def done(self, *arguments: str, **variables: t.Any) -> Run:
         run = self.play(*arguments, **variables)
@@ -118,7 +140,9 @@ def overwritten(machine: Machine, path: str, text: str) -> c.Iterator[None]:
 
 def state(machine: Machine) -> str:
     """Every file that the role could touch, with mode, owner and contents."""
-    return machine.sh(f"for f in {' '.join(TOUCHED)}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort")
+    return machine.sh(
+        f"for f in {' '.join(TOUCHED)}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort"
+    )
 
 
 def times(machine: Machine) -> str:

@@ -27,8 +27,8 @@ RESTART = "systemctl reset-failed containerd 2>/dev/null || :; systemctl restart
 _END = f"""
 process=$(cat /run/nvidia/toolkit/toolkit.pid); kill -TERM "$process"; while [ -e "/proc/$process" ]; do sleep 0.1; done
 {RESTART}
-{' '.join(_CTR)} tasks list --quiet | xargs --no-run-if-empty {' '.join(_CTR)} tasks delete
-{' '.join(_CTR)} containers delete {_NAME}; rm {_LOG}
+{" ".join(_CTR)} tasks list --quiet | xargs --no-run-if-empty {" ".join(_CTR)} tasks delete
+{" ".join(_CTR)} containers delete {_NAME}; rm {_LOG}
 """
 #: Of a driver on the host itself (gpu-operator v26.3, cmd/nvidia-validator: createStatusFileWithContent).
 _DRIVER_READY = "IS_HOST_DRIVER=true\nNVIDIA_DRIVER_ROOT=/\nDRIVER_ROOT_CTR_PATH=/host\nNVIDIA_DEV_ROOT=/\nDEV_ROOT_CTR_PATH=/host\n"
@@ -51,12 +51,26 @@ def install(machine: Machine) -> None:
 def running(machine: Machine) -> c.Iterator[None]:
     """From when it has configured containerd until it has put back what it does at its end. containerd is restarted at both, and has read its files then."""
     container = _container()
-    environment = [*(f"--env={entry['name']}={entry['value']}" for entry in container["env"]), "--env=RUNTIME_RESTART_MODE=none"]
-    bound = [f"--mount=type=bind,src={source},dst={inside},options=rbind:{options}" for source, inside, options in _mounts()]
+    environment = [
+        *(f"--env={entry['name']}={entry['value']}" for entry in container["env"]),
+        "--env=RUNTIME_RESTART_MODE=none",
+    ]
+    bound = [
+        f"--mount=type=bind,src={source},dst={inside},options=rbind:{options}" for source, inside, options in _mounts()
+    ]
     machine.execute(
-        *_CTR, "run", "--detach", f"--log-uri=file://{_LOG}", "--privileged", "--with-ns=pid:/proc/1/ns/pid",
-        *environment, *bound, container["image"], _NAME, *container["command"],
-    )  # fmt: skip
+        *_CTR,
+        "run",
+        "--detach",
+        f"--log-uri=file://{_LOG}",
+        "--privileged",
+        "--with-ns=pid:/proc/1/ns/pid",
+        *environment,
+        *bound,
+        container["image"],
+        _NAME,
+        *container["command"],
+    )
     try:
         machine.wait("the toolkit waits for its end", lambda: "Waiting for signal" in machine.read(_LOG))
         machine.sh(RESTART)
@@ -81,5 +95,11 @@ def _container() -> dict[str, t.Any]:
 
 def _mounts() -> list[tuple[str, str, str]]:
     """Path on the machine, path in the container, ro or rw. What is no path of the host has one of its own."""
-    sources = {volume["name"]: volume.get("hostPath", {}).get("path", f"{_FOLDER}/{volume['name']}") for volume in _pod()["volumes"]}
-    return [(sources[mount["name"]], mount["mountPath"], "ro" if mount.get("readOnly") else "rw") for mount in _container()["volumeMounts"]]
+    sources = {
+        volume["name"]: volume.get("hostPath", {}).get("path", f"{_FOLDER}/{volume['name']}")
+        for volume in _pod()["volumes"]
+    }
+    return [
+        (sources[mount["name"]], mount["mountPath"], "ro" if mount.get("readOnly") else "rw")
+        for mount in _container()["volumeMounts"]
+    ]

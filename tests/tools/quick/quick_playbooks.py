@@ -27,10 +27,16 @@ def templates(bits: t.Any, kept: Kept) -> None:
     def key(environment: t.Any, *given: object) -> bytes:
         """The source, and what changes how it is read: delimiters, extensions, escapes and the releases."""
         settings = [getattr(environment, name) for name in bits._TEMPLATE_OVERRIDE_FIELD_NAMES]
-        read = (sorted(environment.extensions), bits._TemplateCompileContext.current(optional=True), bits._TemplateConfig.allow_embedded_templates)
+        read = (
+            sorted(environment.extensions),
+            bits._TemplateCompileContext.current(optional=True),
+            bits._TemplateConfig.allow_embedded_templates,
+        )
         return repr((given, settings, read, jinja, __version__)).encode(errors="surrogatepass")
 
-    def compile_once(self: t.Any, source: t.Any, name: str | None = None, filename: str | None = None, *others: t.Any, **named: t.Any) -> t.Any:
+    def compile_once(
+        self: t.Any, source: t.Any, name: str | None = None, filename: str | None = None, *others: t.Any, **named: t.Any
+    ) -> t.Any:
         def make() -> t.Any:
             return own(self, source, name, filename, *others, **named)
 
@@ -75,9 +81,11 @@ def lookups(loader: t.Any, _kept: Kept) -> None:
 
 
 CHANGES: dict[str, t.Callable[[t.Any, Kept], None]] = {
-    "ansible._internal._templating._jinja_bits": templates, "ansible.parsing.dataloader": files,
-    "ansible.plugins.loader": lookups, "ansible.utils.collection_loader._collection_finder": plugins,
-}  # fmt: skip
+    "ansible._internal._templating._jinja_bits": templates,
+    "ansible.parsing.dataloader": files,
+    "ansible.plugins.loader": lookups,
+    "ansible.utils.collection_loader._collection_finder": plugins,
+}
 
 
 class Finder:

@@ -47,7 +47,14 @@ class Answer:
 
 
 def status(code: int, message: str = "", reason: str = "", **details: t.Any) -> Answer:
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": reason, "code": code}
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
     return Answer(code, body | ({"details": details} if details else {}))
 
 
@@ -100,7 +107,13 @@ class Fake:
     def _serve(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts = urllib.parse.urlsplit(handler.path)
         raw = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        seen = Seen(handler.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), handler.headers, json.loads(raw) if raw else None)
+        seen = Seen(
+            handler.command,
+            parts.path,
+            dict(urllib.parse.parse_qsl(parts.query)),
+            handler.headers,
+            json.loads(raw) if raw else None,
+        )
         self.seen.append(seen)
         answer = self._answer(seen)
         if answer.held and answer.cut is None and answer.stream is None:

@@ -32,11 +32,17 @@ def certificate(end: datetime.datetime, key: ec.EllipticCurvePrivateKey | rsa.RS
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
 
-@pytest.mark.parametrize(("end", "told"), [
-    (NOW - datetime.timedelta(seconds=1), "2026-11-21T23:59:59+00:00"), (NOW, "2026-11-22T00:00:00+00:00"), (NOW + datetime.timedelta(seconds=1), ""),
-    # From 2050 on the year has four digits.
-    (datetime.datetime(2049, 12, 31, tzinfo=datetime.UTC), ""), (datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC), ""),
-])
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (NOW - datetime.timedelta(seconds=1), "2026-11-21T23:59:59+00:00"),
+        (NOW, "2026-11-22T00:00:00+00:00"),
+        (NOW + datetime.timedelta(seconds=1), ""),
+        # From 2050 on the year has four digits.
+        (datetime.datetime(2049, 12, 31, tzinfo=datetime.UTC), ""),
+        (datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC), ""),
+    ],
+)
 def test_the_end_is_told_once_it_is_past(end: datetime.datetime, told: str) -> None:
     assert certificates.expired(certificate(end), NOW.timestamp()) == told
 
@@ -54,8 +60,15 @@ def test_the_first_of_several_is_the_clients() -> None:
     assert certificates.expired(new + old, NOW.timestamp()) == ""
 
 
-@pytest.mark.parametrize("text", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
-                                  "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no certificate",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----",
+    ],
+)
 def test_what_cannot_be_read_tells_nothing(text: str) -> None:
     assert certificates.expired(text, NOW.timestamp()) == ""
 
@@ -68,13 +81,23 @@ def test_without_the_servers_clock_nothing_is_told() -> None:
 def test_whoever_comes_with_it_is_told_to_renew_it(fake: Fake) -> None:
     fake.answers = [status(401, "Unauthorized", "Unauthorized")]
     with pytest.raises(e.Unauthorized) as caught:
-        Client(Transport(Credentials(fake.host, client_cert=certificate(NOW - datetime.timedelta(days=365)), source="kubeconfig /x"))).server_version()
-    assert "who we are: Unauthorized; our client certificate has expired, at 2025-11-22T00:00:00+00:00" in str(caught.value)
+        Client(
+            Transport(
+                Credentials(
+                    fake.host, client_cert=certificate(NOW - datetime.timedelta(days=365)), source="kubeconfig /x"
+                )
+            )
+        ).server_version()
+    assert "who we are: Unauthorized; our client certificate has expired, at 2025-11-22T00:00:00+00:00" in str(
+        caught.value
+    )
     assert str(caught.value).endswith("Next: renew the client certificate of kubeconfig /x")
 
 
 def test_one_that_is_valid_is_not_blamed(fake: Fake, pki: Pki) -> None:
     fake.answers = [status(401, "Unauthorized", "Unauthorized")]
     with pytest.raises(e.Unauthorized) as caught:
-        Client(Transport(Credentials(fake.host, client_cert=pathlib.Path(pki.client).read_text(encoding="utf-8")))).server_version()
+        Client(
+            Transport(Credentials(fake.host, client_cert=pathlib.Path(pki.client).read_text(encoding="utf-8")))
+        ).server_version()
     assert "has expired, at" not in str(caught.value)

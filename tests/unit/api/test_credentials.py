@@ -26,17 +26,40 @@ def config(**more: object) -> dict:
         "kind": "Config",
         "current-context": "one",
         "clusters": [
-            {"name": "c1", "cluster": {"server": "https://one.example.com:6443/", "certificate-authority-data": base64.b64encode(b"CA ONE").decode()}},
+            {
+                "name": "c1",
+                "cluster": {
+                    "server": "https://one.example.com:6443/",
+                    "certificate-authority-data": base64.b64encode(b"CA ONE").decode(),
+                },
+            },
             {
                 "name": "c2",
-                "cluster": {"server": "https://two.example.com", "insecure-skip-tls-verify": True, "tls-server-name": "t", "proxy-url": "http://p:1"},
+                "cluster": {
+                    "server": "https://two.example.com",
+                    "insecure-skip-tls-verify": True,
+                    "tls-server-name": "t",
+                    "proxy-url": "http://p:1",
+                },
             },
         ],
         "users": [
             {"name": "u1", "user": {"token": "token-one"}},
-            {"name": "u2", "user": {"username": "joe", "password": "pass-two", "as": "other", "as-groups": ["g"], "as-user-extra": {"why": ["a", "b"]}}},
+            {
+                "name": "u2",
+                "user": {
+                    "username": "joe",
+                    "password": "pass-two",
+                    "as": "other",
+                    "as-groups": ["g"],
+                    "as-user-extra": {"why": ["a", "b"]},
+                },
+            },
         ],
-        "contexts": [{"name": "one", "context": {"cluster": "c1", "user": "u1"}}, {"name": "two", "context": {"cluster": "c2", "user": "u2"}}],
+        "contexts": [
+            {"name": "one", "context": {"cluster": "c1", "user": "u1"}},
+            {"name": "two", "context": {"cluster": "c2", "user": "u2"}},
+        ],
     } | more
 
 
@@ -58,7 +81,12 @@ def write(path: pathlib.Path, content: object) -> str:
 
 def test_awx_bearer_token_credential(home: pathlib.Path) -> None:
     ca = write(home / "ca.crt", "AWX CA")
-    environ = {"K8S_AUTH_HOST": "https://h:1", "K8S_AUTH_API_KEY": "key", "K8S_AUTH_VERIFY_SSL": "True", "K8S_AUTH_SSL_CA_CERT": ca}
+    environ = {
+        "K8S_AUTH_HOST": "https://h:1",
+        "K8S_AUTH_API_KEY": "key",
+        "K8S_AUTH_VERIFY_SSL": "True",
+        "K8S_AUTH_SSL_CA_CERT": ca,
+    }
     found = resolve({}, environ)
     assert (found.host, found.token, found.verify, found.ca) == ("https://h:1", "key", True, "AWX CA")
     assert resolve({}, environ | {"K8S_AUTH_VERIFY_SSL": "False"}).verify is False
@@ -66,7 +94,15 @@ def test_awx_bearer_token_credential(home: pathlib.Path) -> None:
 
 def test_options_win_over_the_environment_and_empty_ones_are_unset(home: pathlib.Path) -> None:
     environ = {"K8S_AUTH_HOST": "https://h:1", "K8S_AUTH_API_KEY": "env-key", "K8S_AUTH_VERIFY_SSL": ""}
-    options = {"api_key": "option-key", "host": "", "kubeconfig": "", "context": "", "validate_certs": None, "impersonate_groups": [], "ca_cert": ""}
+    options = {
+        "api_key": "option-key",
+        "host": "",
+        "kubeconfig": "",
+        "context": "",
+        "validate_certs": None,
+        "impersonate_groups": [],
+        "ca_cert": "",
+    }
     found = resolve(options, environ)
     assert (found.host, found.token, found.verify) == ("https://h:1", "option-key", True)
 
@@ -74,19 +110,34 @@ def test_options_win_over_the_environment_and_empty_ones_are_unset(home: pathlib
 def test_every_variable_of_kubernetes_core(home: pathlib.Path) -> None:
     cert, key = write(home / "c.pem", "CERT"), write(home / "k.pem", "KEY")
     environ = {
-        "K8S_AUTH_HOST": "h", "K8S_AUTH_CERT_FILE": cert, "K8S_AUTH_KEY_FILE": key, "K8S_AUTH_PROXY": "http://p:3128", "K8S_AUTH_NO_PROXY": "x",
-        "K8S_AUTH_PROXY_HEADERS_PROXY_BASIC_AUTH": "u:secret", "K8S_AUTH_IMPERSONATE_USER": "joe", "K8S_AUTH_IMPERSONATE_GROUPS": "a,b",
-    }  # fmt: skip
+        "K8S_AUTH_HOST": "h",
+        "K8S_AUTH_CERT_FILE": cert,
+        "K8S_AUTH_KEY_FILE": key,
+        "K8S_AUTH_PROXY": "http://p:3128",
+        "K8S_AUTH_NO_PROXY": "x",
+        "K8S_AUTH_PROXY_HEADERS_PROXY_BASIC_AUTH": "u:secret",
+        "K8S_AUTH_IMPERSONATE_USER": "joe",
+        "K8S_AUTH_IMPERSONATE_GROUPS": "a,b",
+    }
     found = resolve({}, environ)
     assert (found.host, found.client_cert, found.client_key) == ("https://h", "CERT", "KEY")
-    assert (found.proxy, found.no_proxy, found.proxy_headers) == ("http://p:3128", "x", {"proxy_basic_auth": "u:secret"})
+    assert (found.proxy, found.no_proxy, found.proxy_headers) == (
+        "http://p:3128",
+        "x",
+        {"proxy_basic_auth": "u:secret"},
+    )
     assert (found.impersonate_user, found.impersonate_groups) == ("joe", ("a", "b"))
     found = resolve({}, {"K8S_AUTH_HOST": "h", "K8S_AUTH_USERNAME": "u", "K8S_AUTH_PASSWORD": "pass"})
     assert (found.username, found.password) == ("u", "pass")
 
 
 def test_a_kubeconfig_option_is_not_mixed_with_another_clusters_environment(home: pathlib.Path) -> None:
-    environ = {"K8S_AUTH_HOST": "https://elsewhere", "K8S_AUTH_API_KEY": "elsewhere-key", "K8S_AUTH_VERIFY_SSL": "no", "K8S_AUTH_PROXY": "http://p:1"}
+    environ = {
+        "K8S_AUTH_HOST": "https://elsewhere",
+        "K8S_AUTH_API_KEY": "elsewhere-key",
+        "K8S_AUTH_VERIFY_SSL": "no",
+        "K8S_AUTH_PROXY": "http://p:1",
+    }
     found = resolve({"kubeconfig": config()}, environ)
     assert (found.host, found.token, found.verify) == ("https://one.example.com:6443", "token-one", True)
     assert found.proxy == "http://p:1"
@@ -102,9 +153,11 @@ def test_a_host_alone_gets_nobodys_credentials(home: pathlib.Path) -> None:
 def test_every_way_to_give_a_kubeconfig(home: pathlib.Path, form: str) -> None:
     path = write(home / (".kube/config" if form == "home" else "kc"), config())
     options: dict = {
-        "path": {"kubeconfig": path}, "dictionary": {"kubeconfig": config()}, "yaml": {"kubeconfig": yaml.safe_dump(config())},
+        "path": {"kubeconfig": path},
+        "dictionary": {"kubeconfig": config()},
+        "yaml": {"kubeconfig": yaml.safe_dump(config())},
         "json": {"kubeconfig": __import__("json").dumps(config())},
-    }.get(form, {})  # fmt: skip
+    }.get(form, {})
     environ = {"variable": {"K8S_AUTH_KUBECONFIG": path}, "KUBECONFIG": {"KUBECONFIG": path}}.get(form, {})
     found = resolve(options, environ)
     assert (found.host, found.ca, found.token) == ("https://one.example.com:6443", "CA ONE", "token-one")
@@ -113,24 +166,54 @@ def test_every_way_to_give_a_kubeconfig(home: pathlib.Path, form: str) -> None:
 
 def test_the_context_is_chosen_and_options_replace_its_user(home: pathlib.Path) -> None:
     found = resolve({"kubeconfig": config(), "context": "two"}, {})
-    assert (found.host, found.verify, found.server_name, found.proxy) == ("https://two.example.com", False, "t", "http://p:1")
-    assert (found.username, found.password, found.impersonate_user, found.impersonate_groups) == ("joe", "pass-two", "other", ("g",))
+    assert (found.host, found.verify, found.server_name, found.proxy) == (
+        "https://two.example.com",
+        False,
+        "t",
+        "http://p:1",
+    )
+    assert (found.username, found.password, found.impersonate_user, found.impersonate_groups) == (
+        "joe",
+        "pass-two",
+        "other",
+        ("g",),
+    )
     assert found.extra_headers == (("Impersonate-Extra-why", "a"), ("Impersonate-Extra-why", "b"))
-    found = resolve({"kubeconfig": config(), "context": "two", "api_key": "Bearer mine", "validate_certs": True, "host": "https://three"}, {})
-    assert (found.host, found.verify, found.token, found.username, found.password) == ("https://three", True, "mine", "", "")
+    found = resolve(
+        {
+            "kubeconfig": config(),
+            "context": "two",
+            "api_key": "Bearer mine",
+            "validate_certs": True,
+            "host": "https://three",
+        },
+        {},
+    )
+    assert (found.host, found.verify, found.token, found.username, found.password) == (
+        "https://three",
+        True,
+        "mine",
+        "",
+        "",
+    )
 
 
 def test_several_files_are_merged_and_paths_are_relative_to_theirs(home: pathlib.Path) -> None:
     write(home / "a" / "ca.crt", "CA OF A")
     write(home / "b" / "token", "token-of-b\n")
-    first = {"clusters": [{"name": "c", "cluster": {"server": "https://a", "certificate-authority": "ca.crt"}}], "current-context": "x"}
+    first = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://a", "certificate-authority": "ca.crt"}}],
+        "current-context": "x",
+    }
     second = {
         "clusters": [{"name": "c", "cluster": {"server": "https://not-this"}}],
         "users": [{"name": "u", "user": {"tokenFile": "token"}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "not-this",
     }
-    path = os.pathsep.join([write(home / "a" / "config", first), write(home / "b" / "config", second), str(home / "missing")])
+    path = os.pathsep.join(
+        [write(home / "a" / "config", first), write(home / "b" / "config", second), str(home / "missing")]
+    )
     found = resolve({"kubeconfig": path}, {})
     assert (found.host, found.ca, found.token) == ("https://a", "CA OF A", "token-of-b")
     (home / "b" / "token").write_text("rotated")
@@ -175,8 +258,14 @@ BROKEN = [
     (config(clusters=[{"name": "c1", "cluster": {}}]), "has no server"),
     (config(**{"current-context": ""}), "no current context"),
     (config(**{"current-context": "three"}), "has no context named 'three' .*it has: one, two"),
-    (config(users=[{"name": "u1", "user": {"client-key-data": "planted-secret%%"}}]), "client-key-data of the kubeconfig is no base64"),
-    (config(users=[{"name": "u1", "user": {"client-certificate": "/nowhere/planted"}}]), "client-certificate .* cannot be read .*No such file"),
+    (
+        config(users=[{"name": "u1", "user": {"client-key-data": "planted-secret%%"}}]),
+        "client-key-data of the kubeconfig is no base64",
+    ),
+    (
+        config(users=[{"name": "u1", "user": {"client-certificate": "/nowhere/planted"}}]),
+        "client-certificate .* cannot be read .*No such file",
+    ),
     (config(clusters=[{"name": "c1", "cluster": {"server": "ftp://x"}}]), "no URL of an API server"),
 ]
 
@@ -190,7 +279,14 @@ def test_broken_kubeconfigs_are_named_without_their_content(home: pathlib.Path, 
     assert caught.value.faults[0].next_step
 
 
-@pytest.mark.parametrize("options", [{"kubeconfig": "/nowhere/kc"}, {"host": "h", "api_key": "k", "ca_cert": "/nowhere/ca"}, {"host": "h h", "api_key": "k"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kubeconfig": "/nowhere/kc"},
+        {"host": "h", "api_key": "k", "ca_cert": "/nowhere/ca"},
+        {"host": "h h", "api_key": "k"},
+    ],
+)
 def test_broken_options(home: pathlib.Path, options: dict) -> None:
     with pytest.raises(HwaccelError) as caught:
         resolve(options, {})
@@ -225,11 +321,23 @@ def test_an_exec_plugin_that_fails_is_named(home: pathlib.Path) -> None:
 
 def test_secrets_are_listed_and_not_shown() -> None:
     found = Credentials(
-        "https://h", token="planted-token", password="planted-password", client_cert="planted-cert", client_key="planted-key",
-        proxy="http://user:planted-proxy@p:1", proxy_headers={"basic_auth": "u:planted-basic", "user_agent": "agent"},
-    )  # fmt: skip
+        "https://h",
+        token="planted-token",
+        password="planted-password",
+        client_cert="planted-cert",
+        client_key="planted-key",
+        proxy="http://user:planted-proxy@p:1",
+        proxy_headers={"basic_auth": "u:planted-basic", "user_agent": "agent"},
+    )
     assert "planted" not in repr(found)
-    assert set(found.secrets()) == {"planted-token", "planted-password", "planted-key", "u:planted-basic", "user:planted-proxy", "planted-proxy"}
+    assert set(found.secrets()) == {
+        "planted-token",
+        "planted-password",
+        "planted-key",
+        "u:planted-basic",
+        "user:planted-proxy",
+        "planted-proxy",
+    }
     assert Credentials("h", token="abc").secrets() == ()
 
 
@@ -240,7 +348,12 @@ def test_common_credentials_do_not_import_kubernetes() -> None:
         "connect({'host': 'https://127.0.0.1:1', 'api_key': 'a-token'})\n"
         "assert 'kubernetes' not in sys.modules and 'requests' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=300,
+    )
 
 
 @pytest.mark.parametrize("name", ["urllib3", "yaml", "jmespath", "jsonpatch", "kubernetes_config"])
@@ -255,7 +368,12 @@ def test_a_missing_package_is_named_with_its_python(name: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "options", [{"api_key": "planted\nsecret"}, {"username": "planted\nsecret", "password": "p"}, {"api_key": "k", "impersonate_user": "planted\u2028"}]
+    "options",
+    [
+        {"api_key": "planted\nsecret"},
+        {"username": "planted\nsecret", "password": "p"},
+        {"api_key": "k", "impersonate_user": "planted\u2028"},
+    ],
 )
 def test_what_no_header_can_carry_is_refused_without_being_quoted(home: pathlib.Path, options: dict) -> None:
     with pytest.raises(HwaccelError, match="cannot be sent") as caught:
@@ -269,23 +387,50 @@ DECIDED: dict[str, tuple[dict[str, object], dict[str, str], bool, str]] = {
     "own kubeconfig": ({"kubeconfig": "ONE"}, {"K8S_AUTH_HOST": "https://h"}, True, ""),
     "own kubeconfig and context": ({"kubeconfig": "TWO", "context": "two"}, {"K8S_AUTH_CONTEXT": "one"}, True, ""),
     "several contexts": ({"kubeconfig": "TWO"}, {}, False, "the current context of that kubeconfig"),
-    "context of the environment": ({"kubeconfig": "TWO"}, {"K8S_AUTH_CONTEXT": "one"}, False, "K8S_AUTH_CONTEXT of the environment"),
+    "context of the environment": (
+        {"kubeconfig": "TWO"},
+        {"K8S_AUTH_CONTEXT": "one"},
+        False,
+        "K8S_AUTH_CONTEXT of the environment",
+    ),
     "server of the environment": ({}, {"K8S_AUTH_HOST": "https://h"}, True, "K8S_AUTH_HOST of the environment"),
-    "only a token of its own": ({"api_key": "key"}, {"K8S_AUTH_HOST": "https://h"}, True, "K8S_AUTH_HOST of the environment"),
-    "kubeconfig of the environment": ({}, {"K8S_AUTH_KUBECONFIG": "ONE", "KUBECONFIG": "TWO"}, True, "K8S_AUTH_KUBECONFIG of the environment"),
+    "only a token of its own": (
+        {"api_key": "key"},
+        {"K8S_AUTH_HOST": "https://h"},
+        True,
+        "K8S_AUTH_HOST of the environment",
+    ),
+    "kubeconfig of the environment": (
+        {},
+        {"K8S_AUTH_KUBECONFIG": "ONE", "KUBECONFIG": "TWO"},
+        True,
+        "K8S_AUTH_KUBECONFIG of the environment",
+    ),
     "kubeconfig of kubectl": ({}, {"KUBECONFIG": "ONE"}, True, "KUBECONFIG of the environment"),
-    "context of kubectl's kubeconfig": ({"context": "one"}, {"KUBECONFIG": "TWO"}, True, "KUBECONFIG of the environment"),
+    "context of kubectl's kubeconfig": (
+        {"context": "one"},
+        {"KUBECONFIG": "TWO"},
+        True,
+        "KUBECONFIG of the environment",
+    ),
     "default kubeconfig": ({}, {}, True, "the default kubeconfig"),
     "context of the default kubeconfig": ({"context": "one"}, {}, True, "the default kubeconfig"),
     "what is empty is unset": ({"host": "", "kubeconfig": ""}, {"K8S_AUTH_HOST": ""}, True, "the default kubeconfig"),
     "pod": ({}, {}, False, "the pod that this runs in"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("options", "environ", "default", "expected"), DECIDED.values(), ids=DECIDED)
-def test_who_decides_which_cluster_it_is(home: pathlib.Path, options: dict[str, object], environ: dict[str, str], default: bool, expected: str) -> None:
-    paths = {"TWO": write(home / "two", config()), "ONE": write(home / "one", config(contexts=config()["contexts"][:1]))}
+def test_who_decides_which_cluster_it_is(
+    home: pathlib.Path, options: dict[str, object], environ: dict[str, str], default: bool, expected: str
+) -> None:
+    paths = {
+        "TWO": write(home / "two", config()),
+        "ONE": write(home / "one", config(contexts=config()["contexts"][:1])),
+    }
     if default:
         write(home / ".kube" / "config", config())
-    options, environ = ({name: paths.get(str(value), value) for name, value in given.items()} for given in (options, environ))
+    options, environ = (
+        {name: paths.get(str(value), value) for name, value in given.items()} for given in (options, environ)
+    )
     assert decided_by(options, environ) == expected

@@ -13,10 +13,18 @@ from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Se
 
 
 def _kind(kind: str, plural: str, scope: str = "Namespaced") -> dict:
-    return {"resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": scope, "verbs": ["get", "list"]}
+    return {
+        "resource": plural,
+        "responseKind": {"group": "", "version": "", "kind": kind},
+        "scope": scope,
+        "verbs": ["get", "list"],
+    }
 
 
-CORE = {"metadata": {}, "versions": [{"version": "v1", "resources": [_kind("Node", "nodes", "Cluster"), _kind("Pod", "pods")]}]}
+CORE = {
+    "metadata": {},
+    "versions": [{"version": "v1", "resources": [_kind("Node", "nodes", "Cluster"), _kind("Pod", "pods")]}],
+}
 GROUP = {
     "metadata": {"name": "example.com"},
     "versions": [
@@ -35,9 +43,19 @@ def old_server(seen: Seen) -> Answer:
     versions = [{"groupVersion": f"example.com/{version}", "version": version} for version in ("v1beta1", "v1")]
     answers = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
-        "/apis": {"kind": "APIGroupList", "groups": [{"name": "example.com", "versions": versions, "preferredVersion": versions[1]}]},
-        "/api/v1": {"resources": [{"name": "nodes", "kind": "Node", "namespaced": False}, {"name": "nodes/status", "kind": "Node", "namespaced": False}]},
-        "/apis/example.com/v1": {"resources": [{"name": "things", "kind": "Thing", "namespaced": True, "verbs": ["get"]}]},
+        "/apis": {
+            "kind": "APIGroupList",
+            "groups": [{"name": "example.com", "versions": versions, "preferredVersion": versions[1]}],
+        },
+        "/api/v1": {
+            "resources": [
+                {"name": "nodes", "kind": "Node", "namespaced": False},
+                {"name": "nodes/status", "kind": "Node", "namespaced": False},
+            ]
+        },
+        "/apis/example.com/v1": {
+            "resources": [{"name": "things", "kind": "Thing", "namespaced": True, "verbs": ["get"]}]
+        },
         "/apis/example.com/v1beta1": {"resources": [{"name": "olds", "kind": "Old", "namespaced": True}]},
     }
     return Answer(body=answers[seen.path]) if seen.path in answers else status(404)
@@ -92,7 +110,10 @@ def test_a_new_kind_is_found_once_the_old_answer_is_forgotten(fake: Fake, client
     client.resource("example.com/v1", "Thing")
     more = {
         "kind": "APIGroupDiscoveryList",
-        "items": [GROUP, {"metadata": {"name": "new.com"}, "versions": [{"version": "v1", "resources": [_kind("New", "news")]}]}],
+        "items": [
+            GROUP,
+            {"metadata": {"name": "new.com"}, "versions": [{"version": "v1", "resources": [_kind("New", "news")]}]},
+        ],
     }
     fake.answers = [Answer(body=more)]
     with pytest.raises(UnknownKind):

@@ -16,9 +16,18 @@ SETS = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 OBJECT = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}}
 
 CASES = [
-    (status(401, "Unauthorized", "Unauthorized"), e.Unauthorized, "the server does not know who we are", "of the test is for this cluster"),
     (
-        status(403, 'daemonsets.apps "d" is forbidden: User "joe" cannot patch resource "daemonsets" in API group "apps" in the namespace "n"', "Forbidden"),
+        status(401, "Unauthorized", "Unauthorized"),
+        e.Unauthorized,
+        "the server does not know who we are",
+        "of the test is for this cluster",
+    ),
+    (
+        status(
+            403,
+            'daemonsets.apps "d" is forbidden: User "joe" cannot patch resource "daemonsets" in API group "apps" in the namespace "n"',
+            "Forbidden",
+        ),
         e.Forbidden,
         'User "joe" cannot patch',
         "let joe patch daemonsets.apps in namespace n, with a Role",
@@ -29,7 +38,12 @@ CASES = [
         "violates PodSecurity",
         "label the namespace",
     ),
-    (status(403, 'pods "p" is forbidden: exceeded quota: q', "Forbidden"), e.Forbidden, "exceeded quota", "ResourceQuota"),
+    (
+        status(403, 'pods "p" is forbidden: exceeded quota: q', "Forbidden"),
+        e.Forbidden,
+        "exceeded quota",
+        "ResourceQuota",
+    ),
     (
         status(403, "unable to create new content in namespace n because it is being terminated", "Forbidden"),
         e.Forbidden,
@@ -40,7 +54,12 @@ CASES = [
     (status(404, 'namespaces "n" not found', "NotFound"), e.NotFound, "not found", "create the namespace first"),
     (status(409, "the object has been modified", "Conflict"), e.Conflict, "modified", "run again"),
     (
-        status(422, 'DaemonSet.apps "d" is invalid', "Invalid", causes=[{"field": "spec.selector", "message": "field is immutable"}]),
+        status(
+            422,
+            'DaemonSet.apps "d" is invalid',
+            "Invalid",
+            causes=[{"field": "spec.selector", "message": "field is immutable"}],
+        ),
         e.Invalid,
         "spec.selector: field is immutable",
         "",
@@ -51,7 +70,12 @@ CASES = [
         "no GPUs here",
         "so that w.example.com accepts it",
     ),
-    (status(400, 'admission webhook "w.example.com" does not support dry run', "BadRequest"), e.WebhookDenied, "dry run", "w.example.com"),
+    (
+        status(400, 'admission webhook "w.example.com" does not support dry run', "BadRequest"),
+        e.WebhookDenied,
+        "dry run",
+        "w.example.com",
+    ),
     (
         status(
             500,
@@ -63,7 +87,11 @@ CASES = [
         "behind the webhook w.example.com run",
     ),
     (
-        status(422, "daemonsets.apps \"d\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", "Invalid"),
+        status(
+            422,
+            "daemonsets.apps \"d\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "Invalid",
+        ),
         e.WebhookDenied,
         "denied request",
         "so that p accepts it",
@@ -71,7 +99,12 @@ CASES = [
     (status(507, "etcdserver: mvcc: database space exceeded"), e.Overloaded, "space exceeded", "health and load"),
     (status(405, "the server does not allow this method", "MethodNotAllowed"), e.ApiError, "does not allow", ""),
     (Answer(302, None, {"Location": "https://elsewhere"}), e.Unreachable, "redirects", "URL of the API server itself"),
-    (Answer(400, b"Client sent an HTTP request to an HTTPS server.\n", content_type="text/plain"), e.Unreachable, "HTTPS server", "begin host with https://"),
+    (
+        Answer(400, b"Client sent an HTTP request to an HTTPS server.\n", content_type="text/plain"),
+        e.Unreachable,
+        "HTTPS server",
+        "begin host with https://",
+    ),
     (Answer(403, b"<html>blocked</html>", content_type="text/html"), e.Forbidden, "blocked", "administrator"),
     (Answer(404, {"not": "a Status"}), e.NotFound, "HTTP 404 without an explanation", ""),
 ]
@@ -92,7 +125,10 @@ def test_refusals(fake: Fake, client: Client, answer: Answer, kind: type[e.ApiEr
     assert ".." not in str(caught.value)
 
 
-@pytest.mark.parametrize("shown", ["&value.valueUnstructured{Value:48151623}", "&{48151623}", "&{a\n  .data.b: expected string, got 48151623}"])
+@pytest.mark.parametrize(
+    "shown",
+    ["&value.valueUnstructured{Value:48151623}", "&{48151623}", "&{a\n  .data.b: expected string, got 48151623}"],
+)
 def test_values_of_a_secret_are_not_shown(fake: Fake, client: Client, shown: str) -> None:
     faults = "\n".join(f"  .data.{key}: expected string, got {shown}" for key in ("pan", "pin"))
     message = f"failed to create typed patch object (n/s; /v1, Kind=%s): errors:\n{faults}"
@@ -116,7 +152,14 @@ def test_the_servers_status_is_kept(fake: Fake, client: Client) -> None:
 
 
 def test_long_explanations_are_cut(fake: Fake, client: Client) -> None:
-    fake.answers = [status(422, "x" * 5000, "Invalid", causes=[{"field": f"spec.f{number}", "message": "wrong"} for number in range(50)])]
+    fake.answers = [
+        status(
+            422,
+            "x" * 5000,
+            "Invalid",
+            causes=[{"field": f"spec.f{number}", "message": "wrong"} for number in range(50)],
+        )
+    ]
     with pytest.raises(e.Invalid) as caught:
         client.apply(OBJECT, SETS, field_manager="m")
     assert len(str(caught.value)) < 1600

@@ -16,8 +16,15 @@ from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, st
 DONE = Answer(201, {"kind": "Status", "status": "Success"})
 #: As kubernetes v1.36 says it (pkg/registry/core/pod/storage/eviction.go).
 REFUSED = status(
-    429, "Cannot evict pod as it would violate the pod's disruption budget.", "TooManyRequests",
-    causes=[{"reason": "DisruptionBudget", "message": "The disruption budget train needs 2 healthy pods and has 2 currently"}],
+    429,
+    "Cannot evict pod as it would violate the pod's disruption budget.",
+    "TooManyRequests",
+    causes=[
+        {
+            "reason": "DisruptionBudget",
+            "message": "The disruption budget train needs 2 healthy pods and has 2 currently",
+        }
+    ],
 )
 TWO = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
@@ -47,7 +54,13 @@ def test_a_budget_is_an_answer_and_not_asked_again(fake: Fake, client: Client, s
 
 
 def test_so_is_a_webhook_that_wants_time(fake: Fake, client: Client) -> None:
-    fake.answers = [status(429, 'admission webhook "evict.example.com" denied the request: the machine is moved first', "TooManyRequests")]
+    fake.answers = [
+        status(
+            429,
+            'admission webhook "evict.example.com" denied the request: the machine is moved first',
+            "TooManyRequests",
+        )
+    ]
     with pytest.raises(e.WebhookDenied, match="moved first") as caught:
         evict(client)
     assert caught.value.status == 429
@@ -62,7 +75,9 @@ def test_a_server_that_is_overloaded_is_asked_again(fake: Fake, client: Client, 
 
 def test_two_budgets_for_one_pod_are_told_once_with_what_to_do(fake: Fake, client: Client) -> None:
     fake.answers = [status(500, TWO)]
-    with pytest.raises(e.Invalid, match=r"more than one PodDisruptionBudget.*let one PodDisruptionBudget alone select the pod"):
+    with pytest.raises(
+        e.Invalid, match=r"more than one PodDisruptionBudget.*let one PodDisruptionBudget alone select the pod"
+    ):
         evict(client)
     assert len(fake.seen) == 1
 

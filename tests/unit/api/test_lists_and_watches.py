@@ -25,7 +25,14 @@ def page(*names: str, token: str = "", version: str = "10", remaining: int | Non
     metadata: dict = {"resourceVersion": version, "continue": token}
     if remaining is not None:
         metadata["remainingItemCount"] = remaining
-    return Answer(body={"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": [{"metadata": {"name": name}} for name in names]})
+    return Answer(
+        body={
+            "kind": "NodeList",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "items": [{"metadata": {"name": name}} for name in names],
+        }
+    )
 
 
 def event(kind: str, name: str, version: str) -> dict:
@@ -50,14 +57,21 @@ def test_pages_follow_the_token(fake: Fake, client: Client) -> None:
 
 def test_items_know_their_kind_also_metadata_only(fake: Fake, client: Client) -> None:
     partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}}
-    fake.answers = [Answer(body={"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "1"}, "items": [partial]})]
+    fake.answers = [
+        Answer(body={"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "1"}, "items": [partial]})
+    ]
     item = client.list(NODES, metadata_only=True).items[0]
     assert (item["apiVersion"], item["kind"]) == ("v1", "Node")
     assert fake.seen[0].headers["Accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def test_an_expired_token_restarts_and_repeats_no_item(fake: Fake, client: Client) -> None:
-    fake.answers = [page("a", "b", token="t1", version="10"), EXPIRED, page("a", "b", "b2", token="t2", version="20"), page("c", version="20")]
+    fake.answers = [
+        page("a", "b", token="t1", version="10"),
+        EXPIRED,
+        page("a", "b", "b2", token="t2", version="20"),
+        page("c", version="20"),
+    ]
     pages = list(client.pages(NODES))
     assert [name for entry in pages for name in names(entry.items)] == ["a", "b", "b2", "c"]
     # A watch from the first list's version also tells what has changed in the items of its first page.
@@ -65,7 +79,12 @@ def test_an_expired_token_restarts_and_repeats_no_item(fake: Fake, client: Clien
 
 
 def test_a_whole_list_is_of_one_state(fake: Fake, client: Client) -> None:
-    fake.answers = [page("a", "gone", token="t1", version="10"), EXPIRED, page("a", token="t2", version="20"), page("c", version="20")]
+    fake.answers = [
+        page("a", "gone", token="t1", version="10"),
+        EXPIRED,
+        page("a", token="t2", version="20"),
+        page("c", version="20"),
+    ]
     found = client.list(NODES)
     assert (names(found.items), found.resource_version) == (["a", "c"], "20")
 
@@ -103,7 +122,16 @@ def test_a_watch_goes_on_from_the_last_bookmark_and_over_broken_connections(fake
 
 
 def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
-    fake.answers = [Answer(stream=[b'{"type": "ADDED", "object": ', 0.05, b'{"metadata": {"name": "a"}}}\n{"type": "DELE', b'TED", "object": {}}\n'])]
+    fake.answers = [
+        Answer(
+            stream=[
+                b'{"type": "ADDED", "object": ',
+                0.05,
+                b'{"metadata": {"name": "a"}}}\n{"type": "DELE',
+                b'TED", "object": {}}\n',
+            ]
+        )
+    ]
     found = []
     for entry in client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60):
         found.append(entry.type)
@@ -113,7 +141,13 @@ def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [EXPIRED, Answer(stream=[{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}])]
+    "answer",
+    [
+        EXPIRED,
+        Answer(
+            stream=[{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}]
+        ),
+    ],
 )
 def test_a_version_that_is_too_old_is_the_callers_to_list_again(fake: Fake, client: Client, answer: Answer) -> None:
     fake.answers = [answer]
@@ -122,7 +156,13 @@ def test_a_version_that_is_too_old_is_the_callers_to_list_again(fake: Fake, clie
 
 
 def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -> None:
-    fake.answers = [status(403, 'nodes is forbidden: User "u" cannot watch resource "nodes" in API group "" at the cluster scope', "Forbidden")]
+    fake.answers = [
+        status(
+            403,
+            'nodes is forbidden: User "u" cannot watch resource "nodes" in API group "" at the cluster scope',
+            "Forbidden",
+        )
+    ]
     with pytest.raises(e.Forbidden, match=r"let u watch nodes \(cluster-wide\)"):
         list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
     assert len(fake.seen) == 1
@@ -130,7 +170,12 @@ def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -
 
 def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Client) -> None:
     fake.answers = [
-        Answer(stream=[event("ADDED", "a", "2"), {"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "etcd is slow"}}]),
+        Answer(
+            stream=[
+                event("ADDED", "a", "2"),
+                {"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "etcd is slow"}},
+            ]
+        ),
         Answer(stream=[event("ADDED", "b", "3"), 5]),
     ]
     found = []
@@ -143,7 +188,10 @@ def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Cl
 
 
 def test_a_silent_connection_is_replaced(fake: Fake) -> None:
-    fake.answers = [Answer(stream=[event("ADDED", "a", "2")], held=True), Answer(stream=[event("ADDED", "b", "3")], held=True)]
+    fake.answers = [
+        Answer(stream=[event("ADDED", "a", "2")], held=True),
+        Answer(stream=[event("ADDED", "b", "3")], held=True),
+    ]
     transport = Transport(Credentials(fake.host))
     request = Request("GET", "/api/v1/nodes", "watching nodes", repeat=Repeat.ALWAYS)
     found = []

@@ -122,8 +122,14 @@ def impatient(fake: Fake, sleeps: list[float], monkeypatch: pytest.MonkeyPatch) 
     return Client(Transport(Credentials(fake.host), sleep=sleep))
 
 
-@pytest.mark.parametrize("late", [Answer(held=True), Answer(body=config_map(data={"a": "b" * 500}), cut=100, held=True)], ids=["no word", "half"])
-def test_a_read_that_times_out_is_sent_again_on_another_connection(fake: Fake, impatient: Client, sleeps: list[float], late: Answer) -> None:
+@pytest.mark.parametrize(
+    "late",
+    [Answer(held=True), Answer(body=config_map(data={"a": "b" * 500}), cut=100, held=True)],
+    ids=["no word", "half"],
+)
+def test_a_read_that_times_out_is_sent_again_on_another_connection(
+    fake: Fake, impatient: Client, sleeps: list[float], late: Answer
+) -> None:
     fake.answers = lambda _seen: Answer(body=config_map()) if sleeps else late
     assert impatient.get(MAPS, "a", "n")["metadata"]["name"] == "a"
     assert (impatient.requests, fake.connections, len(sleeps)) == (2, 2, 1)
@@ -135,7 +141,9 @@ def test_an_apply_that_times_out_is_sent_again(fake: Fake, impatient: Client, sl
     assert impatient.requests == 2
 
 
-def test_a_create_that_times_out_is_sent_again_where_it_has_a_name_and_then_read_back(fake: Fake, impatient: Client, sleeps: list[float]) -> None:
+def test_a_create_that_times_out_is_sent_again_where_it_has_a_name_and_then_read_back(
+    fake: Fake, impatient: Client, sleeps: list[float]
+) -> None:
     after = [status(409, "exists", "AlreadyExists"), Answer(body=config_map(data={"a": "b"}))]
     fake.answers = lambda _seen: after.pop(0) if sleeps else Answer(held=True)
     assert impatient.create(config_map(data={"a": "b"}), MAPS).object["data"] == {"a": "b"}
@@ -148,7 +156,9 @@ def test_what_is_not_safe_twice_is_sent_once_when_it_times_out(fake: Fake, impat
     fake.answers = [Answer(held=True)]
     for sent, send in enumerate(
         (
-            lambda: impatient.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS),
+            lambda: impatient.create(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS
+            ),
             lambda: impatient.patch(MAPS, "a", "n", {"data": {"a": "b"}}),
             lambda: impatient.delete(MAPS, "a", "n"),
         ),
@@ -159,7 +169,9 @@ def test_what_is_not_safe_twice_is_sent_once_when_it_times_out(fake: Fake, impat
         assert impatient.requests == sent
 
 
-def test_a_server_that_never_answers_is_given_up_after_six_attempts(fake: Fake, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_never_answers_is_given_up_after_six_attempts(
+    fake: Fake, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transport, "READ_TIMEOUT", 0.1)
     fake.answers = [Answer(held=True)]
     with pytest.raises(e.Unreachable) as caught:
@@ -171,7 +183,9 @@ def test_a_server_that_never_answers_is_given_up_after_six_attempts(fake: Fake, 
     assert "that the API server runs" in fault.next_step
 
 
-@pytest.mark.parametrize("broken", [Answer(0), Answer(body=config_map(data={"a": "b" * 500}), cut=100), Answer(body=b'{"kind": "Confi')])
+@pytest.mark.parametrize(
+    "broken", [Answer(0), Answer(body=config_map(data={"a": "b" * 500}), cut=100), Answer(body=b'{"kind": "Confi')]
+)
 def test_broken_answers_to_reads_are_asked_for_again(fake: Fake, client: Client, broken: Answer) -> None:
     fake.answers = [broken, Answer(body=config_map())]
     assert client.get(MAPS, "a", "n")["metadata"]["name"] == "a"
@@ -182,10 +196,14 @@ def test_broken_answers_to_reads_are_asked_for_again(fake: Fake, client: Client,
 def test_what_is_not_safe_twice_is_sent_once(fake: Fake, client: Client, broken: Answer) -> None:
     fake.answers = [broken]
     for send in (
-        lambda: client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS),
+        lambda: client.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "n"}}, MAPS
+        ),
         lambda: client.replace(config_map(), MAPS),
         lambda: client.patch(MAPS, "a", "n", {"data": {"a": "b"}}),
-        lambda: client.patch(MAPS, "a", "n", [{"op": "add", "path": "/data/-", "value": 1}], patch_type="application/json-patch+json"),
+        lambda: client.patch(
+            MAPS, "a", "n", [{"op": "add", "path": "/data/-", "value": 1}], patch_type="application/json-patch+json"
+        ),
         lambda: client.delete(MAPS, "a", "n"),
     ):
         fake.seen.clear()
@@ -211,8 +229,12 @@ def test_what_is_safe_twice_is_sent_again(fake: Fake, client: Client) -> None:
         assert len(fake.seen) == 3
 
 
-@pytest.mark.parametrize(("verb", "asked"), [("apply", True), ("delete", True), ("create", True), ("replace", False), ("get", False)])
-def test_a_write_without_an_answer_is_sent_again_only_after_a_look(fake: Fake, client: Client, verb: str, asked: bool) -> None:
+@pytest.mark.parametrize(
+    ("verb", "asked"), [("apply", True), ("delete", True), ("create", True), ("replace", False), ("get", False)]
+)
+def test_a_write_without_an_answer_is_sent_again_only_after_a_look(
+    fake: Fake, client: Client, verb: str, asked: bool
+) -> None:
     """A run that holds a set may have lost it since. A replace carries the resourceVersion that it was based on."""
     fake.answers = [status(503), Answer(body=config_map())]
     looks: list[int] = []
@@ -308,7 +330,9 @@ def test_nobody_there_is_tried_again_also_for_writes(sleeps: list[float]) -> Non
 
 
 def test_a_schema_fault_of_server_side_apply_is_not_sent_again(fake: Fake, client: Client) -> None:
-    fake.answers = [status(500, "failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .data.a: expected string")]
+    fake.answers = [
+        status(500, "failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .data.a: expected string")
+    ]
     with pytest.raises(e.Invalid, match="expected string"):
         client.apply(config_map(), MAPS, field_manager="m")
     assert len(fake.seen) == 1
@@ -355,7 +379,9 @@ def test_logs_are_text_and_their_errors_are_read(fake: Fake, client: Client) -> 
         client.logs("n", "p", "c")
 
 
-def test_a_server_that_has_answered_before_is_waited_for_longer(fake: Fake, client: Client, sleeps: list[float]) -> None:
+def test_a_server_that_has_answered_before_is_waited_for_longer(
+    fake: Fake, client: Client, sleeps: list[float]
+) -> None:
     fake.answers = [Answer(body=config_map()), *[Answer(0)] * 9, Answer(body=config_map())]
     client.get(MAPS, "a", "n")
     client.get(MAPS, "a", "n")

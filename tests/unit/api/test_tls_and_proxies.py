@@ -54,7 +54,11 @@ def tunnel() -> c.Iterator[Tunnel]:
 
 
 def open_files() -> set[str]:
-    return {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
+    return {
+        os.readlink(f"/proc/self/fd/{name}")
+        for name in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{name}")
+    }
 
 
 def test_the_clusters_ca_is_enough(secure: Fake, pki: Pki) -> None:
@@ -82,14 +86,20 @@ def test_another_name_is_refused_and_can_be_given(secure: Fake, pki: Pki) -> Non
 
 
 def test_checks_can_be_switched_off(secure: Fake) -> None:
-    client = connect({"host": secure.host.replace("127.0.0.1", "localhost"), "api_key": "a-token", "validate_certs": False})
+    client = connect(
+        {"host": secure.host.replace("127.0.0.1", "localhost"), "api_key": "a-token", "validate_certs": False}
+    )
     assert client.server_version()
 
 
-def test_a_client_certificate_is_never_a_file_of_ours(mutual: Fake, pki: Pki, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_certificate_is_never_a_file_of_ours(
+    mutual: Fake, pki: Pki, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     before = open_files()
-    client = connect({"host": mutual.host, "client_cert": str(pki.client), "client_key": str(pki.client_key), "ca_cert": str(pki.ca)})
+    client = connect(
+        {"host": mutual.host, "client_cert": str(pki.client), "client_key": str(pki.client_key), "ca_cert": str(pki.ca)}
+    )
     assert not [path for path in open_files() - before if "memfd" in path or "tmp" in path]
     assert list(tmp_path.iterdir()) == []
     assert client.server_version()
@@ -103,7 +113,14 @@ def test_without_a_client_certificate_the_refusal_is_explained(mutual: Fake, pki
 
 def test_a_key_with_a_passphrase_does_not_ask_for_it(secure: Fake, pki: Pki) -> None:
     with pytest.raises(e.CertificateRejected, match="without a passphrase"):
-        connect({"host": secure.host, "client_cert": str(pki.client), "client_key": str(pki.locked_key), "ca_cert": str(pki.ca)})
+        connect(
+            {
+                "host": secure.host,
+                "client_cert": str(pki.client),
+                "client_key": str(pki.locked_key),
+                "ca_cert": str(pki.ca),
+            }
+        )
 
 
 def test_a_ca_that_is_none(secure: Fake, pki: Pki) -> None:
@@ -133,7 +150,9 @@ def test_basic_authentication(fake: Fake) -> None:
 def test_a_rotated_token_is_read_again_once(fake: Fake, tmp_path: pathlib.Path) -> None:
     token = tmp_path / "token"
     token.write_text("old-token")
-    fake.answers = lambda seen: Answer(body={}) if seen.headers["Authorization"] == "Bearer new-token" else status(401, "Unauthorized")
+    fake.answers = lambda seen: (
+        Answer(body={}) if seen.headers["Authorization"] == "Bearer new-token" else status(401, "Unauthorized")
+    )
     kubeconfig = {
         "current-context": "x",
         "clusters": [{"name": "c", "cluster": {"server": fake.host}}],
@@ -146,13 +165,22 @@ def test_a_rotated_token_is_read_again_once(fake: Fake, tmp_path: pathlib.Path) 
         client.server_version()
     token.write_text("new-token")
     client.server_version()
-    assert [seen.headers["Authorization"] for seen in fake.seen] == ["Bearer old-token", "Bearer old-token", "Bearer new-token"]
+    assert [seen.headers["Authorization"] for seen in fake.seen] == [
+        "Bearer old-token",
+        "Bearer old-token",
+        "Bearer new-token",
+    ]
     assert set(hidden) == {"old-token", "new-token"}
 
 
 def test_a_proxy_is_a_tunnel_and_its_password_is_not_told(secure: Fake, pki: Pki, tunnel: Tunnel) -> None:
     hidden: list[str] = []
-    options = {"host": secure.host, "api_key": "a-token", "ca_cert": str(pki.ca), "proxy": f"http://user:planted@127.0.0.1:{tunnel.port}"}
+    options = {
+        "host": secure.host,
+        "api_key": "a-token",
+        "ca_cert": str(pki.ca),
+        "proxy": f"http://user:planted@127.0.0.1:{tunnel.port}",
+    }
     client = connect(options, hide=hidden.extend)
     assert client.server_version()
     assert tunnel.heads[0].startswith("CONNECT 127.0.0.1:")
@@ -165,7 +193,9 @@ def test_a_proxy_that_refuses_is_named(secure: Fake, pki: Pki) -> None:
     refusing = Tunnel(refuse=True)
     try:
         found = Credentials(secure.host, ca=pki.ca.read_text(), proxy=f"http://user:planted@127.0.0.1:{refusing.port}")
-        with pytest.raises(e.Unreachable, match=f"the proxy http://127.0.0.1:{refusing.port} does not let us through") as caught:
+        with pytest.raises(
+            e.Unreachable, match=f"the proxy http://127.0.0.1:{refusing.port} does not let us through"
+        ) as caught:
             Client(Transport(found, sleep=lambda seconds: None)).server_version()
     finally:
         refusing.close()
@@ -173,7 +203,13 @@ def test_a_proxy_that_refuses_is_named(secure: Fake, pki: Pki) -> None:
 
 
 def test_no_proxy_goes_around_it(secure: Fake, pki: Pki) -> None:
-    options = {"host": secure.host, "api_key": "a-token", "ca_cert": str(pki.ca), "proxy": "http://127.0.0.1:1", "no_proxy": "example.com, 127.0.0.0/8"}
+    options = {
+        "host": secure.host,
+        "api_key": "a-token",
+        "ca_cert": str(pki.ca),
+        "proxy": "http://127.0.0.1:1",
+        "no_proxy": "example.com, 127.0.0.0/8",
+    }
     assert connect(options).server_version()
 
 
@@ -212,7 +248,12 @@ def test_a_rotated_token_is_found_by_every_thread(fake: Fake, tmp_path: pathlib.
     fake.answers = answer
     user = {"name": "u", "user": {"tokenFile": str(token)}}
     cluster = {"name": "c", "cluster": {"server": fake.host}}
-    kubeconfig = {"current-context": "x", "clusters": [cluster], "users": [user], "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}
+    kubeconfig = {
+        "current-context": "x",
+        "clusters": [cluster],
+        "users": [user],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }
     client = connect({"kubeconfig": kubeconfig})
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert [one.result() for one in [pool.submit(client.server_version) for _thread in range(2)]] == [{}, {}]

@@ -16,10 +16,19 @@ from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("", []), (" \n", []), ("[]", []), ("one", ["one"]), ("one, two,three", ["one", "two", "three"]), ("one\ntwo\n", ["one", "two"]),
-        ('["one", "two"]', ["one", "two"]), ("[one, two]", ["one", "two"]), ("- one\n- two", ["one", "two"]),
+        ("", []),
+        (" \n", []),
+        ("[]", []),
+        ("one", ["one"]),
+        ("one, two,three", ["one", "two", "three"]),
+        ("one\ntwo\n", ["one", "two"]),
+        ('["one", "two"]', ["one", "two"]),
+        ("[one, two]", ["one", "two"]),
+        ("- one\n- two", ["one", "two"]),
         (' [{"name": "a", "gpu": null}]', [{"name": "a", "gpu": None}]),
-        (["one"], ["one"]), ({"a": 1}, {"a": 1}), (None, None),
+        (["one"], ["one"]),
+        ({"a": 1}, {"a": 1}),
+        (None, None),
     ],
 )
 def test_texts_become_lists_and_other_things_stay(given: t.Any, expected: t.Any) -> None:

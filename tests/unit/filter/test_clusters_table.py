@@ -16,7 +16,12 @@ def summary(**others: t.Any) -> dict[str, t.Any]:
 
 
 def test_each_cluster_has_its_line_in_the_order_of_names() -> None:
-    lines = clusters_table({"south": summary(), "north": summary(failed_nodes=["gpu-3"], faults=["gpu-3 (pool b) failed\nat gate devices"])})
+    lines = clusters_table(
+        {
+            "south": summary(),
+            "north": summary(failed_nodes=["gpu-3"], faults=["gpu-3 (pool b) failed\nat gate devices"]),
+        }
+    )
     assert [line.split() for line in lines] == [
         ["cluster", "nodes", "GPUs", "expected", "GPUs", "seen", "end", "why"],
         ["-" * width for width in (7, 5, 13, 9, 8, 37)],
@@ -26,7 +31,9 @@ def test_each_cluster_has_its_line_in_the_order_of_names() -> None:
 
 
 def test_one_that_stopped_says_why_in_one_line() -> None:
-    lines = clusters_table({"dark": summary(pools=[], stopped=["the API server does not answer. " + "x" * 400, "another"])})
+    lines = clusters_table(
+        {"dark": summary(pools=[], stopped=["the API server does not answer. " + "x" * 400, "another"])}
+    )
     assert lines[2].split()[:6] == ["dark", "-", "-", "-", "stopped", "the"]
     assert lines[2].endswith("x…")
     assert len(lines[2]) < 220
@@ -34,5 +41,7 @@ def test_one_that_stopped_says_why_in_one_line() -> None:
 
 def test_nodes_that_failed_are_counted_where_a_later_stage_has_stopped_the_run() -> None:
     """What stopped it is told first: it is the same for all nodes."""
-    lines = clusters_table({"north": summary(stopped=["pods is forbidden"], failed_nodes=["gpu-3"], faults=["gpu-3 failed"])})
+    lines = clusters_table(
+        {"north": summary(stopped=["pods is forbidden"], failed_nodes=["gpu-3"], faults=["gpu-3 failed"])}
+    )
     assert " stopped, 1 failed  pods is forbidden" in lines[2]

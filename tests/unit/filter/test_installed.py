@@ -23,7 +23,9 @@ def test_a_collection_that_is_not_installed_has_no_version() -> None:
     assert version("hwaccel.anything") == ""
 
 
-def test_the_version_of_a_collection_is_that_of_its_manifest(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_a_collection_is_that_of_its_manifest(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "ansible_collections" / "somebody" / "tools"
     folder.mkdir(parents=True)
     (folder / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": "1.2.3"}}), encoding="utf-8")

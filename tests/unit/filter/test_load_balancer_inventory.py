@@ -10,26 +10,48 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
 
 GROUPS = {
-    "gpu_clusters": ["ocp", "edge"], "load_balancers": ["lb-0", "lb-1", "lb-9"], "bootstrap": ["boot"], "control_plane": ["m0", "k0"], "workers": ["w0"],
-}  # fmt: skip
+    "gpu_clusters": ["ocp", "edge"],
+    "load_balancers": ["lb-0", "lb-1", "lb-9"],
+    "bootstrap": ["boot"],
+    "control_plane": ["m0", "k0"],
+    "workers": ["w0"],
+}
 HOSTS: dict[str, dict[str, t.Any]] = {
-    "ocp": {"hwaccel_distribution": "openshift", "hwaccel_machine_network": "10.0.0.0/24", "hwaccel_bootstrap": {"complete": False}},
-    "edge": {"hwaccel_distribution": "k3s", "hwaccel_load_balancer_address": "10.0.0.6", "hwaccel_bootstrap": {"skipped": True}},
-    "lb-0": {"ansible_host": "10.0.0.3"}, "lb-1": {"ansible_host": "lb-1.example.com", "hwaccel_address": "10.0.0.4"},
+    "ocp": {
+        "hwaccel_distribution": "openshift",
+        "hwaccel_machine_network": "10.0.0.0/24",
+        "hwaccel_bootstrap": {"complete": False},
+    },
+    "edge": {
+        "hwaccel_distribution": "k3s",
+        "hwaccel_load_balancer_address": "10.0.0.6",
+        "hwaccel_bootstrap": {"skipped": True},
+    },
+    "lb-0": {"ansible_host": "10.0.0.3"},
+    "lb-1": {"ansible_host": "lb-1.example.com", "hwaccel_address": "10.0.0.4"},
     "lb-9": {"ansible_host": "10.0.0.9", "hwaccel_cluster": "edge"},
-    "boot": {"ansible_host": "10.0.0.10", "hwaccel_cluster": "ocp"}, "m0": {"ansible_host": "10.0.0.11", "hwaccel_cluster": "ocp"},
-    "k0": {"hwaccel_address": "10.0.0.12", "hwaccel_cluster": "edge"}, "w0": {"ansible_host": "10.0.0.21", "hwaccel_cluster": "ocp"},
-}  # fmt: skip
+    "boot": {"ansible_host": "10.0.0.10", "hwaccel_cluster": "ocp"},
+    "m0": {"ansible_host": "10.0.0.11", "hwaccel_cluster": "ocp"},
+    "k0": {"hwaccel_address": "10.0.0.12", "hwaccel_cluster": "edge"},
+    "w0": {"ansible_host": "10.0.0.21", "hwaccel_cluster": "ocp"},
+}
 
 
 def test_a_load_balancer_without_a_cluster_is_for_all_of_them() -> None:
     told = load_balancer_inventory(GROUPS, HOSTS, "lb-0")
-    assert [(cluster["name"], cluster["profile"], cluster["address"], cluster["bootstrap_complete"]) for cluster in told["clusters"]] == [
-        ("ocp", "openshift", "", False), ("edge", "k3s", "10.0.0.6", None),
-    ]  # fmt: skip
+    assert [
+        (cluster["name"], cluster["profile"], cluster["address"], cluster["bootstrap_complete"])
+        for cluster in told["clusters"]
+    ] == [
+        ("ocp", "openshift", "", False),
+        ("edge", "k3s", "10.0.0.6", None),
+    ]
     assert [(machine["name"], machine["role"], machine["cluster"]) for machine in told["machines"]] == [
-        ("boot", "bootstrap", "ocp"), ("m0", "master", "ocp"), ("k0", "master", "edge"), ("w0", "worker", "ocp"),
-    ]  # fmt: skip
+        ("boot", "bootstrap", "ocp"),
+        ("m0", "master", "ocp"),
+        ("k0", "master", "edge"),
+        ("w0", "worker", "ocp"),
+    ]
     assert told["peers"] == [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}]
 
 
@@ -49,4 +71,6 @@ def test_bootstrap_of_a_new_cluster_is_not_complete_while_that_is_silent() -> No
 def test_machines_need_not_name_the_only_cluster() -> None:
     groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
     hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}
-    assert load_balancer_inventory(groups, hosts, "lb-0")["machines"] == [{"name": "w0", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}]
+    assert load_balancer_inventory(groups, hosts, "lb-0")["machines"] == [
+        {"name": "w0", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}
+    ]

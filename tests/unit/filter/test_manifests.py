@@ -37,5 +37,16 @@ class Unsafe(Templated):
 
 
 def test_texts_of_every_core_are_written() -> None:
-    body = {Unsafe("apiVersion"): Unsafe("v1"), "kind": "ConfigMap", "metadata": {"name": Unsafe("a"), "namespace": "b"}}
-    assert rendered([body]).splitlines() == ["---", "apiVersion: v1", "kind: ConfigMap", "metadata:", "  name: a", "  namespace: b"]
+    body = {
+        Unsafe("apiVersion"): Unsafe("v1"),
+        "kind": "ConfigMap",
+        "metadata": {"name": Unsafe("a"), "namespace": "b"},
+    }
+    assert rendered([body]).splitlines() == [
+        "---",
+        "apiVersion: v1",
+        "kind: ConfigMap",
+        "metadata:",
+        "  name: a",
+        "  namespace: b",
+    ]

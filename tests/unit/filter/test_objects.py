@@ -14,7 +14,15 @@ from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_tab
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.rendered import rendered
 from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
-from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import INFERENCE, TEXTS, TRAINING, daemon_sets, node, run, takes
+from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import (
+    INFERENCE,
+    TEXTS,
+    TRAINING,
+    daemon_sets,
+    node,
+    run,
+    takes,
+)
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 #: Monitoring has its configuration from data, and rules beside another's exporter as well (tests/unit/monitoring).
@@ -28,7 +36,10 @@ def test_every_object_and_pod_says_whose_it_is(role: str) -> None:
     plan = run(role, stack.fleet(stack.node_class()), pools=[TRAINING])
     assert plan["objects"]
     for one in plan["objects"]:
-        holders = [one["metadata"], *([one["spec"]["template"]["metadata"]] if one["kind"] in ("DaemonSet", "Deployment") else [])]
+        holders = [
+            one["metadata"],
+            *([one["spec"]["template"]["metadata"]] if one["kind"] in ("DaemonSet", "Deployment") else []),
+        ]
         for holder in holders:
             assert holder["labels"]["app.kubernetes.io/managed-by"] == "hwaccel.gpu"
             assert holder["labels"]["app.kubernetes.io/part-of"] == "hwaccel-gpu"
@@ -36,20 +47,44 @@ def test_every_object_and_pod_says_whose_it_is(role: str) -> None:
 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
-    plan = run(role, stack.fleet(stack.node_class(), stack.node_class("inference", "5.15.0-185-generic", os_version="22.04")), pools=[TRAINING, INFERENCE])
+    plan = run(
+        role,
+        stack.fleet(stack.node_class(), stack.node_class("inference", "5.15.0-185-generic", os_version="22.04")),
+        pools=[TRAINING, INFERENCE],
+    )
     keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in plan["objects"]]
     assert len(keys) == len(set(keys))
     kinds = [kind for kind, _namespace, _name in keys]
-    order = [kinds.index(kind) for kind in ("CustomResourceDefinition", "Namespace", "ServiceAccount", "DaemonSet") if kind in kinds]
+    order = [
+        kinds.index(kind)
+        for kind in ("CustomResourceDefinition", "Namespace", "ServiceAccount", "DaemonSet")
+        if kind in kinds
+    ]
     assert order == sorted(order)
     assert len(order) >= 3
 
 
-@pytest.mark.parametrize(("role", "agent"), [("feature_discovery", "NFD's worker"), ("device_plugin", "GPU feature discovery")])
-@pytest.mark.parametrize(("version", "strict", "lenient"), [("v1.29.4", 0, 0), ("v1.30.1", 0, 2), ("v1.31.9", 0, 2), ("v1.32.0", 2, 0), ("v1.36.4", 2, 0)])
-def test_agents_are_held_to_their_own_node_as_far_as_a_version_allows(role: str, agent: str, version: str, strict: int, lenient: int) -> None:
-    plan = run(role, stack.fleet(stack.node_class(), platform={"distribution": "kubernetes", "version": version}), pools=[TRAINING])
-    rules = [rule["expression"] for one in plan["objects"] if one["kind"] == "ValidatingAdmissionPolicy" for rule in one["spec"]["validations"]]
+@pytest.mark.parametrize(
+    ("role", "agent"), [("feature_discovery", "NFD's worker"), ("device_plugin", "GPU feature discovery")]
+)
+@pytest.mark.parametrize(
+    ("version", "strict", "lenient"),
+    [("v1.29.4", 0, 0), ("v1.30.1", 0, 2), ("v1.31.9", 0, 2), ("v1.32.0", 2, 0), ("v1.36.4", 2, 0)],
+)
+def test_agents_are_held_to_their_own_node_as_far_as_a_version_allows(
+    role: str, agent: str, version: str, strict: int, lenient: int
+) -> None:
+    plan = run(
+        role,
+        stack.fleet(stack.node_class(), platform={"distribution": "kubernetes", "version": version}),
+        pools=[TRAINING],
+    )
+    rules = [
+        rule["expression"]
+        for one in plan["objects"]
+        if one["kind"] == "ValidatingAdmissionPolicy"
+        for rule in one["spec"]["validations"]
+    ]
     open_to_all = [rule for rule in rules if rule.startswith('variables.node == ""')]
     assert (len(rules) - len(open_to_all), len(open_to_all)) == (strict, lenient)
     assert len([note for note in plan["notes"] if agent in note]) == (0 if strict else 1)
@@ -60,7 +95,12 @@ def test_agents_are_held_to_their_own_node_as_far_as_a_version_allows(role: str,
 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_registry_and_pull_secrets_reach_every_pod(role: str) -> None:
-    plan = run(role, stack.fleet(stack.node_class()), image_registry="mirror.example.com:5000/gpu/", image_pull_secrets=["pull"])
+    plan = run(
+        role,
+        stack.fleet(stack.node_class()),
+        image_registry="mirror.example.com:5000/gpu/",
+        image_pull_secrets=["pull"],
+    )
     specs = [one["spec"]["template"]["spec"] for one in plan["objects"] if one["kind"] in ("DaemonSet", "Deployment")]
     assert specs
     for spec in specs:
@@ -80,10 +120,12 @@ def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
 @pytest.mark.parametrize(
     ("declared", "told"),
     [
-        ({"distribution": "k3s"}, "the cluster is kubernetes, not k3s"), ({"distribution": "nomad"}, "distribution 'nomad' is unknown"),
+        ({"distribution": "k3s"}, "the cluster is kubernetes, not k3s"),
+        ({"distribution": "nomad"}, "distribution 'nomad' is unknown"),
         ({"kubernetes_version": "1.35"}, "the cluster runs Kubernetes 1.36, not 1.35"),
         ({"kubernetes_version": 1.3}, "Kubernetes version '1.3' cannot be read"),
-        ({"distribution": "kubernetes", "kubernetes_version": "v1.36.1"}, ""), ({"distribution": "", "kubernetes_version": None}, ""),
+        ({"distribution": "kubernetes", "kubernetes_version": "v1.36.1"}, ""),
+        ({"distribution": "", "kubernetes_version": None}, ""),
     ],
 )
 def test_another_platform_than_declared_is_a_fault(role: str, declared: dict[str, t.Any], told: str) -> None:
@@ -106,7 +148,10 @@ def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
     def planned(**declared: t.Any) -> tuple[set[str], str]:
         plan = run("driver", None, pools=[TRAINING | {"machines": machines}], **declared)
         assert plan["faults"] == []
-        volumes = {one["name"]: one for one in daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]["volumes"]}
+        volumes = {
+            one["name"]: one
+            for one in daemon_sets(plan, "nvidia-container-toolkit")[0]["spec"]["template"]["spec"]["volumes"]
+        }
         return {one["kind"] for one in plan["objects"]}, volumes["runtime-socket"]["hostPath"]["path"]
 
     kinds, socket = planned()
@@ -128,12 +173,27 @@ def test_what_is_given_stays_as_it_was(role: str) -> None:
 @pytest.mark.parametrize("role", INSTALLERS)
 def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
     def hashes(plan: dict[str, t.Any]) -> dict[str, str]:
-        found = [(one["metadata"]["name"], one["spec"]["template"]["metadata"].get("annotations", {})) for one in daemon_sets(plan)]
-        return {name: annotations["hwaccel.gpu/config-hash"] for name, annotations in found if "hwaccel.gpu/config-hash" in annotations}
+        found = [
+            (one["metadata"]["name"], one["spec"]["template"]["metadata"].get("annotations", {}))
+            for one in daemon_sets(plan)
+        ]
+        return {
+            name: annotations["hwaccel.gpu/config-hash"]
+            for name, annotations in found
+            if "hwaccel.gpu/config-hash" in annotations
+        }
 
     before = hashes(run(role, stack.fleet(stack.node_class())))
-    changed = [text.replace("[pci,", "[ pci,").replace("echo ", "echo  ").replace("sleepInterval: ", "sleepInterval:  ") + "" for text in TEXTS[role]]
-    changed = [text.replace("exec nvidia-device-plugin", "exec  nvidia-device-plugin").replace("ownerRefs: [node]", "ownerRefs: [ node ]") for text in changed]
+    changed = [
+        text.replace("[pci,", "[ pci,").replace("echo ", "echo  ").replace("sleepInterval: ", "sleepInterval:  ") + ""
+        for text in TEXTS[role]
+    ]
+    changed = [
+        text.replace("exec nvidia-device-plugin", "exec  nvidia-device-plugin").replace(
+            "ownerRefs: [node]", "ownerRefs: [ node ]"
+        )
+        for text in changed
+    ]
     after = hashes(stage_objects(changed, role, stack.settings(role), stack.fleet(stack.node_class())))
     assert before.keys() == after.keys() != set()
     assert any(before[name] != after[name] for name in before)
@@ -151,20 +211,40 @@ def test_a_manifest_that_is_none_is_told(role: str) -> None:
 @pytest.mark.parametrize(
     ("role", "found_as", "clash"),
     [
-        ("feature_discovery", "nfd", "another Node Feature Discovery is in the cluster (DaemonSet theirs/its): two would overwrite each other's labels"),
-        ("device_plugin", "device_plugin", "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource"),
-        ("device_plugin", "cluster_policy", "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource"),
+        (
+            "feature_discovery",
+            "nfd",
+            "another Node Feature Discovery is in the cluster (DaemonSet theirs/its): two would overwrite each other's labels",
+        ),
+        (
+            "device_plugin",
+            "device_plugin",
+            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource",
+        ),
+        (
+            "device_plugin",
+            "cluster_policy",
+            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource",
+        ),
     ],
 )
 def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash: str) -> None:
-    name, free, taken = role.replace("_", " "), stack.fleet(), stack.fleet(existing={found_as: [{"kind": "DaemonSet", "namespace": "theirs", "name": "its"}]})
+    name, free, taken = (
+        role.replace("_", " "),
+        stack.fleet(),
+        stack.fleet(existing={found_as: [{"kind": "DaemonSet", "namespace": "theirs", "name": "its"}]}),
+    )
     assert run(role, free)["notes"][0] == f"{name} by hwaccel (no other is there)"
     assert run(role, taken)["notes"][0] == f"{name} by existing (found DaemonSet theirs/its)"
     assert run(role, free, provider="existing")["notes"][0] == f"{name} by existing (declared)"
     refused = run(role, taken, provider="hwaccel")["faults"]
-    assert [fault["text"] for fault in refused] == [f"{clash}. Next: set {role}_provider: existing, or remove the other one first"]
+    assert [fault["text"] for fault in refused] == [
+        f"{clash}. Next: set {role}_provider: existing, or remove the other one first"
+    ]
     unknown = run(role, free, provider="nobody")
-    assert [fault["text"] for fault in unknown["faults"]] == [f"{role}_provider 'nobody' is unknown. Next: choose one of hwaccel, existing"]
+    assert [fault["text"] for fault in unknown["faults"]] == [
+        f"{role}_provider 'nobody' is unknown. Next: choose one of hwaccel, existing"
+    ]
     assert unknown["provider"] == "existing"
 
 
@@ -212,13 +292,21 @@ def test_the_first_stage_that_needs_a_namespace_brings_it(theirs: tuple[str, ...
         ("feature-discovery", "restricted", True, ""),
     ],
 )
-def test_a_namespace_of_somebody_else_is_used_and_never_a_member(made_by: str, level: str, brought: bool, told: str) -> None:
-    there = [{"name": "hwaccel-gpu", "set": made_by, "pod_security": level}, {"name": "hwaccel-gpu-system", "set": made_by, "pod_security": ""}]
+def test_a_namespace_of_somebody_else_is_used_and_never_a_member(
+    made_by: str, level: str, brought: bool, told: str
+) -> None:
+    there = [
+        {"name": "hwaccel-gpu", "set": made_by, "pod_security": level},
+        {"name": "hwaccel-gpu-system", "set": made_by, "pod_security": ""},
+    ]
     plan = run("feature_discovery", stack.fleet(namespaces=there))
     assert plan["namespaces"] == (["hwaccel-gpu", "hwaccel-gpu-system"] if brought else [])
     assert [fault["where"] for fault in plan["faults"]] == ([told] if told else [])
     for fault in plan["faults"]:
-        assert fault["next_step"] == "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged"
+        assert (
+            fault["next_step"]
+            == "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged"
+        )
 
 
 # -- device plugin
@@ -227,10 +315,16 @@ def test_a_namespace_of_somebody_else_is_used_and_never_a_member(made_by: str, l
 def test_a_plugin_for_each_configuration_that_a_pool_asks_for() -> None:
     pools = [TRAINING, INFERENCE | {"plugin_config": "shared"}]
     configs = {"shared": {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}}
-    plan = run("device_plugin", stack.fleet(stack.node_class(), stack.node_class("inference")), pools=pools, configs=configs)
+    plan = run(
+        "device_plugin", stack.fleet(stack.node_class(), stack.node_class("inference")), pools=pools, configs=configs
+    )
     found = {one["metadata"]["name"]: one for one in daemon_sets(plan, "nvidia-device-plugin")}
     assert set(found) == {"nvidia-device-plugin", "nvidia-device-plugin-shared"}
-    for labels, wanted in ((node("inference"), "nvidia-device-plugin-shared"), (node("training"), "nvidia-device-plugin"), (node(), "nvidia-device-plugin")):
+    for labels, wanted in (
+        (node("inference"), "nvidia-device-plugin-shared"),
+        (node("training"), "nvidia-device-plugin"),
+        (node(), "nvidia-device-plugin"),
+    ):
         assert [name for name, one in found.items() if takes(one, labels)] == [wanted]
     unknown = run("device_plugin", stack.fleet(), pools=[TRAINING | {"plugin_config": "nowhere"}])
     assert "nowhere" in unknown["faults"][0]["text"]
@@ -242,8 +336,13 @@ def test_sharing_by_mps_is_refused_where_a_pool_asks_for_it(name: str) -> None:
     pools = [TRAINING | {"plugin_config": "" if name == "default" else name}]
     plan = run("device_plugin", stack.fleet(stack.node_class()), pools=pools, configs={name: mps})
     (fault,) = plan["faults"]
-    assert (fault["what"], fault["where"]) == ("pool training: GPUs cannot be shared by MPS yet", f"device_plugin_configs {name}")
-    assert run("device_plugin", stack.fleet(stack.node_class()), pools=[TRAINING], configs={"unused": mps})["faults"] == []
+    assert (fault["what"], fault["where"]) == (
+        "pool training: GPUs cannot be shared by MPS yet",
+        f"device_plugin_configs {name}",
+    )
+    assert (
+        run("device_plugin", stack.fleet(stack.node_class()), pools=[TRAINING], configs={"unused": mps})["faults"] == []
+    )
     assert run("device_plugin", stack.fleet(), provider="existing", pools=pools, configs={name: mps})["faults"] == []
 
 
@@ -251,7 +350,14 @@ def test_sharing_by_mps_is_refused_where_a_pool_asks_for_it(name: str) -> None:
 
 
 def test_rendered_text_is_sorted_patched_and_stable() -> None:
-    objects = [{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "b"}, "data": {"z": "1\n2\n", "a": "x"}}]
+    objects = [
+        {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {"name": "a", "namespace": "b"},
+            "data": {"z": "1\n2\n", "a": "x"},
+        }
+    ]
     text = rendered(objects, [{"target": {"kind": "ConfigMap"}, "patch": {"data": {"more": "yes"}}}])
     assert text == rendered(objects, [{"target": {"kind": "ConfigMap"}, "patch": {"data": {"more": "yes"}}}])
     assert stack.yaml.safe_load(text)["data"] == {"a": "x", "more": "yes", "z": "1\n2\n"}
@@ -261,29 +367,77 @@ def test_rendered_text_is_sorted_patched_and_stable() -> None:
 
 
 def test_summary_and_table_tell_who_failed_where() -> None:
-    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 56, "passed": 7, "failed": 1, "kernels": ["6.8"], "drivers": ["595.91.07"]}
+    row = {
+        "pool": "training",
+        "nodes": 8,
+        "expected": 64,
+        "seen": 56,
+        "passed": 7,
+        "failed": 1,
+        "kernels": ["6.8"],
+        "drivers": ["595.91.07"],
+    }
     row |= {"simulated": 8, "settled": 1061.2}
     fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "crashed"}
     fault |= {"log_tail": "a\nmodprobe: ERROR", "next_step": "read"}
-    summary = gate_summary([{}, {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}, {"skipped": True}])
+    summary = gate_summary(
+        [{}, {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}, {"skipped": True}]
+    )
     assert summary["failed_nodes"] == ["training-3"]
-    assert summary["faults"] == ["training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"]
+    assert summary["faults"] == [
+        "training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"
+    ]
     table = fleet_table(summary, began=1000.0)
-    assert table[2].split() == ["training", "8", "6.8", "595.91.07", "64", "56", "driver", "7/8", "61", "s", "simulated"]
+    assert table[2].split() == [
+        "training",
+        "8",
+        "6.8",
+        "595.91.07",
+        "64",
+        "56",
+        "driver",
+        "7/8",
+        "61",
+        "s",
+        "simulated",
+    ]
     assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": []}
 
 
 def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once() -> None:
     def row(node: str, link: str) -> dict[str, t.Any]:
-        return {"node": node, "pool": "training", "state": "held", "link": link, "reason": "its label keeps it away", "next_step": ""}
+        return {
+            "node": node,
+            "pool": "training",
+            "state": "held",
+            "link": link,
+            "reason": "its label keeps it away",
+            "next_step": "",
+        }
 
-    driver = {"gate": "driver", "failed_nodes": ["a"], "faults": [row("a", "driver") | {"state": "failed"}], "held": [row("b", "driver")]}
+    driver = {
+        "gate": "driver",
+        "failed_nodes": ["a"],
+        "faults": [row("a", "driver") | {"state": "failed"}],
+        "held": [row("b", "driver")],
+    }
     summary = gate_summary([driver, {"gate": "exporters", "held": [row("a", "driver"), row("b", "exporter")]}])
     assert summary["held"] == ["b (pool training) held at gate driver, driver: its label keeps it away"]
 
 
 def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
-    row = {"pool": "training", "nodes": 8, "expected": 64, "seen": 64, "passed": 8, "failed": 0, "settled": 0, "kernels": [], "drivers": [], "simulated": 0}
+    row = {
+        "pool": "training",
+        "nodes": 8,
+        "expected": 64,
+        "seen": 64,
+        "passed": 8,
+        "failed": 0,
+        "settled": 0,
+        "kernels": [],
+        "drivers": [],
+        "simulated": 0,
+    }
     devices = {"gate": "devices", "pools": [row, row | {"pool": "off"}]}
     validation = {"gate": "validation", "pools": [row | {"passed": 5, "unproven": 2, "failed": 1}]}
     header, _rule, off, training = fleet_table(gate_summary([devices, validation]))
@@ -295,15 +449,24 @@ def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
 
 def test_nodes_that_failed_early_stay_in_the_table() -> None:
     """The devices gate judges seven nodes of one pool, and none of another whose only node has failed."""
+
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
         told = {"simulated": 1, "settled": seen, "kernels": ["6.8"], "drivers": []}
         return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, **told}
 
     features = {"gate": "features", "pools": [row("edge", 1, 1, 0), row("off", 2, 2, 0), row("training", 8, 8, 0)]}
-    driver = {"gate": "driver", "pools": [row("edge", 1, 0, 0), row("training", 8, 7, 0)], "failed_nodes": ["edge-0", "training-3"]}
+    driver = {
+        "gate": "driver",
+        "pools": [row("edge", 1, 0, 0), row("training", 8, 7, 0)],
+        "failed_nodes": ["edge-0", "training-3"],
+    }
     devices = {"gate": "devices", "pools": [row("training", 7, 7, 56)]}
     found = {pool["pool"]: pool for pool in gate_summary([features, driver, devices])["pools"]}
-    assert [(pool["nodes"], pool["expected"], pool["seen"]) for pool in found.values()] == [(1, 8, 0), (2, 16, 0), (8, 64, 56)]
+    assert [(pool["nodes"], pool["expected"], pool["seen"]) for pool in found.values()] == [
+        (1, 8, 0),
+        (2, 16, 0),
+        (8, 64, 56),
+    ]
     assert found["training"]["gates"] == ["features", "driver 7/8", "devices 7/8"]
     assert found["edge"]["gates"] == ["features", "driver 0/1", "devices 0/1"]
     assert found["off"]["gates"] == ["features"]
@@ -313,15 +476,28 @@ def test_nodes_that_failed_early_stay_in_the_table() -> None:
 
 def test_exporters_are_counted_among_the_nodes_that_can_have_one() -> None:
     """One node of each pool has no driver. Boards get no exporter at all; of the others' exporters one has failed."""
+
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
-        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, "simulated": 0, "settled": 0, "kernels": [], "drivers": []}
+        return {
+            "pool": pool,
+            "nodes": nodes,
+            "expected": 8 * nodes,
+            "seen": seen,
+            "passed": passed,
+            "simulated": 0,
+            "settled": 0,
+            "kernels": [],
+            "drivers": [],
+        }
 
     driver = {"gate": "driver", "pools": [row("boards", 4, 3, 0), row("training", 8, 7, 0), row("bad", 1, 0, 0)]}
     devices = {"gate": "devices", "pools": [row("boards", 3, 3, 24), row("training", 7, 7, 56)]}
     gates = [driver, devices, {"gate": "exporters", "pools": [row("training", 6, 5, 48)]}]
     found = {pool["pool"]: pool for pool in gate_summary(gates)["pools"]}
     assert {name: pool["gates"] for name, pool in found.items()} == {
-        "boards": ["driver 3/4", "devices 3/4"], "training": ["driver 7/8", "devices 7/8", "exporters 5/6"], "bad": ["driver 0/1", "devices 0/1"],
+        "boards": ["driver 3/4", "devices 3/4"],
+        "training": ["driver 7/8", "devices 7/8", "exporters 5/6"],
+        "bad": ["driver 0/1", "devices 0/1"],
     }
     assert {name: pool["seen"] for name, pool in found.items()} == {"boards": 24, "training": 56, "bad": 0}
     validation = {"gate": "validation", "pools": [row("training", 7, 7, 56) | {"unproven": 0, "failed": 0}]}

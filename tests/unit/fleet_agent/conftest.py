@@ -37,15 +37,28 @@ class MemoryApi:
 
     def __init__(self) -> None:
         self.objects: dict[str, Obj] = {}
-        self.requests: list[tuple[str, str, str, t.Any]] = []     # user, method, path, body
-        self.forbidden: list[str] = []                            # regular expressions of "METHOD path"
+        self.requests: list[tuple[str, str, str, t.Any]] = []  # user, method, path, body
+        self.forbidden: list[str] = []  # regular expressions of "METHOD path"
 
-    def request(self, method: str, path: str, body: t.Any = None, identity: t.Any = None, content_type: str = "", query: Obj | None = None,
-                tries: int = 1, accept: str = "") -> Obj:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: t.Any = None,
+        identity: t.Any = None,
+        content_type: str = "",
+        query: Obj | None = None,
+        tries: int = 1,
+        accept: str = "",
+    ) -> Obj:
         user = identity.user if identity else ""
         self.requests.append((user, method, path, copy.deepcopy(body)))
         if any(re.fullmatch(pattern, f"{method} {path}") for pattern in self.forbidden):
-            raise ApiError(403, "Forbidden", f'{path.rsplit("/", 1)[-1]} is forbidden: User "{user}" cannot {method.lower()} resource')
+            raise ApiError(
+                403,
+                "Forbidden",
+                f'{path.rsplit("/", 1)[-1]} is forbidden: User "{user}" cannot {method.lower()} resource',
+            )
         if method == "GET" and path not in self.objects:
             found = [o for p, o in self.objects.items() if p.startswith(path + "/")]
             if found or path.endswith(("s", "daemonsets")):
@@ -93,7 +106,9 @@ class World:
         self.nodes: dict[str, Kubelet] = {}
         self.port, self.version, self.incarnation = 1, "v1.36.4", "test"
         self.warnings: list[tuple[str, str]] = []
-        self.events = types.SimpleNamespace(warn=lambda _k, _p, reason, message: self.warnings.append((reason, message)))
+        self.events = types.SimpleNamespace(
+            warn=lambda _k, _p, reason, message: self.warnings.append((reason, message))
+        )
         self.statuses = types.SimpleNamespace(add=lambda _pod: None)
 
     def polite(self, _proc: t.Any) -> float:
@@ -111,13 +126,22 @@ class World:
 
     def pod(self, kubelet: Kubelet, spec: Obj, **metadata: t.Any) -> Pod:
         number = sum(len(k.pods) for k in self.nodes.values())
-        item = {"metadata": {"name": f"pod-{number}", "namespace": "ns", "uid": f"pod-uid-{number}", **metadata}, "spec": {"nodeName": kubelet.name, **spec}}
+        item = {
+            "metadata": {"name": f"pod-{number}", "namespace": "ns", "uid": f"pod-uid-{number}", **metadata},
+            "spec": {"nodeName": kubelet.name, **spec},
+        }
         self.api.objects[f"/api/v1/namespaces/ns/pods/{item['metadata']['name']}"] = json.loads(json.dumps(item))
         kubelet.take_pod("ADDED", item)
         return kubelet.pods[item["metadata"]["uid"]]
 
     def delete(self, pod: Pod, grace: int = 30) -> None:
-        metadata = {"name": pod.name, "namespace": "ns", "uid": pod.uid, "deletionTimestamp": "now", "deletionGracePeriodSeconds": grace}
+        metadata = {
+            "name": pod.name,
+            "namespace": "ns",
+            "uid": pod.uid,
+            "deletionTimestamp": "now",
+            "deletionGracePeriodSeconds": grace,
+        }
         pod.kubelet.take_pod("MODIFIED", {"metadata": metadata, "spec": {"nodeName": pod.kubelet.name}})
 
     def until(self, condition: t.Callable[[], t.Any], seconds: float = 240.0) -> None:

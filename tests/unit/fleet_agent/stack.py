@@ -14,7 +14,12 @@ PLUGIN = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 
 def mount(name: str, path: str, propagation: str = "", read_only: bool = False) -> Obj:
-    return {"name": name, "mountPath": path, "readOnly": read_only, **({"mountPropagation": propagation} if propagation else {})}
+    return {
+        "name": name,
+        "mountPath": path,
+        "readOnly": read_only,
+        **({"mountPropagation": propagation} if propagation else {}),
+    }
 
 
 def host(name: str, path: str, kind: str = "DirectoryOrCreate") -> Obj:
@@ -27,45 +32,124 @@ def env(**values: str) -> list[Obj]:
 
 def container(name: str, image: str, command: list[str], *mounts: Obj, privileged: bool = True, **values: str) -> Obj:
     security = {"privileged": privileged, **({"runAsUser": 0} if image == VALIDATOR else {})}
-    return {"name": name, "image": image, "command": command, "securityContext": security, "volumeMounts": list(mounts), "env": env(**values)}
+    return {
+        "name": name,
+        "image": image,
+        "command": command,
+        "securityContext": security,
+        "volumeMounts": list(mounts),
+        "env": env(**values),
+    }
 
 
 VALIDATIONS = mount("val", "/run/nvidia/validations", "Bidirectional")
-VOLUMES = [host("run", "/run/nvidia"), host("val", "/run/nvidia/validations"), host("drv", "/run/nvidia/driver"), host("root", "/", ""),
-           host("dev", "/dev/char", ""), host("inst", "/usr/local/nvidia"), host("cfg", "/etc/containerd"), host("sock", "/run/containerd", ""),
-           host("dp", "/var/lib/kubelet/device-plugins", ""), host("cdi", "/var/run/cdi")]
+VOLUMES = [
+    host("run", "/run/nvidia"),
+    host("val", "/run/nvidia/validations"),
+    host("drv", "/run/nvidia/driver"),
+    host("root", "/", ""),
+    host("dev", "/dev/char", ""),
+    host("inst", "/usr/local/nvidia"),
+    host("cfg", "/etc/containerd"),
+    host("sock", "/run/containerd", ""),
+    host("dp", "/var/lib/kubelet/device-plugins", ""),
+    host("cdi", "/var/run/cdi"),
+]
 PROBE = "[ -f /sys/module/nvidia/refcnt ] && nvidia-smi && touch /run/nvidia/validations/.driver-ctr-ready"
 
 DRIVER: Obj = {
-    "hostPID": True, "terminationGracePeriodSeconds": 30, "volumes": VOLUMES,
-    "containers": [{
-        **container("driver", "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04", ["nvidia-driver", "init"],
-                    mount("run", "/run/nvidia", "Bidirectional")),
-        "startupProbe": {"exec": {"command": ["sh", "-c", PROBE]}, "initialDelaySeconds": 60, "periodSeconds": 10, "failureThreshold": 120},
-        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "rm -f /run/nvidia/validations/.driver-ctr-ready"]}}}}]}
+    "hostPID": True,
+    "terminationGracePeriodSeconds": 30,
+    "volumes": VOLUMES,
+    "containers": [
+        {
+            **container(
+                "driver",
+                "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04",
+                ["nvidia-driver", "init"],
+                mount("run", "/run/nvidia", "Bidirectional"),
+            ),
+            "startupProbe": {
+                "exec": {"command": ["sh", "-c", PROBE]},
+                "initialDelaySeconds": 60,
+                "periodSeconds": 10,
+                "failureThreshold": 120,
+            },
+            "lifecycle": {
+                "preStop": {"exec": {"command": ["sh", "-c", "rm -f /run/nvidia/validations/.driver-ctr-ready"]}}
+            },
+        }
+    ],
+}
 
-_DRIVER_STEP = container("driver-validation", VALIDATOR, ["sh", "-c", "nvidia-validator"], mount("drv", "/run/nvidia/driver", "HostToContainer"), VALIDATIONS,
-                         mount("root", "/host", "HostToContainer", True), mount("dev", "/host-dev-char"), COMPONENT="driver", WITH_WAIT="true",
-                         OPERATOR_NAMESPACE="ns")
+_DRIVER_STEP = container(
+    "driver-validation",
+    VALIDATOR,
+    ["sh", "-c", "nvidia-validator"],
+    mount("drv", "/run/nvidia/driver", "HostToContainer"),
+    VALIDATIONS,
+    mount("root", "/host", "HostToContainer", True),
+    mount("dev", "/host-dev-char"),
+    COMPONENT="driver",
+    WITH_WAIT="true",
+    OPERATOR_NAMESPACE="ns",
+)
 TOOLKIT: Obj = {
-    "volumes": VOLUMES, "initContainers": [_DRIVER_STEP],
-    "containers": [container("toolkit", "nvcr.io/nvidia/k8s/container-toolkit:v1.20.0", ["nvidia-toolkit"], mount("inst", "/usr/local/nvidia"),
-                             mount("cfg", "/runtime/config-dir"), mount("sock", "/runtime/sock-dir"), mount("drv", "/driver-root", "HostToContainer"),
-                             RUNTIME="containerd", CONTAINERD_CONFIG="/runtime/config-dir/config.toml", CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock")]}
-CUDA = ("for g in $(nvidia-smi --query-gpu=uuid --format=csv,noheader); do CUDA_VISIBLE_DEVICES=$g vectorAdd || exit 1; done; "
-        "touch /run/nvidia/validations/cuda-ready")
+    "volumes": VOLUMES,
+    "initContainers": [_DRIVER_STEP],
+    "containers": [
+        container(
+            "toolkit",
+            "nvcr.io/nvidia/k8s/container-toolkit:v1.20.0",
+            ["nvidia-toolkit"],
+            mount("inst", "/usr/local/nvidia"),
+            mount("cfg", "/runtime/config-dir"),
+            mount("sock", "/runtime/sock-dir"),
+            mount("drv", "/driver-root", "HostToContainer"),
+            RUNTIME="containerd",
+            CONTAINERD_CONFIG="/runtime/config-dir/config.toml",
+            CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock",
+        )
+    ],
+}
+CUDA = (
+    "for g in $(nvidia-smi --query-gpu=uuid --format=csv,noheader); do CUDA_VISIBLE_DEVICES=$g vectorAdd || exit 1; done; "
+    "touch /run/nvidia/validations/cuda-ready"
+)
 PROOF: Obj = {
-    "runtimeClassName": "nvidia", "volumes": VOLUMES,
+    "runtimeClassName": "nvidia",
+    "volumes": VOLUMES,
     "initContainers": [
         _DRIVER_STEP,
-        container("toolkit-validation", VALIDATOR, ["sh", "-c", "nvidia-validator"], VALIDATIONS, COMPONENT="toolkit", NVIDIA_VISIBLE_DEVICES="all"),
-        container("cuda-validation", VALIDATOR, ["sh", "-c", CUDA], VALIDATIONS, NVIDIA_VISIBLE_DEVICES="all")],
-    "containers": [container("main", VALIDATOR, ["sh", "-c", "echo done; while true; do sleep 86400; done"], VALIDATIONS)]}
+        container(
+            "toolkit-validation",
+            VALIDATOR,
+            ["sh", "-c", "nvidia-validator"],
+            VALIDATIONS,
+            COMPONENT="toolkit",
+            NVIDIA_VISIBLE_DEVICES="all",
+        ),
+        container("cuda-validation", VALIDATOR, ["sh", "-c", CUDA], VALIDATIONS, NVIDIA_VISIBLE_DEVICES="all"),
+    ],
+    "containers": [
+        container("main", VALIDATOR, ["sh", "-c", "echo done; while true; do sleep 86400; done"], VALIDATIONS)
+    ],
+}
 DEVICE_PLUGIN: Obj = {
-    "runtimeClassName": "nvidia", "volumes": VOLUMES,
-    "initContainers": [container("wait", VALIDATOR, ["sh", "-c", "until [ -f /run/nvidia/validations/cuda-ready ]; do echo waiting; sleep 5; done"],
-                                 mount("val", "/run/nvidia/validations", "HostToContainer"))],
-    "containers": [container("plugin", PLUGIN, ["nvidia-device-plugin"], mount("dp", "/var/lib/kubelet/device-plugins"))]}
+    "runtimeClassName": "nvidia",
+    "volumes": VOLUMES,
+    "initContainers": [
+        container(
+            "wait",
+            VALIDATOR,
+            ["sh", "-c", "until [ -f /run/nvidia/validations/cuda-ready ]; do echo waiting; sleep 5; done"],
+            mount("val", "/run/nvidia/validations", "HostToContainer"),
+        )
+    ],
+    "containers": [
+        container("plugin", PLUGIN, ["nvidia-device-plugin"], mount("dp", "/var/lib/kubelet/device-plugins"))
+    ],
+}
 
 
 def changed(spec: Obj, change: t.Callable[[Obj], t.Any]) -> Obj:

@@ -35,7 +35,10 @@ def text(pod):
     return "\n".join(line.partition(" ")[2] for line in log(pod.main[0]).splitlines())
 
 
-@pytest.mark.parametrize(("second", "names", "reached"), [(FAST, ["IB"], 46.5), (FAST | {"bandwidth": 12.0}, ["IB"], 12.0), (None, ["Socket"], 1.0)])
+@pytest.mark.parametrize(
+    ("second", "names", "reached"),
+    [(FAST, ["IB"], 46.5), (FAST | {"bandwidth": 12.0}, ["IB"], 12.0), (None, ["Socket"], 1.0)],
+)
 def test_the_second_finds_the_first_by_its_address_and_both_use_what_both_have(world, second, names, reached):
     one = run(world, "n0", FAST, FIRST_RANK="0")
     world.until(lambda: bandwidth.LISTENING in text(one))
@@ -47,7 +50,9 @@ def test_the_second_finds_the_first_by_its_address_and_both_use_what_both_have(w
     assert [bandwidth.networks(text(pod)) for pod in (one, other)] == [names, names]
     said = json.loads(text(one).splitlines()[-1])
     assert bandwidth.measured([said]) == reached
-    assert said["bytes"] / said["seconds"] * 2 * (said["ranks"] - 1) / said["ranks"] == pytest.approx(said["bus_bandwidth"] * 1e9)
+    assert said["bytes"] / said["seconds"] * 2 * (said["ranks"] - 1) / said["ranks"] == pytest.approx(
+        said["bus_bandwidth"] * 1e9
+    )
 
 
 def test_a_pod_with_other_gpus_than_it_was_told_ends_badly(world):

@@ -34,7 +34,7 @@ class Timed(World):
         self.seconds = 0.0
         outer = self
 
-        class Inbox(queue.SimpleQueue):     # type: ignore[type-arg]
+        class Inbox(queue.SimpleQueue):  # type: ignore[type-arg]
             def get(self, block: bool = True, timeout: float | None = None) -> t.Any:
                 if self.empty():
                     outer.seconds += timeout or 0.0
@@ -43,7 +43,7 @@ class Timed(World):
         monkeypatch.setattr("fleet_agent.loop.queue", types.SimpleNamespace(SimpleQueue=Inbox, Empty=queue.Empty))
         monkeypatch.setattr("fleet_agent.loop.time", types.SimpleNamespace(monotonic=lambda: self.seconds))
         super().__init__(1.0)
-        self.pool = types.SimpleNamespace(submit=lambda work: work())    # type: ignore[assignment]
+        self.pool = types.SimpleNamespace(submit=lambda work: work())  # type: ignore[assignment]
         self.loop._pool = self.pool
         self.clock.reseed(seed)
 
@@ -65,13 +65,22 @@ def timed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ti
     made = Timed(request.param, monkeypatch)
     made.node(host_driver="580.178.04", gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 2, "memory_mib": 81559})
     made.nodes["n0"].host.images.update({BUSYBOX, PLUGIN})
-    made.took(lambda: made.seconds > 60)    # a kubelet that has just started probes later
+    made.took(lambda: made.seconds > 60)  # a kubelet that has just started probes later
     return made
 
 
 def device_plugin(world: Timed) -> t.Any:
-    made = container("plugin", PLUGIN, ["nvidia-device-plugin"], mount("dp", "/var/lib/kubelet/device-plugins"), mount("root", "/driver-root"))
-    return world.pod(world.nodes["n0"], {"volumes": [host("dp", "/var/lib/kubelet/device-plugins", ""), host("root", "/", "")], "containers": [made]})
+    made = container(
+        "plugin",
+        PLUGIN,
+        ["nvidia-device-plugin"],
+        mount("dp", "/var/lib/kubelet/device-plugins"),
+        mount("root", "/driver-root"),
+    )
+    return world.pod(
+        world.nodes["n0"],
+        {"volumes": [host("dp", "/var/lib/kubelet/device-plugins", ""), host("root", "/", "")], "containers": [made]},
+    )
 
 
 def within(seconds: float, low: float, high: float) -> bool:
@@ -84,7 +93,10 @@ def test_a_pod_is_ready(timed: Timed) -> None:
 
 
 def test_a_pod_with_two_gates_is_ready(timed: Timed) -> None:
-    gates = [{**container(f"gate-{n}", BUSYBOX, ["sh", "-c", "[ -d /run/x ]"]), "volumeMounts": [mount("v", "/run/x")]} for n in range(2)]
+    gates = [
+        {**container(f"gate-{n}", BUSYBOX, ["sh", "-c", "[ -d /run/x ]"]), "volumeMounts": [mount("v", "/run/x")]}
+        for n in range(2)
+    ]
     spec = {"containers": [container("c", BUSYBOX, FOREVER)], "initContainers": gates, "volumes": [host("v", "/run/x")]}
     made = timed.pod(timed.nodes["n0"], spec)
     assert within(timed.took(lambda: made.main[0].ready), 2.3, 2.4)
@@ -119,7 +131,10 @@ def test_everything_is_ready_after_a_reboot(timed: Timed) -> None:
     """10 s until the machine is off, 17 s more until NFD, whose probes begin after 5 s and come every 10 s, and the plugin are Ready."""
     probe = {"httpGet": {"path": "/healthz", "port": 8080}, "initialDelaySeconds": 5, "periodSeconds": 10}
     spec = {"containers": [{**container("c", BUSYBOX, FOREVER), "readinessProbe": probe}]}
-    pods = [device_plugin(timed), *(timed.pod(timed.nodes["n0"], spec) for _component in ("nfd-master", "nfd-worker", "nfd-gc"))]
+    pods = [
+        device_plugin(timed),
+        *(timed.pod(timed.nodes["n0"], spec) for _component in ("nfd-master", "nfd-worker", "nfd-gc")),
+    ]
     timed.took(lambda: all(pod.main[0].ready for pod in pods))
     timed.loop.spawn(timed.nodes["n0"].reboot())
     timed.took(lambda: not any(pod.main[0].ready for pod in pods))

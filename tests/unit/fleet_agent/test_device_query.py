@@ -22,10 +22,19 @@ ORIN = {"product": "Orin", "count": 1, "memory_mib": 7618}
 def run(world, image=IMAGE, handler="nvidia", **spec):
     node = world.node(architecture="arm64", kernel="5.15.148-tegra", gpu=ORIN, **spec)
     node.host.handlers["nvidia"] = ""
-    made = container("c", image, ["sh", "-c", "PATH=$PATH:/opt/cuda-samples/bin/aarch64/linux/release\ndeviceQuery && vectorAdd"], NVIDIA_VISIBLE_DEVICES="all")
+    made = container(
+        "c",
+        image,
+        ["sh", "-c", "PATH=$PATH:/opt/cuda-samples/bin/aarch64/linux/release\ndeviceQuery && vectorAdd"],
+        NVIDIA_VISIBLE_DEVICES="all",
+    )
     made["securityContext"] = {}
-    pod = world.pod(node, {"restartPolicy": "Never", "runtimeClassName": handler, "containers": [made]} if handler else
-                    {"restartPolicy": "Never", "containers": [made]})
+    pod = world.pod(
+        node,
+        {"restartPolicy": "Never", "runtimeClassName": handler, "containers": [made]}
+        if handler
+        else {"restartPolicy": "Never", "containers": [made]},
+    )
     return pod
 
 
@@ -45,7 +54,9 @@ def test_a_jetson_tells_its_gpu_and_computes(world):
 def test_without_the_nvidia_runtime_cuda_finds_no_driver(world):
     pod = run(world, handler="", host_driver="540.4.0")
     world.until(lambda: "terminated" in pod.main[0].state)
-    assert device_query.error(text(pod)) == "CUDA error 35: CUDA driver version is insufficient for CUDA runtime version"
+    assert (
+        device_query.error(text(pod)) == "CUDA error 35: CUDA driver version is insufficient for CUDA runtime version"
+    )
 
 
 @pytest.mark.parametrize("image", ["nvidia/cuda:12.2.0-base-ubuntu22.04", "registry.example.com/team/cuda:1"])

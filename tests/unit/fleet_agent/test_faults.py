@@ -47,9 +47,14 @@ def reboot(world, kubelet):
     world.until(lambda: kubelet.up and kubelet.kubelet_starts > boots)
 
 
-@pytest.mark.parametrize(("fault", "xid"), [
-    ("gpu_off_bus", "79"), ("gpu_ecc_error", "48"), ({"name": "gpu_ecc_error", "xid": "95"}, "95"),
-])
+@pytest.mark.parametrize(
+    ("fault", "xid"),
+    [
+        ("gpu_off_bus", "79"),
+        ("gpu_ecc_error", "48"),
+        ({"name": "gpu_ecc_error", "xid": "95"}, "95"),
+    ],
+)
 def test_a_gpu_that_fails_at_work_is_unhealthy_until_a_reboot(world, fault, xid):
     node = world.node()
     *_others, plugin = deploy(world, node)
@@ -71,7 +76,9 @@ def test_after_a_fall_off_the_bus_nvidia_smi_fails_and_after_an_ecc_error_cuda_d
     world.until(lambda: figures(node) == (8, 8))
     node.host.struck[7] = faults.OFF_THE_BUS
     shell = {"restartPolicy": "Never", "runtimeClassName": "nvidia"}
-    asked = container("c", "nvcr.io/nvidia/gpu-operator:v26.7.0", ["sh", "-c", "nvidia-smi -L"], NVIDIA_VISIBLE_DEVICES="all")
+    asked = container(
+        "c", "nvcr.io/nvidia/gpu-operator:v26.7.0", ["sh", "-c", "nvidia-smi -L"], NVIDIA_VISIBLE_DEVICES="all"
+    )
     smi = world.pod(node, {**shell, "containers": [asked]})
     world.until(lambda: "terminated" in smi.main[0].state)
     assert smi.main[0].state["terminated"]["exitCode"] == 15
@@ -88,7 +95,11 @@ def test_after_a_fall_off_the_bus_nvidia_smi_fails_and_after_an_ecc_error_cuda_d
 def test_a_driver_that_does_not_know_the_gpu_says_so(world):
     driver = world.pod(world.node(faults=["gpu_unsupported"]), DRIVER)
     world.until(lambda: driver.main[0].restarts >= 1)
-    for words in ("GPU 0000:18:00.0 (PCI ID: 10de:2330)", "installed in this system is not supported by the", "driver release."):
+    for words in (
+        "GPU 0000:18:00.0 (PCI ID: 10de:2330)",
+        "installed in this system is not supported by the",
+        "driver release.",
+    ):
         assert words in log(driver.main[0])
 
 

@@ -20,7 +20,12 @@ from fleet_agent.loop import Killed
 FOLDER = "/run/nvidia/validations"
 HOST_DRIVER = "595.91.07"
 FILES = ("driver-ready", "toolkit-ready", "cuda-ready")
-ORIN = {"architecture": "arm64", "kernel": "5.15.148-tegra", "host_driver": "540.4.0", "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388}}
+ORIN = {
+    "architecture": "arm64",
+    "kernel": "5.15.148-tegra",
+    "host_driver": "540.4.0",
+    "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388},
+}
 
 
 class Node:
@@ -29,14 +34,20 @@ class Node:
     def __init__(self, world, **spec):
         self.world, self.kubelet = world, world.node(**spec)
         found = [one for role in ("driver", "device_plugin") for one in roles.manifests(role)]
-        world.store.data |= {("configmap", "ns", one["metadata"]["name"]): one["data"] for one in found if one["kind"] == "ConfigMap"}
+        world.store.data |= {
+            ("configmap", "ns", one["metadata"]["name"]): one["data"] for one in found if one["kind"] == "ConfigMap"
+        }
         world.store.data["configmap", "ns", "nvidia-device-plugin-config"] = {"config.yaml": "version: v1\n"}
-        self._specs = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found if one["kind"] == "DaemonSet"}
+        self._specs = {
+            one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found if one["kind"] == "DaemonSet"
+        }
 
     def run(self, name, **main):
         spec = roles.yaml.safe_load(roles.yaml.safe_dump(self._specs[name]))
         spec["containers"][0].update(main)
-        return self.world.pod(self.kubelet, {key: value for key, value in spec.items() if key != "affinity"}, labels={"app": name})
+        return self.world.pod(
+            self.kubelet, {key: value for key, value in spec.items() if key != "affinity"}, labels={"app": name}
+        )
 
     def offered(self):
         return self.kubelet.devices.allocatable.get("nvidia.com/gpu", 0)
@@ -56,6 +67,7 @@ class Node:
             if self.file(name) != seen[-1]:
                 seen.append(self.file(name))
             self.kubelet.host.when_changed(look)
+
         self.kubelet.host.when_changed(look)
         return seen
 
@@ -70,7 +82,9 @@ class Node:
 def node(world):
     """Proven, with a plugin that offers its GPUs. The driver is the host's: so nothing but the scripts is at work."""
     made = Node(world, host_driver=HOST_DRIVER)
-    made.toolkit, made.validator, made.plugin = (made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin"))
+    made.toolkit, made.validator, made.plugin = (
+        made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
+    )
     world.until(lambda: made.validator.main[0].ready and made.offered() == 8)
     return made
 
@@ -166,14 +180,19 @@ def test_a_free_gpu_that_fails_loses_its_proof(world, node):
     assert node.file("cuda-ready") is None
 
 
-PRECOMPILED, BUILT = "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04", "nvcr.io/nvidia/driver:580.95.05-ubuntu24.04"
+PRECOMPILED, BUILT = (
+    "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04",
+    "nvcr.io/nvidia/driver:580.95.05-ubuntu24.04",
+)
 
 
 def with_driver_container(world, image):
     """Proven, with the driver of a container."""
     made = Node(world)
     made.driver = made.run("nvidia-driver", image=image, env=[{"name": "DRIVER_CONFIG_DIGEST", "value": "1"}])
-    made.toolkit, made.validator, made.plugin = (made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin"))
+    made.toolkit, made.validator, made.plugin = (
+        made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
+    )
     world.until(lambda: made.validator.main[0].ready and made.offered() == 8, 20)
     return made
 
@@ -208,11 +227,14 @@ def test_a_plugin_outlives_a_gate_that_is_closed_for_a_while(world, node):
     assert node.offered() == 8
 
 
-@pytest.mark.parametrize(("driver", "default", "binary"), [
-    ("", "other", "/usr/bin/other"),                                                # anybody's
-    (HOST_DRIVER, "nvidia", "/usr/bin/nvidia-container-runtime"),                   # of the host's own nvidia-ctk
-    (HOST_DRIVER, "other", "/usr/bin/other"),
-])
+@pytest.mark.parametrize(
+    ("driver", "default", "binary"),
+    [
+        ("", "other", "/usr/bin/other"),  # anybody's
+        (HOST_DRIVER, "nvidia", "/usr/bin/nvidia-container-runtime"),  # of the host's own nvidia-ctk
+        (HOST_DRIVER, "other", "/usr/bin/other"),
+    ],
+)
 def test_the_default_runtime_of_another_is_what_it_was_with_our_toolkit_and_after_it(world, driver, default, binary):
     node = Node(world, **({"host_driver": driver} if driver else {}))
     before = {**node.kubelet.host.handlers, default: binary}
@@ -236,4 +258,7 @@ def test_a_toolkit_of_the_host_that_cannot_reach_our_driver_is_replaced_and_stay
     node.run("nvidia-driver", image="nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04")
     toolkit = node.run("nvidia-container-toolkit")
     world.until(lambda: "Waiting for signal" in log(toolkit.main[0]), 60)
-    assert (host.default_handler, host.handlers["nvidia"]) == ("nvidia", "/usr/local/nvidia/toolkit/nvidia-container-runtime")
+    assert (host.default_handler, host.handlers["nvidia"]) == (
+        "nvidia",
+        "/usr/local/nvidia/toolkit/nvidia-container-runtime",
+    )

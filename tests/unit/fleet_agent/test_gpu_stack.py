@@ -50,13 +50,22 @@ def _unprivileged(spec):
     spec["containers"][0]["securityContext"] = {}
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (_unprivileged, "could not insert 'nvidia': Operation not permitted"),
-    (lambda s: s["containers"][0].update(volumeMounts=[]), "nvidia-driver.pid: No such file or directory"),
-    (lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04"), "Unable to locate package linux-modules-nvidia-580"),
-    (lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:595.91.07-rhel9"), "Could not resolve Linux kernel version"),
-    (lambda s: s["containers"][0].update(command=["nvidia-driver", "start"]), "Usage: nvidia-driver COMMAND"),
-])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_unprivileged, "could not insert 'nvidia': Operation not permitted"),
+        (lambda s: s["containers"][0].update(volumeMounts=[]), "nvidia-driver.pid: No such file or directory"),
+        (
+            lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04"),
+            "Unable to locate package linux-modules-nvidia-580",
+        ),
+        (
+            lambda s: s["containers"][0].update(image="nvcr.io/nvidia/driver:595.91.07-rhel9"),
+            "Could not resolve Linux kernel version",
+        ),
+        (lambda s: s["containers"][0].update(command=["nvidia-driver", "start"]), "Usage: nvidia-driver COMMAND"),
+    ],
+)
 def test_driver_that_fails_says_why(world, node, change, words):
     pod = world.pod(node, changed(DRIVER, change))
     world.until(lambda: pod.main[0].restarts >= 1)
@@ -66,7 +75,9 @@ def test_driver_that_fails_says_why(world, node, change, words):
 
 
 def test_driver_mounts_are_seen_by_others_only_when_bidirectional(world, node):
-    driver, toolkit, *_rest = deploy(world, node, driver=changed(DRIVER, lambda s: s["containers"][0]["volumeMounts"][0].pop("mountPropagation")))
+    driver, toolkit, *_rest = deploy(
+        world, node, driver=changed(DRIVER, lambda s: s["containers"][0]["volumeMounts"][0].pop("mountPropagation"))
+    )
     world.until(lambda: driver.main[0].ready)
     world.pass_time(60)
     assert "running" in toolkit.init[0].state
@@ -84,12 +95,21 @@ def test_consumer_without_propagation_never_sees_the_driver(world, node):
     assert "running" in pod.init[0].state
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (lambda s: s["containers"][0]["env"].pop(0), "unable to restart docker"),
-    (lambda s: s["containers"][0]["volumeMounts"].pop(2), "dial unix /runtime/sock-dir/containerd.sock: connect: no such file or directory"),
-    (lambda s: s["initContainers"][0]["volumeMounts"].pop(3), "could not create symlink"),
-    (lambda s: s["initContainers"][0].update(env=[{"name": "COMPONENT", "value": "drivers"}]), "invalid -c <component-name> flag value: drivers"),
-])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: s["containers"][0]["env"].pop(0), "unable to restart docker"),
+        (
+            lambda s: s["containers"][0]["volumeMounts"].pop(2),
+            "dial unix /runtime/sock-dir/containerd.sock: connect: no such file or directory",
+        ),
+        (lambda s: s["initContainers"][0]["volumeMounts"].pop(3), "could not create symlink"),
+        (
+            lambda s: s["initContainers"][0].update(env=[{"name": "COMPONENT", "value": "drivers"}]),
+            "invalid -c <component-name> flag value: drivers",
+        ),
+    ],
+)
 def test_toolkit_that_fails_says_why(world, node, change, words):
     pod = world.pod(node, changed(TOOLKIT, change))
     driver = world.pod(node, DRIVER)
@@ -117,16 +137,31 @@ def test_runtime_class_without_its_handler_makes_no_sandbox(world, node):
 def test_cuda_needs_the_runtime(world, node):
     deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
-    pod = world.pod(node, {"restartPolicy": "Never", "containers": [container("c", "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0", ["vectorAdd"])]})
+    pod = world.pod(
+        node,
+        {
+            "restartPolicy": "Never",
+            "containers": [container("c", "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0", ["vectorAdd"])],
+        },
+    )
     world.until(lambda: pod.forced_phase == "Failed")
     assert "CUDA driver version is insufficient" in log(pod.main[0])
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    (lambda s: s["containers"][0].update(volumeMounts=[]), "failed to create FS watcher for /var/lib/kubelet/device-plugins/"),
-    (lambda s: s.pop("runtimeClassName"), "did you configure the NVIDIA Container Toolkit"),
-    (lambda s: s["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/c.yaml"}), "open /config/c.yaml: no such file or directory"),
-])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda s: s["containers"][0].update(volumeMounts=[]),
+            "failed to create FS watcher for /var/lib/kubelet/device-plugins/",
+        ),
+        (lambda s: s.pop("runtimeClassName"), "did you configure the NVIDIA Container Toolkit"),
+        (
+            lambda s: s["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/c.yaml"}),
+            "open /config/c.yaml: no such file or directory",
+        ),
+    ],
+)
 def test_plugin_that_fails_says_why(world, node, change, words):
     *_others, plugin = deploy(world, node, plugin=changed(DEVICE_PLUGIN, change))
     world.until(lambda: plugin.main[0].restarts >= 1)
@@ -153,7 +188,9 @@ def test_devices_are_counted_and_freed(world, node):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"mig_capable": False}, "[N/A], [N/A], [N/A]"), ({"ecc": True}, "Enabled, Disabled, 0"), ({"ecc": False}, "Disabled, Disabled, [N/A]"),
+        ({"mig_capable": False}, "[N/A], [N/A], [N/A]"),
+        ({"ecc": True}, "Enabled, Disabled, 0"),
+        ({"ecc": False}, "Disabled, Disabled, [N/A]"),
         ({"ecc": True, "mig": True}, "Enabled, Enabled, 0"),
     ],
 )
@@ -162,7 +199,10 @@ def test_nvidia_smi_tells_the_modes(world, given, words):
     deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     query = "nvidia-smi --query-gpu=name,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total --format=csv,noheader"
-    asks = {**container("c", "example.com/job:1", ["sh", "-c", query], privileged=False), "resources": {"limits": {GPU: "1"}}}
+    asks = {
+        **container("c", "example.com/job:1", ["sh", "-c", query], privileged=False),
+        "resources": {"limits": {GPU: "1"}},
+    }
     pod = world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [asks]})
     world.until(lambda: "terminated" in pod.main[0].state)
     assert log(pod.main[0]).splitlines()[-1].endswith(f" NVIDIA H100 80GB HBM3, {words}")
@@ -188,6 +228,7 @@ def test_kubelet_restart_forgets_devices_until_the_plugin_comes_back(world, node
 
 def test_killed_driver_leaves_its_mounts_and_cannot_load_again_while_clients_hold_the_modules(world, node):
     from fleet_agent.loop import Killed
+
     driver, *_others, plugin = deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     driver.main[0].signal(Killed())
@@ -239,25 +280,40 @@ MANAGER_IMAGE = "nvcr.io/nvidia/cloud-native/k8s-driver-manager:v0.12.0"
 MANAGER = {
     "containers": [container("main", "registry.k8s.io/pause:3.10", ["/pause"])],
     "initContainers": [
-        container("manager", MANAGER_IMAGE, ["driver-manager", "uninstall_driver"], NODE_NAME="n0", OPERATOR_NAMESPACE="ns"),
+        container(
+            "manager", MANAGER_IMAGE, ["driver-manager", "uninstall_driver"], NODE_NAME="n0", OPERATOR_NAMESPACE="ns"
+        ),
     ],
 }
 
 
 def switches(world):
     labels = world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]
-    return {key.removeprefix("nvidia.com/gpu.deploy."): value for key, value in labels.items() if key.startswith("nvidia.com/gpu.deploy.")}
+    return {
+        key.removeprefix("nvidia.com/gpu.deploy."): value
+        for key, value in labels.items()
+        if key.startswith("nvidia.com/gpu.deploy.")
+    }
 
 
 def written(world):
     """What the manager wrote of two switches, write by write."""
-    bodies = [body["metadata"]["labels"] for _user, method, path, body in world.api.requests if (method, path) == ("PATCH", "/api/v1/nodes/n0")]
-    found = [(labels.get("nvidia.com/gpu.deploy.device-plugin"), labels.get("nvidia.com/gpu.deploy.dcgm")) for labels in bodies]
+    bodies = [
+        body["metadata"]["labels"]
+        for _user, method, path, body in world.api.requests
+        if (method, path) == ("PATCH", "/api/v1/nodes/n0")
+    ]
+    found = [
+        (labels.get("nvidia.com/gpu.deploy.device-plugin"), labels.get("nvidia.com/gpu.deploy.dcgm"))
+        for labels in bodies
+    ]
     return [pair for pair in found if pair != (None, None)]
 
 
 def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node):
-    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "paused-for-driver-upgrade"}
+    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {
+        "nvidia.com/gpu.deploy.device-plugin": "paused-for-driver-upgrade"
+    }
     pod = world.pod(node, MANAGER)
     world.until(lambda: pod.init[0].finished)
     assert "No NVIDIA driver loaded" in log(pod.init[0])
@@ -289,7 +345,9 @@ def test_the_manager_looks_for_the_clients_of_others_where_a_switch_says_so(worl
     world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {f"nvidia.com/gpu.deploy.{switch}": "true"}
     node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
     pod = world.pod(node, MANAGER)
-    world.api.objects = {key: value for key, value in world.api.objects.items() if not key.startswith("/api/v1/namespaces/ns/pods")}
+    world.api.objects = {
+        key: value for key, value in world.api.objects.items() if not key.startswith("/api/v1/namespaces/ns/pods")
+    }
     world.until(lambda: pod.init[0].finished)
     users = {user for user, method, path, _body in world.api.requests if (method, path) == ("GET", "/api/v1/pods")}
     assert users == ({"system:serviceaccount:ns:default"} if asked else set())
@@ -304,14 +362,23 @@ def test_host_driver_is_found_and_the_manager_steps_back(world):
     pod = world.pod(node, MANAGER)
     world.until(lambda: pod.init[0].restarts >= 1)
     assert "already pre-installed on the node" in log(pod.init[0])
-    assert world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
+    assert (
+        world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
+    )
 
 
-@pytest.mark.parametrize(("config", "resource", "count"), [
-    ("version: v1\nsharing:\n  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n", GPU, 32),
-    ("version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    resources: [{name: nvidia.com/gpu, replicas: 2}]\n", GPU + ".shared", 16),
-    ("version: v1\nresources:\n  gpus: [{pattern: '*', name: big}]\n", "nvidia.com/big", 8),
-])
+@pytest.mark.parametrize(
+    ("config", "resource", "count"),
+    [
+        ("version: v1\nsharing:\n  timeSlicing:\n    resources: [{name: nvidia.com/gpu, replicas: 4}]\n", GPU, 32),
+        (
+            "version: v1\nsharing:\n  timeSlicing:\n    renameByDefault: true\n    resources: [{name: nvidia.com/gpu, replicas: 2}]\n",
+            GPU + ".shared",
+            16,
+        ),
+        ("version: v1\nresources:\n  gpus: [{pattern: '*', name: big}]\n", "nvidia.com/big", 8),
+    ],
+)
 def test_plugin_configuration(world, node, config, resource, count):
     world.store.data[("configmap", "ns", "plugin")] = {"config.yaml": config}
 
@@ -319,5 +386,6 @@ def test_plugin_configuration(world, node, config, resource, count):
         spec["volumes"] = [*spec["volumes"], {"name": "config", "configMap": {"name": "plugin"}}]
         spec["containers"][0]["volumeMounts"].append(mount("config", "/config"))
         spec["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/config.yaml"})
+
     deploy(world, node, plugin=changed(DEVICE_PLUGIN, configure))
     world.until(lambda: node.devices.allocatable.get(resource) == count)

@@ -52,7 +52,10 @@ def test_status_of_a_running_pod(world, node):
 
 
 def test_init_containers_run_in_order_before_the_others(world, node):
-    inits = [container("one", "busybox:1.36", ["sh", "-c", "sleep 30"]), container("two", "busybox:1.36", ["sh", "-c", "exit 0"])]
+    inits = [
+        container("one", "busybox:1.36", ["sh", "-c", "sleep 30"]),
+        container("two", "busybox:1.36", ["sh", "-c", "exit 0"]),
+    ]
     pod = world.pod(node, {**spec(), "initContainers": inits})
     world.until(lambda: "running" in pod.init[0].state)
     assert waiting(pod.init[1])["reason"] == waiting(pod.main[0])["reason"] == "PodInitializing"
@@ -71,7 +74,10 @@ def test_failing_container_backs_off_and_keeps_its_last_state(world, node):
     assert "broken" in pod.main[0].previous_log[-1]
 
 
-@pytest.mark.parametrize(("script", "policy", "phase"), [("exit 0", "Never", "Succeeded"), ("exit 1", "Never", "Failed"), ("exit 0", "OnFailure", "Succeeded")])
+@pytest.mark.parametrize(
+    ("script", "policy", "phase"),
+    [("exit 0", "Never", "Succeeded"), ("exit 1", "Never", "Failed"), ("exit 0", "OnFailure", "Succeeded")],
+)
 def test_jobs_end(world, node, script, policy, phase):
     pod = world.pod(node, {**spec(script), "restartPolicy": policy})
     world.until(lambda: pod.forced_phase)
@@ -80,17 +86,31 @@ def test_jobs_end(world, node, script, policy, phase):
 
 
 def test_failed_init_of_a_pod_that_never_restarts_fails_it(world, node):
-    pod = world.pod(node, {**spec(), "restartPolicy": "Never", "initContainers": [container("i", "busybox:1.36", ["sh", "-c", "exit 2"])]})
+    pod = world.pod(
+        node,
+        {
+            **spec(),
+            "restartPolicy": "Never",
+            "initContainers": [container("i", "busybox:1.36", ["sh", "-c", "exit 2"])],
+        },
+    )
     world.until(lambda: pod.forced_phase == "Failed")
     assert pod.main[0].container_id == ""
 
 
-@pytest.mark.parametrize(("image", "reason", "words"), [
-    ("nvcr.io/nvidia/k8s-device-plugin:v9.9.9", "ImagePullBackOff", "k8s-device-plugin:v9.9.9: not found"),
-    ("mirror.example.com:5000/a/driver:580.178.04-ubuntu99.04", "ImagePullBackOff", "rpc error: code = NotFound desc = failed to pull and unpack image"),
-    ("registry.k8s.io/nfd/node-feature-discovery:0.19.0", "ImagePullBackOff", "not found"),
-    ("Bad_Image:", "InvalidImageName", "couldn't parse image name"),
-])
+@pytest.mark.parametrize(
+    ("image", "reason", "words"),
+    [
+        ("nvcr.io/nvidia/k8s-device-plugin:v9.9.9", "ImagePullBackOff", "k8s-device-plugin:v9.9.9: not found"),
+        (
+            "mirror.example.com:5000/a/driver:580.178.04-ubuntu99.04",
+            "ImagePullBackOff",
+            "rpc error: code = NotFound desc = failed to pull and unpack image",
+        ),
+        ("registry.k8s.io/nfd/node-feature-discovery:0.19.0", "ImagePullBackOff", "not found"),
+        ("Bad_Image:", "InvalidImageName", "couldn't parse image name"),
+    ],
+)
 def test_images_that_are_not_there(world, node, image, reason, words):
     pod = world.pod(node, {"containers": [{"name": "c", "image": image}]})
     world.until(lambda: waiting(pod.main[0]).get("reason") == reason)
@@ -99,14 +119,26 @@ def test_images_that_are_not_there(world, node, image, reason, words):
 
 
 def test_missing_command_is_a_start_error(world, node):
-    pod = world.pod(node, {"containers": [container("c", "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", ["nvidia-device-plugins"])]})
+    pod = world.pod(
+        node, {"containers": [container("c", "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", ["nvidia-device-plugins"])]}
+    )
     world.until(lambda: pod.main[0].restarts >= 1 and pod.main[0].last_state)
     assert pod.main[0].last_state["terminated"]["reason"] == "StartError"
-    assert 'exec: "nvidia-device-plugins": executable file not found in $PATH' in pod.main[0].last_state["terminated"]["message"]
+    assert (
+        'exec: "nvidia-device-plugins": executable file not found in $PATH'
+        in pod.main[0].last_state["terminated"]["message"]
+    )
 
 
 def test_image_without_a_shell_runs_no_script(world, node):
-    pod = world.pod(node, {"containers": [container("c", "registry.k8s.io/nfd/node-feature-discovery:v0.19.0", ["sh", "-c", "nfd-worker"])]})
+    pod = world.pod(
+        node,
+        {
+            "containers": [
+                container("c", "registry.k8s.io/nfd/node-feature-discovery:v0.19.0", ["sh", "-c", "nfd-worker"])
+            ]
+        },
+    )
     world.until(lambda: pod.main[0].restarts >= 1 and pod.main[0].last_state)
     assert pod.main[0].last_state["terminated"]["exitCode"] == 128
 
@@ -115,7 +147,9 @@ def test_missing_config_map_keeps_volume_and_environment_waiting(world, node):
     volume = world.pod(node, {**spec(), "volumes": [{"name": "v", "configMap": {"name": "cm"}}]})
     variable = world.pod(node, spec(env=[{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "cm", "key": "k"}}}]))
     world.until(lambda: waiting(variable.main[0]).get("reason") == "CreateContainerConfigError")
-    world.until(lambda: ("FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "cm" not found') in world.warnings)
+    world.until(
+        lambda: ("FailedMount", 'MountVolume.SetUp failed for volume "v" : configmap "cm" not found') in world.warnings
+    )
     assert waiting(variable.main[0])["message"] == 'configmap "cm" not found'
     assert waiting(volume.main[0])["reason"] == "ContainerCreating"
     world.store.data[("configmap", "ns", "cm")] = {"k": "1"}
@@ -134,7 +168,14 @@ def test_readiness_follows_its_probe_and_liveness_restarts(world, node):
     volumes = {"volumes": [{"name": "x", "hostPath": {"path": "/run/x"}}]}
     mounts = {"volumeMounts": [{"name": "x", "mountPath": "/run/x"}]}
     ready = world.pod(node, {**spec(readinessProbe=probe, **mounts), **volumes})
-    live = world.pod(node, {**spec(livenessProbe={**probe, "failureThreshold": 1}, **mounts), **volumes, "terminationGracePeriodSeconds": 3})
+    live = world.pod(
+        node,
+        {
+            **spec(livenessProbe={**probe, "failureThreshold": 1}, **mounts),
+            **volumes,
+            "terminationGracePeriodSeconds": 3,
+        },
+    )
     world.until(lambda: live.main[0].restarts >= 1)
     assert not ready.main[0].ready
     assert "running" in ready.main[0].state
@@ -161,8 +202,15 @@ def test_readiness_follows_what_a_program_answers_over_http(world, node):
 
 def test_deletion_runs_the_hook_and_deletes_as_the_node(world, node):
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "touch /run/x/stopped"]}}}
-    pod = world.pod(node, {**spec("trap 'exit 0' TERM; sleep 9999", lifecycle=hook, volumeMounts=[{"name": "x", "mountPath": "/run/x"}]),
-                           "volumes": [{"name": "x", "hostPath": {"path": "/run/x"}}]})
+    pod = world.pod(
+        node,
+        {
+            **spec(
+                "trap 'exit 0' TERM; sleep 9999", lifecycle=hook, volumeMounts=[{"name": "x", "mountPath": "/run/x"}]
+            ),
+            "volumes": [{"name": "x", "hostPath": {"path": "/run/x"}}],
+        },
+    )
     world.until(lambda: pod.main[0].ready)
     world.delete(pod)
     path = f"/api/v1/namespaces/ns/pods/{pod.name}"
@@ -183,7 +231,14 @@ def test_shell_as_first_process_ignores_sigterm_until_it_is_killed(world, node):
 
 def test_driver_image_for_another_architecture_is_not_in_the_manifest(world):
     arm = world.node("arm", architecture="arm64", kernel="6.8.0-1058-nvidia")
-    pod = world.pod(arm, {"containers": [container("c", "nvcr.io/nvidia/driver:580-6.8.0-1058-nvidia-ubuntu24.04", ["nvidia-driver", "init"])]})
+    pod = world.pod(
+        arm,
+        {
+            "containers": [
+                container("c", "nvcr.io/nvidia/driver:580-6.8.0-1058-nvidia-ubuntu24.04", ["nvidia-driver", "init"])
+            ]
+        },
+    )
     world.until(lambda: waiting(pod.main[0]).get("reason") == "ImagePullBackOff")
     assert "no match for platform in manifest" in waiting(pod.main[0])["message"]
 

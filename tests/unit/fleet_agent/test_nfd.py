@@ -22,11 +22,28 @@ FEATURES = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/ns/nodefeatures"
 
 
 def worker(*without):
-    mounts = {"sys": mount("sys", "/host-sys"), "os": mount("os", "/host-etc/os-release"), "conf": mount("conf", "/etc/kubernetes/node-feature-discovery")}
+    mounts = {
+        "sys": mount("sys", "/host-sys"),
+        "os": mount("os", "/host-etc/os-release"),
+        "conf": mount("conf", "/etc/kubernetes/node-feature-discovery"),
+    }
     fields = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
-    return {"volumes": [host("sys", "/sys", ""), host("os", "/etc/os-release", ""), {"name": "conf", "configMap": {"name": "conf"}}],
-            "containers": [{"name": "w", "image": NFD, "command": ["nfd-worker"], "env": [f for f in fields if f["name"] not in without],
-                            "volumeMounts": [m for k, m in mounts.items() if k not in without]}]}
+    return {
+        "volumes": [
+            host("sys", "/sys", ""),
+            host("os", "/etc/os-release", ""),
+            {"name": "conf", "configMap": {"name": "conf"}},
+        ],
+        "containers": [
+            {
+                "name": "w",
+                "image": NFD,
+                "command": ["nfd-worker"],
+                "env": [f for f in fields if f["name"] not in without],
+                "volumeMounts": [m for k, m in mounts.items() if k not in without],
+            }
+        ],
+    }
 
 
 def published(world, config="", spec=None):
@@ -48,11 +65,14 @@ def test_a_machine_without_pci_devices_is_no_fault(world):
     assert "failed to detect" not in log(pod.main[0])
 
 
-@pytest.mark.parametrize(("config", "label"), [
-    ("", "pci-0302_10de.present"),
-    ("sources: {pci: {deviceLabelFields: [vendor]}}", "pci-10de.present"),
-    ("sources: {pci: {deviceLabelFields: [vendor], deviceClassWhitelist: ['0302']}}", "pci-10de.present"),
-])
+@pytest.mark.parametrize(
+    ("config", "label"),
+    [
+        ("", "pci-0302_10de.present"),
+        ("sources: {pci: {deviceLabelFields: [vendor]}}", "pci-10de.present"),
+        ("sources: {pci: {deviceLabelFields: [vendor], deviceClassWhitelist: ['0302']}}", "pci-10de.present"),
+    ],
+)
 def test_worker_labels_gpus_by_its_configuration(world, config, label):
     _pod, item = published(world, config)
     assert item["spec"]["labels"][label] == "true"
@@ -82,11 +102,14 @@ def test_white_list_and_owner(world):
     assert item["metadata"]["ownerReferences"][0]["kind"] == "Node"
 
 
-@pytest.mark.parametrize(("forbidden", "config", "words"), [
-    (rf"POST {FEATURES}", "", 'failed to create NodeFeature object "n0"'),
-    (rf"GET {FEATURES}/n0", "", "failed to get NodeFeature object"),
-    (r"GET /api/v1/nodes/n0", "core: {ownerRefs: [node]}", 'cannot resolve Node owner reference "n0"'),
-])
+@pytest.mark.parametrize(
+    ("forbidden", "config", "words"),
+    [
+        (rf"POST {FEATURES}", "", 'failed to create NodeFeature object "n0"'),
+        (rf"GET {FEATURES}/n0", "", "failed to get NodeFeature object"),
+        (r"GET /api/v1/nodes/n0", "core: {ownerRefs: [node]}", 'cannot resolve Node owner reference "n0"'),
+    ],
+)
 def test_worker_without_a_right_ends_with_its_name(world, forbidden, config, words):
     world.node()
     world.api.forbidden.append(forbidden)
@@ -106,26 +129,61 @@ def test_a_garbage_collector_without_its_rights_complains_and_is_healthy(world):
     """Healthz in pkg/nfd-gc/nfd-gc.go answers "ok" whatever else goes on."""
     world.api.forbidden.append(r"GET /api/v1/nodes")
     probe = {"httpGet": {"path": "/healthz", "port": 8080}}
-    pod = world.pod(world.node(), {"containers": [{"name": "gc", "image": NFD, "command": ["nfd-gc"], "readinessProbe": probe}]})
+    pod = world.pod(
+        world.node(), {"containers": [{"name": "gc", "image": NFD, "command": ["nfd-gc"], "readinessProbe": probe}]}
+    )
     world.until(lambda: "failed to list *v1.Node" in log(pod.main[0]))
     world.until(lambda: pod.main[0].ready)
 
 
-FOUND = {"flags": {}, "attributes": {"kernel.version": {"elements": {"full": "6.8.0-106-generic", "major": "6"}}},
-         "instances": {"pci.device": {"elements": [{"attributes": {"vendor": "10de", "class": "0302"}}, {"attributes": {"vendor": "8086", "class": "0200"}}]}}}
+FOUND = {
+    "flags": {},
+    "attributes": {"kernel.version": {"elements": {"full": "6.8.0-106-generic", "major": "6"}}},
+    "instances": {
+        "pci.device": {
+            "elements": [
+                {"attributes": {"vendor": "10de", "class": "0302"}},
+                {"attributes": {"vendor": "8086", "class": "0200"}},
+            ]
+        }
+    },
+}
 
 
-@pytest.mark.parametrize(("term", "expected"), [
-    ({"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0302"]}}}, True),
-    ({"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0200"]}}}, False),
-    ({"feature": "kernel.version", "matchExpressions": {"major": {"op": "Gt", "value": ["5"]}}}, True),
-    ({"feature": "kernel.version", "matchExpressions": {"full": {"op": "InRegexp", "value": ["^6[.]8"]}}}, True),
-    ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "Exists"}}}, False),
-    ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "DoesNotExist"}}}, True),
-    ({"feature": "kernel.config", "matchExpressions": {"X": {"op": "Exists"}}}, False),
-])
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        (
+            {
+                "feature": "pci.device",
+                "matchExpressions": {
+                    "vendor": {"op": "In", "value": ["10de"]},
+                    "class": {"op": "In", "value": ["0302"]},
+                },
+            },
+            True,
+        ),
+        (
+            {
+                "feature": "pci.device",
+                "matchExpressions": {
+                    "vendor": {"op": "In", "value": ["10de"]},
+                    "class": {"op": "In", "value": ["0200"]},
+                },
+            },
+            False,
+        ),
+        ({"feature": "kernel.version", "matchExpressions": {"major": {"op": "Gt", "value": ["5"]}}}, True),
+        ({"feature": "kernel.version", "matchExpressions": {"full": {"op": "InRegexp", "value": ["^6[.]8"]}}}, True),
+        ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "Exists"}}}, False),
+        ({"feature": "kernel.version", "matchExpressions": {"none": {"op": "DoesNotExist"}}}, True),
+        ({"feature": "kernel.config", "matchExpressions": {"X": {"op": "Exists"}}}, False),
+    ],
+)
 def test_rules(term, expected):
-    output = nfd_features.rule_output({"name": "r", "labels": {"a.example/b": "@kernel.version.major"}, "matchFeatures": [term]}, FOUND)
+    output = nfd_features.rule_output(
+        {"name": "r", "labels": {"a.example/b": "@kernel.version.major"}, "matchFeatures": [term]}, FOUND
+    )
     assert (output is not None) == expected
     if output:
         assert output["labels"] == {"a.example/b": "6"}
@@ -136,8 +194,14 @@ def discovery_pod(world):
     names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
     env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in names.items()]
     image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
-    made = {"name": "g", "image": image, "command": ["gpu-feature-discovery"], "env": [*env, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
-            "securityContext": {"privileged": True}, "volumeMounts": [mount("root", "/driver-root")]}
+    made = {
+        "name": "g",
+        "image": image,
+        "command": ["gpu-feature-discovery"],
+        "env": [*env, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
+        "securityContext": {"privileged": True},
+        "volumeMounts": [mount("root", "/driver-root")],
+    }
     return world.pod(node, {"volumes": [host("root", "/", "")], "containers": [made]})
 
 
@@ -177,9 +241,19 @@ def test_workers_look_at_their_object_seldom_and_tell_at_once_what_changed(world
 
 
 def test_label_names_that_the_master_refuses():
-    given = {"plain": "1", "nvidia.com/gpu.count": "8", "kubernetes.io/x": "1", "node-role.kubernetes.io/y": "",
-             "sub.feature.node.kubernetes.io/z": "1", "bad": "a b"}
-    assert set(nfd_features.qualified(given)) == {"feature.node.kubernetes.io/plain", "nvidia.com/gpu.count", "sub.feature.node.kubernetes.io/z"}
+    given = {
+        "plain": "1",
+        "nvidia.com/gpu.count": "8",
+        "kubernetes.io/x": "1",
+        "node-role.kubernetes.io/y": "",
+        "sub.feature.node.kubernetes.io/z": "1",
+        "bad": "a b",
+    }
+    assert set(nfd_features.qualified(given)) == {
+        "feature.node.kubernetes.io/plain",
+        "nvidia.com/gpu.count",
+        "sub.feature.node.kubernetes.io/z",
+    }
 
 
 @pytest.mark.parametrize("ends", ["reboot", "deleted", "taken away"])
@@ -221,9 +295,16 @@ def test_a_master_takes_findings_of_selected_namespaces_alone_and_no_resources_w
     rule = {"name": "r", "labels": {"by-rule": "1"}, "extendedResources": {"example.com/r": "1"}, "matchFeatures": []}
     state.rules["rule"] = {"spec": {"rules": [rule]}}
     for namespace in ("agents", "users"):
-        state._take("Namespace", "ADDED", {"metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}}})
+        state._take(
+            "Namespace",
+            "ADDED",
+            {"metadata": {"name": namespace, "labels": {"kubernetes.io/metadata.name": namespace}}},
+        )
         labels = {"nfd.node.kubernetes.io/node-name": "n0"}
-        found = {"metadata": {"name": "n0", "namespace": namespace, "labels": labels}, "spec": {"labels": {f"feature.node.kubernetes.io/{namespace}": "1"}}}
+        found = {
+            "metadata": {"name": "n0", "namespace": namespace, "labels": labels},
+            "spec": {"labels": {f"feature.node.kubernetes.io/{namespace}": "1"}},
+        }
         state._take("NodeFeature", "ADDED", found)
 
     def wanted() -> tuple[set[str], set[str]]:

@@ -18,15 +18,26 @@ NFD = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
 
 
 def spec(image, script, **security):
-    made = container("c", image, ["sh", "-c", script], mount("val", "/run/nvidia/validations"), mount("scratch", "/scratch"))
+    made = container(
+        "c", image, ["sh", "-c", script], mount("val", "/run/nvidia/validations"), mount("scratch", "/scratch")
+    )
     made["securityContext"] |= security
-    return {"restartPolicy": "Never", "volumes": [host("val", "/run/nvidia/validations"), {"name": "scratch", "emptyDir": {}}], "containers": [made]}
+    return {
+        "restartPolicy": "Never",
+        "volumes": [host("val", "/run/nvidia/validations"), {"name": "scratch", "emptyDir": {}}],
+        "containers": [made],
+    }
 
 
-@pytest.mark.parametrize(("image", "pod_user", "own_user", "uid"), [
-    (BUSYBOX, None, None, 0), ("nvcr.io/nvidia/gpu-operator:v26.7.0", 7, None, 7), ("nvcr.io/nvidia/gpu-operator:v26.7.0", 7, 0, 0),
-    ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", None, None, 0),
-])
+@pytest.mark.parametrize(
+    ("image", "pod_user", "own_user", "uid"),
+    [
+        (BUSYBOX, None, None, 0),
+        ("nvcr.io/nvidia/gpu-operator:v26.7.0", 7, None, 7),
+        ("nvcr.io/nvidia/gpu-operator:v26.7.0", 7, 0, 0),
+        ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", None, None, 0),
+    ],
+)
 def test_the_containers_word_is_first_then_the_pods_then_the_images(world, image, pod_user, own_user, uid):
     made = spec(image, "id -u; sleep 9999")
     made["containers"][0]["securityContext"] = {} if own_user is None else {"runAsUser": own_user}
@@ -38,7 +49,14 @@ def test_the_containers_word_is_first_then_the_pods_then_the_images(world, image
 
 @pytest.mark.parametrize(("image", "uid"), [(VALIDATOR, 1000), (NFD, 65534)])
 def test_images_that_are_not_roots(world, image, uid):
-    pod = world.pod(world.node(), {"containers": [{"name": "c", "image": image, "command": ["nvidia-validator" if uid == 1000 else "nfd-worker"]}]})
+    pod = world.pod(
+        world.node(),
+        {
+            "containers": [
+                {"name": "c", "image": image, "command": ["nvidia-validator" if uid == 1000 else "nfd-worker"]}
+            ]
+        },
+    )
     world.until(lambda: pod.main[0].view is not None)
     assert pod.main[0].view.uid == uid
 
@@ -46,8 +64,10 @@ def test_images_that_are_not_roots(world, image, uid):
 def test_what_is_roots_cannot_be_written_by_others(world):
     node = world.node()
     node.host.write("/run/nvidia/validations/there", "x")
-    script = "echo no > /run/nvidia/validations/new; rm -f /run/nvidia/validations/absent && echo absent; rm -f /run/nvidia/validations/there; " \
-             "echo no > /etc/new; echo mine > /scratch/file && cat /scratch/file; cat /run/nvidia/validations/there"
+    script = (
+        "echo no > /run/nvidia/validations/new; rm -f /run/nvidia/validations/absent && echo absent; rm -f /run/nvidia/validations/there; "
+        "echo no > /etc/new; echo mine > /scratch/file && cat /scratch/file; cat /run/nvidia/validations/there"
+    )
     pod = world.pod(node, spec(BUSYBOX, script, runAsUser=1000))
     world.until(lambda: pod.forced_phase)
     text = log(pod.main[0])
@@ -60,7 +80,9 @@ def test_what_is_roots_cannot_be_written_by_others(world):
 
 
 def test_a_privileged_container_of_another_user_loads_no_module(world):
-    pod = world.pod(world.node(), changed(DRIVER, lambda s: s["containers"][0]["securityContext"].update(runAsUser=1000)))
+    pod = world.pod(
+        world.node(), changed(DRIVER, lambda s: s["containers"][0]["securityContext"].update(runAsUser=1000))
+    )
     world.until(lambda: pod.main[0].restarts >= 1)
     assert "could not insert 'nvidia': Operation not permitted" in log(pod.main[0])
 

@@ -39,5 +39,7 @@ def test_the_networks_are_those_that_were_used(log: str, names: list[str]) -> No
         (["IBext_v11"], "IB", []),
     ],
 )
-def test_another_way_than_the_declared_one_is_told_as_nccl_calls_it(names: list[str], transport: str, told: list[str]) -> None:
+def test_another_way_than_the_declared_one_is_told_as_nccl_calls_it(
+    names: list[str], transport: str, told: list[str]
+) -> None:
     assert bandwidth.deviations(names, 50.0, PoolInterconnect(transport, 40.0)) == told

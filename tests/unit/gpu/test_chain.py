@@ -25,7 +25,7 @@ def verdict(gate: str, node: s.Obj, *pods: s.Obj, wanted: Wanted = EIGHT) -> cha
     return judge(gate, reduce_node(node), facts, dataclasses.replace(wanted, excused=chain.excused(facts, wanted)))
 
 
-PULL = "Back-off pulling image \"nvcr.io/nvidia/driver:580-x\": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found"
+PULL = 'Back-off pulling image "nvcr.io/nvidia/driver:580-x": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found'
 EARLIER, LATER = "2026-11-20T10:00:00Z", "2026-11-20T10:05:00Z"
 LOADING = s.running(ready=False, started=False)
 BUSY = s.running(ready=False)
@@ -33,97 +33,166 @@ BUSY = s.running(ready=False)
 DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "all proven": ([s.driver(N), s.toolkit(N), s.validator(N)], ("passed", "cuda", "")),
     "proven, and the runtime went with the toolkit": (
-        [s.driver(N), s.toolkit(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N)], ("failed", "toolkit", "cannot be pulled"),
+        [s.driver(N), s.toolkit(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N)],
+        ("failed", "toolkit", "cannot be pulled"),
     ),
-    "proven, and the toolkit starts again": ([s.driver(N), s.toolkit(N, s.waiting(), phase="Pending"), s.validator(N)], ("passed", "cuda", "")),
+    "proven, and the toolkit starts again": (
+        [s.driver(N), s.toolkit(N, s.waiting(), phase="Pending"), s.validator(N)],
+        ("passed", "cuda", ""),
+    ),
     "no validator": ([s.driver(N), s.toolkit(N)], ("waiting", "driver", "no validator pod")),
     "no validator, driver crashes": ([s.driver(N, s.crash_loop("d", 3))], ("failed", "driver", "crashed 4 times")),
     "driver loads": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
-    "driver manager": ([s.driver(N, s.waiting(), BUSY, phase="Pending"), s.validator(N, BUSY)], ("waiting", "driver", "makes room")),
+    "driver manager": (
+        [s.driver(N, s.waiting(), BUSY, phase="Pending"), s.validator(N, BUSY)],
+        ("waiting", "driver", "makes room"),
+    ),
     "driver missing": ([s.toolkit(N), s.validator(N, BUSY)], ("waiting", "driver", "no driver pod")),
-    "driver crashed twice": ([s.driver(N, s.crash_loop("d", 1)), s.validator(N, BUSY)], ("waiting", "driver", "crashed twice")),
-    "driver crash loop": ([s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times, last with exit code 1")),
+    "driver crashed twice": (
+        [s.driver(N, s.crash_loop("d", 1)), s.validator(N, BUSY)],
+        ("waiting", "driver", "crashed twice"),
+    ),
+    "driver crash loop": (
+        [s.driver(N, s.crash_loop("d", 2)), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed 3 times, last with exit code 1"),
+    ),
     "driver runs again after a crash": (
-        [s.driver(N, s.running(ready=False, started=False, restarts=3, last={"terminated": {"exitCode": 1, "reason": "Error"}})), s.validator(N, BUSY)],
+        [
+            s.driver(
+                N,
+                s.running(
+                    ready=False, started=False, restarts=3, last={"terminated": {"exitCode": 1, "reason": "Error"}}
+                ),
+            ),
+            s.validator(N, BUSY),
+        ],
         ("waiting", "driver", "run 4; in the run before, container nvidia-driver-ctr ended with exit code 1"),
     ),
-    "driver runs again": ([s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "run 4")),
-    "image not there": ([s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)], ("failed", "driver", "cannot be pulled")),
-    "driver of many months crashed": ([s.driver(N, s.ended(137, 7, hours=9)), s.validator(N, BUSY)], ("waiting", "driver", "crashed once")),
+    "driver runs again": (
+        [s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)],
+        ("waiting", "driver", "run 4"),
+    ),
+    "image not there": (
+        [s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)],
+        ("failed", "driver", "cannot be pulled"),
+    ),
+    "driver of many months crashed": (
+        [s.driver(N, s.ended(137, 7, hours=9)), s.validator(N, BUSY)],
+        ("waiting", "driver", "crashed once"),
+    ),
     "driver crashed again at once": (
-        [s.driver(N, s.backing_off(s.ended(137, 6, hours=0))), s.validator(N, BUSY)], ("failed", "driver", "crashed 7 times"),
+        [s.driver(N, s.backing_off(s.ended(137, 6, hours=0))), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed 7 times"),
     ),
     "driver crashed for days": (
-        [s.driver(N, s.backing_off(s.ended(137, 900, hours=0))), s.validator(N, BUSY)], ("failed", "driver", "crashed at least 6 times"),
+        [s.driver(N, s.backing_off(s.ended(137, 900, hours=0))), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed at least 6 times"),
     ),
     "driver cannot be started": (
-        [s.driver(N, s.backing_off(s.ended(128, 6, since="1970-01-01T00:00:00Z"))), s.validator(N, BUSY)], ("failed", "driver", "crashed 7 times"),
+        [s.driver(N, s.backing_off(s.ended(128, 6, since="1970-01-01T00:00:00Z"))), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed 7 times"),
     ),
-    "three reboots and a crash": ([s.driver(N, s.crash_loop("d", 3, back_off="10s")), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least once")),
+    "three reboots and a crash": (
+        [s.driver(N, s.crash_loop("d", 3, back_off="10s")), s.validator(N, BUSY)],
+        ("waiting", "driver", "crashed at least once"),
+    ),
     "three reboots and two crashes": (
-        [s.driver(N, s.crash_loop("d", 4, back_off="20s")), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least twice"),
+        [s.driver(N, s.crash_loop("d", 4, back_off="20s")), s.validator(N, BUSY)],
+        ("waiting", "driver", "crashed at least twice"),
     ),
     "three reboots and three crashes": (
-        [s.driver(N, s.crash_loop("d", 5, back_off="40s")), s.validator(N, BUSY)], ("failed", "driver", "crashed at least 3 times"),
+        [s.driver(N, s.crash_loop("d", 5, back_off="40s")), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed at least 3 times"),
     ),
     "crashed before the kubelet has said how long it backs off": (
-        [s.driver(N, s.done(1, restarts=3)), s.validator(N, BUSY)], ("waiting", "driver", "crashed at least once"),
+        [s.driver(N, s.done(1, restarts=3)), s.validator(N, BUSY)],
+        ("waiting", "driver", "crashed at least once"),
     ),
-    "three crashes of a new pod": ([s.driver(N, s.crash_loop("d", 2, back_off="20s")), s.validator(N, BUSY)], ("failed", "driver", "crashed 3 times")),
+    "three crashes of a new pod": (
+        [s.driver(N, s.crash_loop("d", 2, back_off="20s")), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed 3 times"),
+    ),
     "a kubelet that backs off otherwise": (
-        [s.driver(N, s.crash_loop("d", 8, back_off="1m0s")), s.validator(N, BUSY)], ("failed", "driver", "crashed 9 times"),
+        [s.driver(N, s.crash_loop("d", 8, back_off="1m0s")), s.validator(N, BUSY)],
+        ("failed", "driver", "crashed 9 times"),
     ),
-    "node went down under the driver": ([s.driver(N, s.ended(255, 7, "Unknown")), s.validator(N, BUSY)], ("waiting", "driver", "the driver pod starts")),
+    "node went down under the driver": (
+        [s.driver(N, s.ended(255, 7, "Unknown")), s.validator(N, BUSY)],
+        ("waiting", "driver", "the driver pod starts"),
+    ),
     "node went down under the validator": (
-        [s.driver(N), s.toolkit(N), s.validator(N, main=s.ended(255, 7, "Unknown"))], ("waiting", "cuda", "the validator starts"),
+        [s.driver(N), s.toolkit(N), s.validator(N, main=s.ended(255, 7, "Unknown"))],
+        ("waiting", "cuda", "the validator starts"),
     ),
     "registry slow": (
-        [s.driver(N, s.waiting("ErrImagePull", "dial tcp: i/o timeout"), phase="Pending"), s.validator(N, BUSY)], ("waiting", "driver", "cannot be pulled"),
+        [s.driver(N, s.waiting("ErrImagePull", "dial tcp: i/o timeout"), phase="Pending"), s.validator(N, BUSY)],
+        ("waiting", "driver", "cannot be pulled"),
     ),
     "toolkit crashes": (
-        [s.driver(N), s.toolkit(N, s.crash_loop("toolkit", 4)), s.validator(N, None, s.crash_loop("t", 1))], ("failed", "toolkit", "container toolkit"),
+        [s.driver(N), s.toolkit(N, s.crash_loop("toolkit", 4)), s.validator(N, None, s.crash_loop("t", 1))],
+        ("failed", "toolkit", "container toolkit"),
     ),
     "toolkit step crashes while the toolkit starts": (
-        [s.driver(N), s.toolkit(N, s.waiting("ContainerCreating")), s.validator(N, None, s.crash_loop("t", 1))], ("waiting", "toolkit", "configures"),
+        [s.driver(N), s.toolkit(N, s.waiting("ContainerCreating")), s.validator(N, None, s.crash_loop("t", 1))],
+        ("waiting", "toolkit", "configures"),
     ),
     "toolkit of the host": ([s.driver(N), s.validator(N, None, BUSY)], ("waiting", "toolkit", "checks the toolkit")),
-    "cuda fails": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, s.crash_loop("c", 3))], ("failed", "cuda", "container cuda-validation")),
-    "cuda failed once": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, s.done(1))], ("waiting", "cuda", "crashed once")),
+    "cuda fails": (
+        [s.driver(N), s.toolkit(N), s.validator(N, None, None, s.crash_loop("c", 3))],
+        ("failed", "cuda", "container cuda-validation"),
+    ),
+    "cuda failed once": (
+        [s.driver(N), s.toolkit(N), s.validator(N, None, None, s.done(1))],
+        ("waiting", "cuda", "crashed once"),
+    ),
     "cuda runs": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, BUSY)], ("waiting", "cuda", "proof runs")),
     "no RuntimeClass handler": (
-        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("PodInitializing"), sandbox=False)], ("waiting", "driver", "sandbox is not created"),
+        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("PodInitializing"), sandbox=False)],
+        ("waiting", "driver", "sandbox is not created"),
     ),
     "driver was killed": (
-        [s.driver(N, LOADING), s.toolkit(N), s.validator(N, main=s.running(ready=False))], ("waiting", "driver", "compiling or loading"),
+        [s.driver(N, LOADING), s.toolkit(N), s.validator(N, main=s.running(ready=False))],
+        ("waiting", "driver", "compiling or loading"),
     ),
     "devices went away": (
-        [s.driver(N), s.toolkit(N), s.validator(N, main=s.running(ready=False))], ("waiting", "driver", "readiness probe"),
+        [s.driver(N), s.toolkit(N), s.validator(N, main=s.running(ready=False))],
+        ("waiting", "driver", "readiness probe"),
     ),
     "step crashed before the driver was ready": (
-        [s.driver(N, since=LATER), s.toolkit(N), s.validator(N, s.crash_loop("d", 3, ended=EARLIER))], ("waiting", "driver", "is tried again"),
+        [s.driver(N, since=LATER), s.toolkit(N), s.validator(N, s.crash_loop("d", 3, ended=EARLIER))],
+        ("waiting", "driver", "is tried again"),
     ),
     "a toolkit that ended without an error is tried again": (
         [s.driver(N), s.toolkit(N, s.crash_loop("t", 3, code=0)), s.validator(N, None, s.crash_loop("v", 1))],
         ("waiting", "toolkit", "ended 4 times, last with exit code 0"),
     ),
     "step crashed before the toolkit was ready": (
-        [s.driver(N, since=EARLIER), s.toolkit(N, since=LATER), s.validator(N, s.crash_loop("d", 3, ended=LATER))], ("waiting", "driver", "is tried again"),
+        [s.driver(N, since=EARLIER), s.toolkit(N, since=LATER), s.validator(N, s.crash_loop("d", 3, ended=LATER))],
+        ("waiting", "driver", "is tried again"),
     ),
     "step crashes on a ready driver": (
-        [s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, s.crash_loop("d", 3, ended=LATER))], ("failed", "driver", "crashed 4 times"),
+        [s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, s.crash_loop("d", 3, ended=LATER))],
+        ("failed", "driver", "crashed 4 times"),
     ),
     "step cannot be started at all while the driver loads": (
-        [s.driver(N, LOADING), s.validator(N, s.waiting("InvalidImageName"))], ("failed", "driver", "InvalidImageName"),
+        [s.driver(N, LOADING), s.validator(N, s.waiting("InvalidImageName"))],
+        ("failed", "driver", "InvalidImageName"),
     ),
     "config missing": (
-        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("CreateContainerConfigError", "configmap \"x\" not found"))], ("waiting", "driver", "configmap"),
+        [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("CreateContainerConfigError", 'configmap "x" not found'))],
+        ("waiting", "driver", "configmap"),
     ),
 }
 
 
 def test_what_a_reboot_ended_is_not_told_as_a_crash() -> None:
-    rebooted = s.running(ready=False, started=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}})
-    assert verdict("driver", s.node(N), s.driver(N, rebooted), s.validator(N, BUSY)).reason == "the driver is compiling or loading, run 2"
+    rebooted = s.running(
+        ready=False, started=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}}
+    )
+    assert (
+        verdict("driver", s.node(N), s.driver(N, rebooted), s.validator(N, BUSY)).reason
+        == "the driver is compiling or loading, run 2"
+    )
 
 
 @pytest.mark.parametrize("case", DRIVER_CASES, ids=str)
@@ -136,11 +205,16 @@ def test_driver_gate(case: str) -> None:
         assert found.reason
 
 
-@pytest.mark.parametrize(("image", "kernel"), [
-    ("mirror:5000/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04", "6.8.0-111-generic"),
-    ("nvcr.io/nvidia/driver:580-5.14.0-503.11.1.el9_5.x86_64-rhel9.5@sha256:0", "5.14.0-503.11.1.el9_5.x86_64"),
-    ("nvcr.io/nvidia/driver:580.178.04-ubuntu24.04", ""), ("nvcr.io/nvidia/driver:580", ""), ("driver@sha256:0", ""),
-])
+@pytest.mark.parametrize(
+    ("image", "kernel"),
+    [
+        ("mirror:5000/nvidia/driver:580-6.8.0-111-generic-ubuntu24.04", "6.8.0-111-generic"),
+        ("nvcr.io/nvidia/driver:580-5.14.0-503.11.1.el9_5.x86_64-rhel9.5@sha256:0", "5.14.0-503.11.1.el9_5.x86_64"),
+        ("nvcr.io/nvidia/driver:580.178.04-ubuntu24.04", ""),
+        ("nvcr.io/nvidia/driver:580", ""),
+        ("driver@sha256:0", ""),
+    ],
+)
 def test_the_kernel_of_a_precompiled_image(image: str, kernel: str) -> None:
     assert image_kernel(image) == kernel
 
@@ -150,23 +224,41 @@ def test_a_precompiled_driver_that_fails_on_another_kernel_says_for_which_it_is(
     found = verdict("driver", s.node(N, kernel="6.8.0-45-generic"), *pods)
     assert found.reason.endswith("; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic")
     assert "its image" not in verdict("driver", s.node(N), *pods).reason
-    assert "its image" not in verdict("driver", s.node(N, kernel="6.8.0-45-generic"), s.driver(N, LOADING), s.validator(N, BUSY)).reason
+    assert (
+        "its image"
+        not in verdict(
+            "driver", s.node(N, kernel="6.8.0-45-generic"), s.driver(N, LOADING), s.validator(N, BUSY)
+        ).reason
+    )
 
 
-@pytest.mark.parametrize(("restarts", "state", "text"), [(4, "waiting", "crashed once"), (5, "waiting", "crashed twice"), (6, "failed", "crashed 3 times")])
+@pytest.mark.parametrize(
+    ("restarts", "state", "text"),
+    [(4, "waiting", "crashed once"), (5, "waiting", "crashed twice"), (6, "failed", "crashed 3 times")],
+)
 def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text: str) -> None:
     """Four crashes were seen while the driver was loaded anew."""
     wanted = dataclasses.replace(EIGHT, excused={"driver-validation": 4})
     step = s.crash_loop("d", restarts, ended=LATER)
-    found = verdict("driver", s.node(N), s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, step), wanted=wanted)
+    found = verdict(
+        "driver",
+        s.node(N),
+        s.driver(N, since=EARLIER),
+        s.toolkit(N, since=EARLIER),
+        s.validator(N, step),
+        wanted=wanted,
+    )
     assert (found.state, found.link) == (state, "driver")
     assert text in found.reason
 
 
 @pytest.mark.parametrize(
-    ("main", "deleting", "excused"), [(None, False, {}), (LOADING, False, {"driver-validation": 4}), (None, True, {"driver-validation": 4})]
+    ("main", "deleting", "excused"),
+    [(None, False, {}), (LOADING, False, {"driver-validation": 4}), (None, True, {"driver-validation": 4})],
 )
-def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(main: s.Obj | None, deleting: bool, excused: dict[str, int]) -> None:
+def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(
+    main: s.Obj | None, deleting: bool, excused: dict[str, int]
+) -> None:
     driver = s.driver(N, main, since=EARLIER)
     if deleting:
         driver["metadata"]["deletionTimestamp"] = LATER
@@ -193,7 +285,9 @@ def test_host_driver_needs_no_driver_pod() -> None:
 
 def test_printed_column_after_a_reboot_is_not_read() -> None:
     """kubectl prints Unknown; the init statuses say that the first step runs again."""
-    pod = s.validator(N, s.running(ready=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}}))
+    pod = s.validator(
+        N, s.running(ready=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}})
+    )
     found = verdict("driver", s.node(N), s.driver(N), s.toolkit(N), pod)
     assert (found.state, found.link) == ("waiting", "driver")
 
@@ -210,47 +304,111 @@ PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 CRASHED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "all there": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
-    "nobody says which GPUs": (s.node(N, allocatable=8), [s.plugin(N), s.discovery(N)], ("waiting", "plugin", "has not said which GPUs")),
-    "discovery has labelled": (s.node(N, allocatable=8, labels=PRODUCT), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", "")),
-    "discovery crashes": (s.node(N, allocatable=8), [s.plugin(N), s.discovery(N, s.crash_loop("g", 5))], ("failed", "plugin", "crashed 6 times")),
-    "discovery without NFD": (s.node(N, allocatable=8, nfd=False), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", "")),
-    "integrated GPUs have no names": (
-        s.node(N, allocatable=8, labels={"hwaccel.gpu/integrated": "true"}), [s.plugin(N), s.discovery(N)], ("passed", "schedulable", ""),
+    "nobody says which GPUs": (
+        s.node(N, allocatable=8),
+        [s.plugin(N), s.discovery(N)],
+        ("waiting", "plugin", "has not said which GPUs"),
     ),
-    "one less": (s.node(N, allocatable=7), [s.plugin(N)], ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected")),
+    "discovery has labelled": (
+        s.node(N, allocatable=8, labels=PRODUCT),
+        [s.plugin(N), s.discovery(N)],
+        ("passed", "schedulable", ""),
+    ),
+    "discovery crashes": (
+        s.node(N, allocatable=8),
+        [s.plugin(N), s.discovery(N, s.crash_loop("g", 5))],
+        ("failed", "plugin", "crashed 6 times"),
+    ),
+    "discovery without NFD": (
+        s.node(N, allocatable=8, nfd=False),
+        [s.plugin(N), s.discovery(N)],
+        ("passed", "schedulable", ""),
+    ),
+    "integrated GPUs have no names": (
+        s.node(N, allocatable=8, labels={"hwaccel.gpu/integrated": "true"}),
+        [s.plugin(N), s.discovery(N)],
+        ("passed", "schedulable", ""),
+    ),
+    "one less": (
+        s.node(N, allocatable=7),
+        [s.plugin(N)],
+        ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+    ),
     "one more": (s.node(N, allocatable=9), [s.plugin(N)], ("waiting", "schedulable", "9 nvidia.com/gpu")),
     "plugin waits": (
-        s.node(N), [s.validator(N, None, None, BUSY), s.plugin(N, s.waiting(), BUSY, phase="Pending")], ("waiting", "cuda", "validator has not passed"),
+        s.node(N),
+        [s.validator(N, None, None, BUSY), s.plugin(N, s.waiting(), BUSY, phase="Pending")],
+        ("waiting", "cuda", "validator has not passed"),
     ),
     "plugin waits for what is proven": (
-        s.node(N), [s.validator(N), s.plugin(N, s.waiting(), BUSY, phase="Pending")], ("waiting", "plugin", "the plugin waits in wait-for-proof"),
+        s.node(N),
+        [s.validator(N), s.plugin(N, s.waiting(), BUSY, phase="Pending")],
+        ("waiting", "plugin", "the plugin waits in wait-for-proof"),
     ),
-    "plugin starts": (s.node(N), [s.validator(N), s.plugin(N, s.waiting("ContainerCreating"), phase="Pending")], ("waiting", "plugin", "starts")),
+    "plugin starts": (
+        s.node(N),
+        [s.validator(N), s.plugin(N, s.waiting("ContainerCreating"), phase="Pending")],
+        ("waiting", "plugin", "starts"),
+    ),
     "plugin crashes": (s.node(N), [s.plugin(N, s.crash_loop("p", 5))], ("failed", "plugin", "crashed 6 times")),
     "plugin runs again for a moment": (
-        s.node(N, allocatable=0), [s.plugin(N, s.running(restarts=5, last=CRASHED))],
-        ("waiting", "schedulable", "8 nvidia.com/gpu expected, run 6; in the run before, container nvidia-device-plugin ended with exit code 1"),
+        s.node(N, allocatable=0),
+        [s.plugin(N, s.running(restarts=5, last=CRASHED))],
+        (
+            "waiting",
+            "schedulable",
+            "8 nvidia.com/gpu expected, run 6; in the run before, container nvidia-device-plugin ended with exit code 1",
+        ),
     ),
     "plugin runs again and is not started yet": (
-        s.node(N), [s.plugin(N, s.running(ready=False, restarts=5, last=CRASHED))],
-        ("waiting", "plugin", "starts, run 6; in the run before, container nvidia-device-plugin ended with exit code 1"),
+        s.node(N),
+        [s.plugin(N, s.running(ready=False, restarts=5, last=CRASHED))],
+        (
+            "waiting",
+            "plugin",
+            "starts, run 6; in the run before, container nvidia-device-plugin ended with exit code 1",
+        ),
     ),
     "a crash of long ago says nothing of a GPU that is missing": (
-        s.node(N, allocatable=7), [s.plugin(N, s.running(restarts=1, last=CRASHED))],
+        s.node(N, allocatable=7),
+        [s.plugin(N, s.running(restarts=1, last=CRASHED))],
         ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
     ),
     "discovery runs again for a moment": (
-        s.node(N, allocatable=8), [s.plugin(N), s.discovery(N, s.running(restarts=5, last=CRASHED))],
-        ("waiting", "plugin", "has not said which GPUs these are, run 6; in the run before, container gpu-feature-discovery ended with exit code 1"),
+        s.node(N, allocatable=8),
+        [s.plugin(N), s.discovery(N, s.running(restarts=5, last=CRASHED))],
+        (
+            "waiting",
+            "plugin",
+            "has not said which GPUs these are, run 6; in the run before, container gpu-feature-discovery ended with exit code 1",
+        ),
     ),
-    "no plugin": (s.node(N), [], ("waiting", "plugin", "8 nvidia.com/gpu expected; no device plugin pod is on the node")),
+    "no plugin": (
+        s.node(N),
+        [],
+        ("waiting", "plugin", "8 nvidia.com/gpu expected; no device plugin pod is on the node"),
+    ),
     "another's plugin, and too few": (
-        s.node(N, allocatable=7), [], ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected; no device plugin pod of this"),
+        s.node(N, allocatable=7),
+        [],
+        (
+            "waiting",
+            "schedulable",
+            "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected; no device plugin pod of this",
+        ),
     ),
     "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
     "plugin lost, capacity still there": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),
     "evicted": (
-        s.node(N), [s.plugin(N, phase="Failed", ready=False, extra={"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."})],
+        s.node(N),
+        [
+            s.plugin(
+                N,
+                phase="Failed",
+                ready=False,
+                extra={"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."},
+            )
+        ],
         ("waiting", "plugin", "Evicted"),
     ),
 }
@@ -264,7 +422,10 @@ def test_devices_gate(case: str) -> None:
     assert text in found.reason
 
 
-@pytest.mark.parametrize(("gate", "component", "pods"), [("driver", "operator-validator", [s.driver(N), s.toolkit(N)]), ("devices", "device-plugin", [])])
+@pytest.mark.parametrize(
+    ("gate", "component", "pods"),
+    [("driver", "operator-validator", [s.driver(N), s.toolkit(N)]), ("devices", "device-plugin", [])],
+)
 def test_a_component_that_somebody_switched_off_is_not_looked_for(gate: str, component: str, pods: list[t.Any]) -> None:
     switch = f"nvidia.com/gpu.deploy.{component}"
     told = {value: verdict(gate, s.node(N, labels={switch: value}), *pods).next_step for value in ("false", "true", "")}
@@ -291,13 +452,21 @@ def features_case(**kwargs: t.Any) -> chain.Verdict:
 
 def test_whole_gpus_beside_slices_are_no_surplus() -> None:
     """Six GPUs whole, two partitioned: no label tells how many of a node's GPUs are whole."""
-    labels = {"nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.product": "NVIDIA-H100", "nvidia.com/gpu.count": "8", "nvidia.com/mig-1g.10gb.count": "14"}
+    labels = {
+        "nvidia.com/mig.strategy": "mixed",
+        "nvidia.com/gpu.product": "NVIDIA-H100",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/mig-1g.10gb.count": "14",
+    }
     node = s.node(N, labels=labels, allocatable=6)
     node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "14"
     facts = reduce_node(node)
     whole = {s.GPU: 6, "nvidia.com/mig-1g.10gb": 14}
     assert chain.schedulable.expected(facts) == whole
-    assert verdict("devices", node, s.driver(N), s.validator(N), s.plugin(N), wanted=Wanted(expected=whole)).state == "passed"
+    assert (
+        verdict("devices", node, s.driver(N), s.validator(N), s.plugin(N), wanted=Wanted(expected=whole)).state
+        == "passed"
+    )
 
 
 def test_features_gate() -> None:
@@ -329,10 +498,19 @@ def test_unscheduled_pod_belongs_to_the_node_that_it_is_made_for() -> None:
     pod = s.validator(N, s.waiting())
     del pod["spec"]["nodeName"]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [N]}]}
-    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    pod["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    }
     pod["status"] = {
         "phase": "Pending",
-        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available: 1 Insufficient cpu."}],
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "0/4 nodes are available: 1 Insufficient cpu.",
+            }
+        ],
     }
     assert reduce_pod(pod).node == N
     found = verdict("driver", s.node(N), s.driver(N), s.toolkit(N), pod)
@@ -345,40 +523,76 @@ def test_feature_discovery_is_not_taken_for_the_plugin() -> None:
     assert reduce_pod(pod).role != "plugin"
 
 
-@pytest.mark.parametrize("junk", [{}, {"metadata": None, "spec": None, "status": None}, {"spec": {"containers": "x"}, "status": {"conditions": [1]}}])
+@pytest.mark.parametrize(
+    "junk",
+    [
+        {},
+        {"metadata": None, "spec": None, "status": None},
+        {"spec": {"containers": "x"}, "status": {"conditions": [1]}},
+    ],
+)
 def test_odd_pods_give_empty_facts(junk: s.Obj) -> None:
     facts = reduce_pod(junk)
     assert (facts.name, facts.role, facts.ready) == ("", "other", False)
 
 
 def test_mig_that_is_being_changed_is_waited_for() -> None:
-    found = verdict("devices", s.node(N, allocatable=8, labels={"nvidia.com/mig.config.state": "rebooting"}), s.plugin(N))
+    found = verdict(
+        "devices", s.node(N, allocatable=8, labels={"nvidia.com/mig.config.state": "rebooting"}), s.plugin(N)
+    )
     assert (found.state, found.grace) == ("waiting", 0)
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
-    ("E: Unable to locate package linux-headers-6.8.0-45-generic", "headers"),
-    ("curl: (6) Could not resolve host: archive.ubuntu.com", "repositories"),
-    ("NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)", "power-cycle"),
-    ("Failed to allocate device vector A (error code system not yet initialized)!", "fabric manager"),
-    ('daemonsets.apps is forbidden: User "system:serviceaccount:x:y" cannot list', "service account"),
-    ("modprobe: ERROR: could not insert 'nvidia': Exec format error", "another kernel"),
-    ("/usr/local/bin/nvidia-driver: line 747: /run/nvidia/nvidia-driver.pid: No such file or directory", "mount the host's /run/nvidia"),
-    ('"feature discovery failed" err="failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"', "mount the host's /sys"),
-    ("the server could not find the requested resource (post nodefeatures.nfd.k8s-sigs.io)", "CustomResourceDefinition"),
-    ('error looking up service account x/absent: serviceaccount "absent" not found', "create the service account"),
-    ("crashed 3 times; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic", "choose the image"),
-    ('failed to generate spec: path "/run/nvidia" is mounted on "/" but it is not a shared mount', "make-rshared"),
-    ("NVRM: installed in this system is not supported by the", "does not know this GPU"),
-    ("Unable to determine the device handle for GPU 0000:1f:00.0: GPU is lost.  Reboot the system to recover this GPU", "does not answer the driver"),
-    ("I health.go] XidCriticalError: Xid=79 on Device=GPU-1; marking device as unhealthy.", "does not answer the driver"),
-    *((f"XidCriticalError: Xid={xid} on Device=GPU-1; marking device as unhealthy.", "cannot be corrected") for xid in (48, 94, 95)),
-    ("NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No", "cannot be corrected"),
-    ("XidCriticalError: Xid=62 on Device=GPU-1; marking device as unhealthy.", "look its Xid up"),
-    ("container nfd-worker of pod w crashed 3 times, last with exit code 137 (OOMKilled)", "more memory"),
-    ("all is well", ""),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
+        ("E: Unable to locate package linux-headers-6.8.0-45-generic", "headers"),
+        ("curl: (6) Could not resolve host: archive.ubuntu.com", "repositories"),
+        ("NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)", "power-cycle"),
+        ("Failed to allocate device vector A (error code system not yet initialized)!", "fabric manager"),
+        ('daemonsets.apps is forbidden: User "system:serviceaccount:x:y" cannot list', "service account"),
+        ("modprobe: ERROR: could not insert 'nvidia': Exec format error", "another kernel"),
+        (
+            "/usr/local/bin/nvidia-driver: line 747: /run/nvidia/nvidia-driver.pid: No such file or directory",
+            "mount the host's /run/nvidia",
+        ),
+        (
+            '"feature discovery failed" err="failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"',
+            "mount the host's /sys",
+        ),
+        (
+            "the server could not find the requested resource (post nodefeatures.nfd.k8s-sigs.io)",
+            "CustomResourceDefinition",
+        ),
+        ('error looking up service account x/absent: serviceaccount "absent" not found', "create the service account"),
+        (
+            "crashed 3 times; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic",
+            "choose the image",
+        ),
+        ('failed to generate spec: path "/run/nvidia" is mounted on "/" but it is not a shared mount', "make-rshared"),
+        ("NVRM: installed in this system is not supported by the", "does not know this GPU"),
+        (
+            "Unable to determine the device handle for GPU 0000:1f:00.0: GPU is lost.  Reboot the system to recover this GPU",
+            "does not answer the driver",
+        ),
+        (
+            "I health.go] XidCriticalError: Xid=79 on Device=GPU-1; marking device as unhealthy.",
+            "does not answer the driver",
+        ),
+        *(
+            (f"XidCriticalError: Xid={xid} on Device=GPU-1; marking device as unhealthy.", "cannot be corrected")
+            for xid in (48, 94, 95)
+        ),
+        (
+            "NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No",
+            "cannot be corrected",
+        ),
+        ("XidCriticalError: Xid=62 on Device=GPU-1; marking device as unhealthy.", "look its Xid up"),
+        ("container nfd-worker of pod w crashed 3 times, last with exit code 137 (OOMKilled)", "more memory"),
+        ("all is well", ""),
+    ],
+)
 def test_hints_from_logs(line: str, words: str) -> None:
     found = hints.next_step(line)
     assert words in found

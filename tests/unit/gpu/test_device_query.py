@@ -53,12 +53,18 @@ def test_what_is_expected_is_no_deviation(pool: Pool) -> None:
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        (NO_DRIVER, "deviceQuery has found no GPU: CUDA error 35: CUDA driver version is insufficient for CUDA runtime version"),
+        (
+            NO_DRIVER,
+            "deviceQuery has found no GPU: CUDA error 35: CUDA driver version is insufficient for CUDA runtime version",
+        ),
         ("sh: deviceQuery: not found\n", "deviceQuery has named no GPU"),
         (GOOD.replace("Result = PASS", "Result = FAIL"), "its log has no line 'Result = PASS'"),
         (GOOD.replace("Orin", "NVIDIA Tegra X1"), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
         (GOOD.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
-        (GOOD.replace("Memory:            Yes", "Memory:            No"), "the pod sees Orin, which is no integrated GPU"),
+        (
+            GOOD.replace("Memory:            Yes", "Memory:            No"),
+            "the pod sees Orin, which is no integrated GPU",
+        ),
     ],
 )
 def test_what_is_otherwise_is_told(log: str, told: str) -> None:

@@ -17,17 +17,20 @@ K = "6.8.0-111-generic"
 AMD = "amd64"
 
 
-@pytest.mark.parametrize(("args", "tag", "source"), [
-    ((K, "ubuntu", "24.04", AMD, "580.178.04"), f"580-{K}-ubuntu24.04", "precompiled"),
-    ((K, "ubuntu", "24.04", AMD, "580"), f"580-{K}-ubuntu24.04", "precompiled"),
-    ((K, "ubuntu", "24.04", AMD, "580", "build"), "580.178.04-ubuntu24.04", "build"),
-    ((K, "ubuntu", "24.04", "arm64", "580"), "580.178.04-ubuntu24.04", "build"),
-    (("6.8.0-45-generic", "ubuntu", "24.04", AMD, "580.178.04"), "580.178.04-ubuntu24.04", "build"),
-    (("5.14.0-570.el9.x86_64", "rhel", "9.6", AMD), f"{m.DEFAULT_VERSION}-rhel9", "build"),
-    (("5.14.0-570.el9.x86_64", "rocky", "9.7", AMD, "580.178.04"), "580.178.04-rocky9", "build"),
-    (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "595"), "595-7.0.0-27-generic-ubuntu26.04", "precompiled"),
-    (("5.14.0-570.el9.x86_64", "rhel", "9.6", AMD, "575.57.08"), "575.57.08-rhel9", "build"),
-])
+@pytest.mark.parametrize(
+    ("args", "tag", "source"),
+    [
+        ((K, "ubuntu", "24.04", AMD, "580.178.04"), f"580-{K}-ubuntu24.04", "precompiled"),
+        ((K, "ubuntu", "24.04", AMD, "580"), f"580-{K}-ubuntu24.04", "precompiled"),
+        ((K, "ubuntu", "24.04", AMD, "580", "build"), "580.178.04-ubuntu24.04", "build"),
+        ((K, "ubuntu", "24.04", "arm64", "580"), "580.178.04-ubuntu24.04", "build"),
+        (("6.8.0-45-generic", "ubuntu", "24.04", AMD, "580.178.04"), "580.178.04-ubuntu24.04", "build"),
+        (("5.14.0-570.el9.x86_64", "rhel", "9.6", AMD), f"{m.DEFAULT_VERSION}-rhel9", "build"),
+        (("5.14.0-570.el9.x86_64", "rocky", "9.7", AMD, "580.178.04"), "580.178.04-rocky9", "build"),
+        (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "595"), "595-7.0.0-27-generic-ubuntu26.04", "precompiled"),
+        (("5.14.0-570.el9.x86_64", "rhel", "9.6", AMD, "575.57.08"), "575.57.08-rhel9", "build"),
+    ],
+)
 def test_choice(args: tuple[str, ...], tag: str, source: str) -> None:
     found = m.choose(*args)
     assert (found.tag, found.source) == (tag, source)
@@ -35,15 +38,21 @@ def test_choice(args: tuple[str, ...], tag: str, source: str) -> None:
     assert found.reference("mirror:5000/nvidia") == f"mirror:5000/nvidia/driver:{tag}"
 
 
-@pytest.mark.parametrize(("args", "text"), [
-    (("6.8.0-45-generic", "ubuntu", "24.04", AMD, "580", "precompiled"), "no precompiled image 580-6.8.0-45-generic-ubuntu24.04"),
-    ((K, "debian", "12", AMD), "no driver images are published for debian12"),
-    ((K, "", "", AMD), "unknown operating system"),
-    ((K, "ubuntu", "24.04", "riscv64"), "none for riscv64"),
-    (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "580"), "none of driver 580"),
-    ((K, "ubuntu", "24.04", AMD, "latest"), "no driver version"),
-    ((K, "ubuntu", "24.04", AMD, "999", "build"), "none of driver 999"),
-])
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (
+            ("6.8.0-45-generic", "ubuntu", "24.04", AMD, "580", "precompiled"),
+            "no precompiled image 580-6.8.0-45-generic-ubuntu24.04",
+        ),
+        ((K, "debian", "12", AMD), "no driver images are published for debian12"),
+        ((K, "", "", AMD), "unknown operating system"),
+        ((K, "ubuntu", "24.04", "riscv64"), "none for riscv64"),
+        (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "580"), "none of driver 580"),
+        ((K, "ubuntu", "24.04", AMD, "latest"), "no driver version"),
+        ((K, "ubuntu", "24.04", AMD, "999", "build"), "none of driver 999"),
+    ],
+)
 def test_no_image(args: tuple[str, ...], text: str) -> None:
     with pytest.raises(m.NoDriverImage, match=f"no driver image for kernel {re.escape(args[0])}") as raised:
         m.choose(*args)
@@ -62,19 +71,33 @@ def test_table_names_only_what_its_sources_can_mean() -> None:
         assert branch in {m.branch(version) for version in m.VERSIONS}
         assert name in m.BUILD_TAGS
         assert len(set(kernels)) == len(kernels)
-        assert all(re.fullmatch(r"\d+\.\d+\.0-\d+-(generic|aws|azure|azure-fde|nvidia|oracle)", kernel) for kernel in kernels)
+        assert all(
+            re.fullmatch(r"\d+\.\d+\.0-\d+-(generic|aws|azure|azure-fde|nvidia|oracle)", kernel) for kernel in kernels
+        )
 
 
-@pytest.mark.parametrize(("os_id", "version", "tag"), [
-    ("ubuntu", "24.04", "ubuntu24.04"), ("rhel", "9.6", "rhel9"), ("rocky", "8.10", "rocky8"), ("ol", "9.4", "ol9"), ("rhcos", "4.18", "rhcos4.18"),
-])
+@pytest.mark.parametrize(
+    ("os_id", "version", "tag"),
+    [
+        ("ubuntu", "24.04", "ubuntu24.04"),
+        ("rhel", "9.6", "rhel9"),
+        ("rocky", "8.10", "rocky8"),
+        ("ol", "9.4", "ol9"),
+        ("rhcos", "4.18", "rhcos4.18"),
+    ],
+)
 def test_os_tags(os_id: str, version: str, tag: str) -> None:
     assert m.os_tag(os_id, version) == tag
 
 
-@pytest.mark.parametrize(("kernel", "name"), [
-    ("6.8.0-111-generic", "6.8.0-111-generic"), ("5.14.0-570.el9.x86_64", "5.14.0-570.el9"), ("4.18.0-553.EL8_10.x86_64", "4.18.0-553.el8.10"),
-])
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("6.8.0-111-generic", "6.8.0-111-generic"),
+        ("5.14.0-570.el9.x86_64", "5.14.0-570.el9"),
+        ("4.18.0-553.EL8_10.x86_64", "4.18.0-553.el8.10"),
+    ],
+)
 def test_kernels_in_object_names(kernel: str, name: str) -> None:
     assert m.object_name(kernel) == name
 

@@ -23,7 +23,14 @@ def owned(pod: s.Obj, kind: str, name: str = "x", *, phase: str = "") -> s.Obj:
 
 
 @pytest.mark.parametrize(
-    ("owner", "phase"), [("ClusterPolicy", "Succeeded"), ("ClusterPolicy", "Running"), ("", "Running"), ("Job", "Running"), ("DaemonSet", "Succeeded")],
+    ("owner", "phase"),
+    [
+        ("ClusterPolicy", "Succeeded"),
+        ("ClusterPolicy", "Running"),
+        ("", "Running"),
+        ("Job", "Running"),
+        ("DaemonSet", "Succeeded"),
+    ],
 )
 @pytest.mark.parametrize("made", [s.validator, s.driver, s.toolkit, s.plugin, s.discovery, s.exporter, s.worker])
 def test_what_no_daemon_set_keeps_is_no_part_of_the_chain(made: t.Callable[..., s.Obj], owner: str, phase: str) -> None:
@@ -34,7 +41,10 @@ def test_what_no_daemon_set_keeps_is_no_part_of_the_chain(made: t.Callable[..., 
 
 def test_the_controller_among_several_owners_counts() -> None:
     pod = s.validator(N)
-    pod["metadata"]["ownerReferences"] = [{"kind": "ConfigMap", "name": "c"}, {"kind": "DaemonSet", "name": "validator", "controller": True}]
+    pod["metadata"]["ownerReferences"] = [
+        {"kind": "ConfigMap", "name": "c"},
+        {"kind": "DaemonSet", "name": "validator", "controller": True},
+    ]
     facts = pods.reduce_pod(pod)
     assert (facts.role, facts.owner) == (pods.VALIDATOR, "validator")
 
@@ -42,25 +52,69 @@ def test_the_controller_among_several_owners_counts() -> None:
 @pytest.mark.parametrize(
     ("container", "inits", "part"),
     [
-        ({"name": "mps-control-daemon-ctr", "image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "command": ["mps-control-daemon"]}, [], pods.OTHER),
-        ({"name": "nvidia-gpu-device-plugin", "image": "gcr.io/gke-release/nvidia-gpu-device-plugin@sha256:0"}, [], pods.PLUGIN),
-        ({"name": "nvidia-gpu-device-plugin", "image": "gcr.io/gke-release/nvidia-gpu-device-plugin@sha256:0"}, ["gke-nvidia-installer:fixed"], pods.PLUGIN),
-        ({"name": "pause", "image": "gke.gcr.io/pause:3.8"}, ["cos-nvidia-installer:fixed", "gcr.io/gke-release/nvidia-partition-gpu"], pods.DRIVER),
+        (
+            {
+                "name": "mps-control-daemon-ctr",
+                "image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
+                "command": ["mps-control-daemon"],
+            },
+            [],
+            pods.OTHER,
+        ),
+        (
+            {"name": "nvidia-gpu-device-plugin", "image": "gcr.io/gke-release/nvidia-gpu-device-plugin@sha256:0"},
+            [],
+            pods.PLUGIN,
+        ),
+        (
+            {"name": "nvidia-gpu-device-plugin", "image": "gcr.io/gke-release/nvidia-gpu-device-plugin@sha256:0"},
+            ["gke-nvidia-installer:fixed"],
+            pods.PLUGIN,
+        ),
+        (
+            {"name": "pause", "image": "gke.gcr.io/pause:3.8"},
+            ["cos-nvidia-installer:fixed", "gcr.io/gke-release/nvidia-partition-gpu"],
+            pods.DRIVER,
+        ),
         ({"name": "pause", "image": "gke.gcr.io/pause:3.8"}, [], pods.OTHER),
-        ({"name": "w", "image": "registry.redhat.io/openshift4/ose-node-feature-discovery-rhel9@sha256:0", "command": ["nfd-worker"]}, [], pods.NFD_WORKER),
+        (
+            {
+                "name": "w",
+                "image": "registry.redhat.io/openshift4/ose-node-feature-discovery-rhel9@sha256:0",
+                "command": ["nfd-worker"],
+            },
+            [],
+            pods.NFD_WORKER,
+        ),
         ({"name": "m", "image": "old/nfd-master:v0.6"}, [], pods.NFD_MASTER),
-        ({"name": "t", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.19.0", "command": ["nfd-topology-updater"]}, [], pods.OTHER),
+        (
+            {
+                "name": "t",
+                "image": "registry.k8s.io/nfd/node-feature-discovery:v0.19.0",
+                "command": ["nfd-topology-updater"],
+            },
+            [],
+            pods.OTHER,
+        ),
         ({"name": "secrets-store", "image": "mirror/driver:1.4"}, [], pods.OTHER),
         ({"name": "nvidia-driver-ctr", "image": "mirror/driver:580"}, [], pods.DRIVER),
-        ({"name": "nvidia-mig-manager", "image": "nvcr.io/nvidia/cloud-native/k8s-mig-manager:v0.15.0"}, ["gpu-operator:v26.7.0"], pods.OTHER),
+        (
+            {"name": "nvidia-mig-manager", "image": "nvcr.io/nvidia/cloud-native/k8s-mig-manager:v0.15.0"},
+            ["gpu-operator:v26.7.0"],
+            pods.OTHER,
+        ),
     ],
 )
 def test_parts_by_the_programs_of_other_deployers(container: s.Obj, inits: list[str], part: str) -> None:
-    template = {"spec": {"initContainers": [{"name": "x", "image": image} for image in inits], "containers": [container]}}
+    template = {
+        "spec": {"initContainers": [{"name": "x", "image": image} for image in inits], "containers": [container]}
+    }
     assert pods.role_of(template) == part
 
 
-@pytest.mark.parametrize(("program", "part"), [("nfd-master", pods.NFD_MASTER), ("nfd-gc", pods.NFD_GC), ("nfd-worker", pods.OTHER)])
+@pytest.mark.parametrize(
+    ("program", "part"), [("nfd-master", pods.NFD_MASTER), ("nfd-gc", pods.NFD_GC), ("nfd-worker", pods.OTHER)]
+)
 def test_of_a_deployment_s_pods_only_those_for_the_whole_cluster_are_parts(program: str, part: str) -> None:
     metadata = {"ownerReferences": [{"kind": "ReplicaSet", "name": "one-5d4f", "controller": True}]}
     container = {"name": "main", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": [program]}

@@ -13,16 +13,35 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import selectors
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Assigner, PoolInterconnect, assumed, parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import (
+    Assigner,
+    PoolInterconnect,
+    assumed,
+    parse_pools,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
 
-@pytest.mark.parametrize(("selector", "labels", "matches"), [
-    ("", {}, True), ("a=b", {"a": "b"}, True), ("a==b", {"a": "c"}, False), ("a!=b", {}, True), ("a!=b", {"a": "b"}, False),
-    ("a in (b, c),d", {"a": "c", "d": ""}, True), ("a in (b)", {}, False), ("a notin (b,c)", {"a": "d"}, True), ("a notin (b)", {}, True),
-    ("!a", {}, True), ("! a", {"a": "x"}, False), ("example.org/x.y=1", {"example.org/x.y": "1"}, True), ("a=", {"a": ""}, True), ("a=", {}, False),
-])
+@pytest.mark.parametrize(
+    ("selector", "labels", "matches"),
+    [
+        ("", {}, True),
+        ("a=b", {"a": "b"}, True),
+        ("a==b", {"a": "c"}, False),
+        ("a!=b", {}, True),
+        ("a!=b", {"a": "b"}, False),
+        ("a in (b, c),d", {"a": "c", "d": ""}, True),
+        ("a in (b)", {}, False),
+        ("a notin (b,c)", {"a": "d"}, True),
+        ("a notin (b)", {}, True),
+        ("!a", {}, True),
+        ("! a", {"a": "x"}, False),
+        ("example.org/x.y=1", {"example.org/x.y": "1"}, True),
+        ("a=", {"a": ""}, True),
+        ("a=", {}, False),
+    ],
+)
 def test_selectors(selector: str, labels: dict[str, str], matches: bool) -> None:
     assert selectors.matches(selectors.parse(selector), labels) is matches
 
@@ -62,13 +81,30 @@ def test_default_pool_can_be_declared() -> None:
 
 def test_all_faults_of_a_declaration_at_once() -> None:
     with pytest.raises(ManyFaults) as raised:
-        parse_pools([
-            {"name": "a"}, {"selector": "x=y"}, {"name": "b", "selector": "x y"}, {"name": "c", "selector": "x=y", "gpu": {"count": "many"}},
-            {"name": "d", "selector": "x=y", "driver": {"provider": "us", "source": "sky"}}, {"name": "e", "nodes": "n"},
-            {"name": "f", "selector": "x", "color": 1}, 7,
-        ])
+        parse_pools(
+            [
+                {"name": "a"},
+                {"selector": "x=y"},
+                {"name": "b", "selector": "x y"},
+                {"name": "c", "selector": "x=y", "gpu": {"count": "many"}},
+                {"name": "d", "selector": "x=y", "driver": {"provider": "us", "source": "sky"}},
+                {"name": "e", "nodes": "n"},
+                {"name": "f", "selector": "x", "color": 1},
+                7,
+            ]
+        )
     text = str(raised.value)
-    for part in ("selects nothing", "no name", "cannot be read", "'many'", "'us'", "'sky'", "'n' is no list", "unknown: color", "7 is no pool"):
+    for part in (
+        "selects nothing",
+        "no name",
+        "cannot be read",
+        "'many'",
+        "'us'",
+        "'sky'",
+        "'n' is no list",
+        "unknown: color",
+        "7 is no pool",
+    ):
         assert part in text
 
 
@@ -90,7 +126,15 @@ def test_overlaps_and_unknown_nodes_are_told_when_all_is_read() -> None:
 
 
 def test_strings_of_a_survey() -> None:
-    (pool,) = parse_pools([{"name": "a", "selector": "x", "gpu": {"count": "8", "memory_mib": "", "product": "", "ecc": "True", "mig": ""}}])
+    (pool,) = parse_pools(
+        [
+            {
+                "name": "a",
+                "selector": "x",
+                "gpu": {"count": "8", "memory_mib": "", "product": "", "ecc": "True", "mig": ""},
+            }
+        ]
+    )
     assert pool.gpu is not None
     assert (pool.gpu.count, pool.gpu.memory_mib, pool.gpu.ecc, pool.gpu.mig) == (8, 0, True, None)
 
@@ -109,8 +153,22 @@ def test_gpus_are_assumed_where_a_pool_declares_them() -> None:
     assert not assumed(reduce_node(s.node()), pool)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=6), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-    st.sampled_from(["name", "selector", "nodes", "gpu", "driver", "count", "ecc", "provider", "plugin_config", "x"]), inner, max_size=5), max_leaves=20))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["name", "selector", "nodes", "gpu", "driver", "count", "ecc", "provider", "plugin_config", "x"]
+                ),
+                inner,
+                max_size=5,
+            )
+        ),
+        max_leaves=20,
+    )
+)
 def test_odd_declarations_are_read_or_told(declared: t.Any) -> None:
     try:
         pools = parse_pools(declared)
@@ -121,12 +179,30 @@ def test_odd_declarations_are_read_or_told(declared: t.Any) -> None:
 
 
 def test_an_interconnect_is_read_with_all_that_is_wrong_in_it() -> None:
-    declared = {"min_bandwidth": "40.5", "resources": {"rdma/a": "1"}, "environment": {"NCCL_IB_GID_INDEX": 3}, "annotations": {"net/x": "ib0"}}
+    declared = {
+        "min_bandwidth": "40.5",
+        "resources": {"rdma/a": "1"},
+        "environment": {"NCCL_IB_GID_INDEX": 3},
+        "annotations": {"net/x": "ib0"},
+    }
     (pool,) = parse_pools([{"name": "a", "selector": "x", "interconnect": declared}])
-    assert pool.interconnect == PoolInterconnect("IB", 40.5, {"rdma/a": 1}, {"NCCL_IB_GID_INDEX": "3"}, {"net/x": "ib0"})
+    assert pool.interconnect == PoolInterconnect(
+        "IB", 40.5, {"rdma/a": 1}, {"NCCL_IB_GID_INDEX": "3"}, {"net/x": "ib0"}
+    )
     assert parse_pools([{"name": "a", "selector": "x", "interconnect": {}}])[0].interconnect is None
     wrong = {"min_bandwidth": "fast", "resources": {"rdma/a": "one"}, "environment": ["X"], "speed": 1}
     with pytest.raises(ManyFaults) as caught:
-        parse_pools([{"name": "a", "selector": "x", "interconnect": wrong}, {"name": "b", "selector": "y", "interconnect": "IB"}])
-    for told in ("'fast' is no bandwidth", "'one' is no whole number", "a list is no dictionary", "unknown: speed", "'IB' is no dictionary"):
+        parse_pools(
+            [
+                {"name": "a", "selector": "x", "interconnect": wrong},
+                {"name": "b", "selector": "y", "interconnect": "IB"},
+            ]
+        )
+    for told in (
+        "'fast' is no bandwidth",
+        "'one' is no whole number",
+        "a list is no dictionary",
+        "unknown: speed",
+        "'IB' is no dictionary",
+    ):
         assert told in str(caught.value)

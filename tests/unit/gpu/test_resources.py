@@ -23,29 +23,46 @@ SLICE = "nvidia.com/mig-1g.10gb"
 
 
 def sharing(method: str = "timeSlicing", **kwargs: t.Any) -> resources.PluginConfig:
-    return parse_plugin_config({"version": "v1", "sharing": {method: {"resources": [{"name": s.GPU, "replicas": 4}], **kwargs}}})
+    return parse_plugin_config(
+        {"version": "v1", "sharing": {method: {"resources": [{"name": s.GPU, "replicas": 4}], **kwargs}}}
+    )
 
 
 def labelled(**labels: str) -> s.Obj:
-    known = {"count": names.GPU_COUNT_LABEL, "product": names.GPU_PRODUCT_LABEL, "strategy": names.MIG_STRATEGY_LABEL, "replicas": names.GPU_REPLICAS_LABEL}
+    known = {
+        "count": names.GPU_COUNT_LABEL,
+        "product": names.GPU_PRODUCT_LABEL,
+        "strategy": names.MIG_STRATEGY_LABEL,
+        "replicas": names.GPU_REPLICAS_LABEL,
+    }
     return s.node(labels={known.get(key, key): value for key, value in labels.items()})
 
 
-@pytest.mark.parametrize(("node", "pool", "config", "wanted"), [
-    (s.node(), EIGHT, None, {s.GPU: 8}),
-    (labelled(count="7"), EIGHT, None, {s.GPU: 8}),
-    (labelled(count="4"), None, None, {s.GPU: 4}),
-    (s.node(), None, None, {}),
-    (s.node(kernel="5.15.148-tegra"), None, None, {s.GPU: 1}),
-    (s.node(), EIGHT, sharing(), {s.GPU: 32}),
-    (s.node(), EIGHT, sharing(renameByDefault=True), {s.GPU + ".shared": 32}),
-    (s.node(), EIGHT, sharing("mps", renameByDefault=True), {s.GPU + ".shared": 32}),
-    (s.node(), EIGHT, sharing(resources=[{"name": s.GPU, "replicas": 2, "rename": "nvidia.com/gpu-slow"}]), {"nvidia.com/gpu-slow": 16}),
-    (labelled(count="4", replicas="10"), None, None, {s.GPU: 40}),
-    (labelled(count="56", product="NVIDIA-H100-MIG-1g.10gb", strategy="single"), EIGHT, None, {s.GPU: 56}),
-    (labelled(count="8", strategy="mixed", **{SLICE + ".count": "7"}), EIGHT, None, {SLICE: 7}),
-])
-def test_expected(node: s.Obj, pool: Pool | None, config: resources.PluginConfig | None, wanted: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("node", "pool", "config", "wanted"),
+    [
+        (s.node(), EIGHT, None, {s.GPU: 8}),
+        (labelled(count="7"), EIGHT, None, {s.GPU: 8}),
+        (labelled(count="4"), None, None, {s.GPU: 4}),
+        (s.node(), None, None, {}),
+        (s.node(kernel="5.15.148-tegra"), None, None, {s.GPU: 1}),
+        (s.node(), EIGHT, sharing(), {s.GPU: 32}),
+        (s.node(), EIGHT, sharing(renameByDefault=True), {s.GPU + ".shared": 32}),
+        (s.node(), EIGHT, sharing("mps", renameByDefault=True), {s.GPU + ".shared": 32}),
+        (
+            s.node(),
+            EIGHT,
+            sharing(resources=[{"name": s.GPU, "replicas": 2, "rename": "nvidia.com/gpu-slow"}]),
+            {"nvidia.com/gpu-slow": 16},
+        ),
+        (labelled(count="4", replicas="10"), None, None, {s.GPU: 40}),
+        (labelled(count="56", product="NVIDIA-H100-MIG-1g.10gb", strategy="single"), EIGHT, None, {s.GPU: 56}),
+        (labelled(count="8", strategy="mixed", **{SLICE + ".count": "7"}), EIGHT, None, {SLICE: 7}),
+    ],
+)
+def test_expected(
+    node: s.Obj, pool: Pool | None, config: resources.PluginConfig | None, wanted: dict[str, int]
+) -> None:
     assert expected(reduce_node(node), pool, config) == wanted
 
 
@@ -71,7 +88,13 @@ def test_renamed_resources_are_seen_where_the_configuration_is_known() -> None:
 
 def test_devices_of_resource_slices_count_too() -> None:
     slices = [
-        {"spec": {"driver": "gpu.nvidia.com", "nodeName": "training-0", "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}},
+        {
+            "spec": {
+                "driver": "gpu.nvidia.com",
+                "nodeName": "training-0",
+                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+            }
+        },
         {"spec": {"driver": "gpu.nvidia.com", "nodeName": "other", "devices": [{"name": "gpu-0"}]}},
         {"spec": {"driver": "nic.example.org", "nodeName": "training-0", "devices": [{"name": "nic-0"}]}},
     ]
@@ -85,7 +108,10 @@ def test_missing_surplus_and_words() -> None:
     assert resources.describe({s.GPU: 8}) == "8 nvidia.com/gpu"
 
 
-@pytest.mark.parametrize("config", [None, {}, {"sharing": None}, {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": 1}]}}}])
+@pytest.mark.parametrize(
+    "config",
+    [None, {}, {"sharing": None}, {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": 1}]}}}],
+)
 def test_configurations_without_sharing(config: t.Any) -> None:
     assert parse_plugin_config(config).sharing == ()
 
@@ -94,5 +120,9 @@ def test_no_other_code_names_the_resource() -> None:
     """Labels and manifests have names of their own; the bare resource is named in resources.py only."""
     root = pathlib.Path(resources.__file__).parents[1]
     bare = re.compile(r"[\"']nvidia\.com/gpu[\"']")
-    found = [path.relative_to(root).as_posix() for path in root.rglob("*.py") if bare.search(path.read_text(encoding="utf-8"))]
+    found = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if bare.search(path.read_text(encoding="utf-8"))
+    ]
     assert found == ["_gpu/resources.py"]

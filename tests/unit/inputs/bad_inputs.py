@@ -32,7 +32,11 @@ def connection(**options: t.Any) -> dict[str, t.Any]:
 
 
 def sharing(**entry: t.Any) -> dict[str, t.Any]:
-    return {"device_plugin_configs": {"shared": {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4, **entry}]}}}}}
+    return {
+        "device_plugin_configs": {
+            "shared": {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4, **entry}]}}}
+        }
+    }
 
 
 #: Variables, and the parts of what is told: what, where, and what helps.
@@ -44,8 +48,14 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     (connection(api_kay="planted-token"), ("unknown: api_kay", "did you mean api_key?")),
     (connection(validate_cert=False), ("unknown: validate_cert", "did you mean validate_certs?")),
     (connection(namespace="x"), ("unknown: namespace", "a connection knows")),
-    (connection(host="ftp://api.example.com"), ("'ftp://api.example.com' is no address of an API server", "hwaccel_connection.host")),
-    (connection(host="https://me:planted@api.example.com"), ("has a user or password in it", "hwaccel_connection.host")),
+    (
+        connection(host="ftp://api.example.com"),
+        ("'ftp://api.example.com' is no address of an API server", "hwaccel_connection.host"),
+    ),
+    (
+        connection(host="https://me:planted@api.example.com"),
+        ("has a user or password in it", "hwaccel_connection.host"),
+    ),
     (connection(host="api example com"), ("is no address", "hwaccel_connection.host")),
     (connection(validate_certs="maybe"), ("'maybe' is neither true nor false", "hwaccel_connection.validate_certs")),
     (connection(retry_timeout="1m"), ("'1m' is no number of seconds", "hwaccel_connection.retry_timeout", "give 60")),
@@ -56,7 +66,10 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     (connection(api_key="planted", username="me", password="planted"), ("api_key and username contradict each other",)),
     (connection(impersonate_groups={"a": 1}), ("a dictionary is no list", "hwaccel_connection.impersonate_groups")),
     ({"hwaccel_connection": {"kubeconfig": 7}}, ("7 is no kubeconfig", "hwaccel_connection.kubeconfig")),
-    ({"hwaccel_connection": {"kubeconfig": {"users": []}}}, ("has no list of clusters", "hwaccel_connection.kubeconfig")),
+    (
+        {"hwaccel_connection": {"kubeconfig": {"users": []}}},
+        ("has no list of clusters", "hwaccel_connection.kubeconfig"),
+    ),
     # Limits and times.
     ({"hwaccel_max_failed": "many"}, ("'many' is neither a number of nodes nor a percentage", "hwaccel_max_failed")),
     ({"hwaccel_max_failed": -1}, ("-1 is neither", "hwaccel_max_failed")),
@@ -80,16 +93,28 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     ({"gpu_validation_all_gpus_parallel": "some"}, ("'some' is no whole number", "gpu_validation_all_gpus_parallel")),
     ({"gpu_validation_bandwidth_parallel": 2.5}, ("2.5 is no whole number", "gpu_validation_bandwidth_parallel")),
     # Names and places.
-    ({"hwaccel_image_registry": "https://mirror.example.com"}, ("references of images have no scheme", "give mirror.example.com alone")),
+    (
+        {"hwaccel_image_registry": "https://mirror.example.com"},
+        ("references of images have no scheme", "give mirror.example.com alone"),
+    ),
     ({"hwaccel_image_registry": "mirror.example.com/gpu/"}, ("a slash is put between", "give mirror.example.com/gpu")),
-    ({"hwaccel_image_registry": "me:planted@mirror.example.com"}, ("has a user or password in it", "name a pull secret instead")),
+    (
+        {"hwaccel_image_registry": "me:planted@mirror.example.com"},
+        ("has a user or password in it", "name a pull secret instead"),
+    ),
     ({"hwaccel_image_registry": "mirror"}, ("neither a dot nor a port", "hwaccel_image_registry")),
     ({"driver_image_registry": "Mirror Example"}, ("is no registry", "driver_image_registry")),
     ({"hwaccel_namespace": "GPU_Operator"}, ("'GPU_Operator' is no name of a namespace", "hwaccel_namespace")),
     ({"hwaccel_system_namespace": "a" * 64}, ("is no name of a namespace", "hwaccel_system_namespace")),
-    ({"hwaccel_namespace": "gpus", "hwaccel_system_namespace": "gpus"}, ("have one namespace", "give each one of its own")),
+    (
+        {"hwaccel_namespace": "gpus", "hwaccel_system_namespace": "gpus"},
+        ("have one namespace", "give each one of its own"),
+    ),
     ({"driver_namespace": ""}, ("driver_namespace is empty",)),
-    ({"hwaccel_image_pull_secrets": ["Mirror Secret"]}, ("'Mirror Secret' is no name of an object", "hwaccel_image_pull_secrets[0]")),
+    (
+        {"hwaccel_image_pull_secrets": ["Mirror Secret"]},
+        ("'Mirror Secret' is no name of an object", "hwaccel_image_pull_secrets[0]"),
+    ),
     ({"driver_image_pull_secrets": "mirror"}, ("'mirror' is no list", "driver_image_pull_secrets")),
     ({"hwaccel_excluded_nodes": {"gpu-1": True}}, ("a dictionary is no list", "hwaccel_excluded_nodes")),
     ({"hwaccel_excluded_nodes": ["GPU 1"]}, ("'GPU 1' is no name of a node", "hwaccel_excluded_nodes[0]")),
@@ -114,9 +139,15 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     ({"hwaccel_stages": {"driver": True}}, ("a dictionary is no list", "hwaccel_stages")),
     # The driver.
     ({"driver_version": "latest"}, ("'latest' is no driver version", "would change from day to day")),
-    ({"driver_version": 580.1}, ("580.1 is a number, and no version", "without quotes", 'write it in quotes, as "580.10"')),
+    (
+        {"driver_version": 580.1},
+        ("580.1 is a number, and no version", "without quotes", 'write it in quotes, as "580.10"'),
+    ),
     ({"driver_version": "v595.91.07"}, ("'v595.91.07' is no driver version", "driver_version")),
-    ({"driver_version": "999.10.01"}, ("driver 999.10.01 is unknown", "no image of branch 999 is known", "driver_build_images")),
+    (
+        {"driver_version": "999.10.01"},
+        ("driver 999.10.01 is unknown", "no image of branch 999 is known", "driver_build_images"),
+    ),
     ({"driver_version": ["595"]}, ("a list is no driver version", "driver_version")),
     ({"driver_provider": "hwacel"}, ("'hwacel' is unknown", "did you mean hwaccel?")),
     ({"driver_source": "precompile"}, ("'precompile' is unknown", "did you mean precompiled?")),
@@ -143,35 +174,80 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     # Feature discovery, device plugin, monitoring, validation.
     ({"feature_discovery_sleep_interval": 60}, ("60 is no duration", "feature_discovery_sleep_interval", "60s")),
     ({"feature_discovery_resync_period": "1 hour"}, ("'1 hour' is no duration", "feature_discovery_resync_period")),
-    ({"feature_discovery_label_white_list": "^(pci"}, ("the regular expression cannot be used", "feature_discovery_label_white_list")),
-    ({"feature_discovery_label_white_list": "^(?!cpu).*"}, ("Go's regular expressions have no (?!", "feature_discovery_label_white_list")),
+    (
+        {"feature_discovery_label_white_list": "^(pci"},
+        ("the regular expression cannot be used", "feature_discovery_label_white_list"),
+    ),
+    (
+        {"feature_discovery_label_white_list": "^(?!cpu).*"},
+        ("Go's regular expressions have no (?!", "feature_discovery_label_white_list"),
+    ),
     ({"feature_discovery_provider": "exisiting"}, ("'exisiting' is unknown", "did you mean existing?")),
     ({"device_plugin_gfd_sleep_interval": "0s"}, ("'0s' is no duration", "device_plugin_gfd_sleep_interval")),
     ({"device_plugin_configs": [{"version": "v1"}]}, ("a list is no dictionary", "device_plugin_configs")),
     ({"device_plugin_configs": {"shared": "v1"}}, ("'v1' is no dictionary", "device_plugin_configs.shared")),
-    ({"device_plugin_configs": {"shared": {"version": "v2"}}}, ("'v2' is unknown", "device_plugin_configs.shared.version")),
-    ({"device_plugin_configs": {"shared": {"flags": {"migStrategy": "mixd"}}}}, ("'mixd' is unknown", "did you mean mixed?")),
-    ({"device_plugin_configs": {"shared": {"sharing": {"timeslicing": {}}}}}, ("unknown: timeslicing", "device_plugin_configs.shared.sharing")),
+    (
+        {"device_plugin_configs": {"shared": {"version": "v2"}}},
+        ("'v2' is unknown", "device_plugin_configs.shared.version"),
+    ),
+    (
+        {"device_plugin_configs": {"shared": {"flags": {"migStrategy": "mixd"}}}},
+        ("'mixd' is unknown", "did you mean mixed?"),
+    ),
+    (
+        {"device_plugin_configs": {"shared": {"sharing": {"timeslicing": {}}}}},
+        ("unknown: timeslicing", "device_plugin_configs.shared.sharing"),
+    ),
     (sharing(replicas="4"), ("'4' is no number of replicas", "without quotes")),
-    (sharing(replicas=0), ("0 is no number of replicas", "device_plugin_configs.shared.sharing.timeSlicing.resources[0].replicas")),
+    (
+        sharing(replicas=0),
+        ("0 is no number of replicas", "device_plugin_configs.shared.sharing.timeSlicing.resources[0].replicas"),
+    ),
     (sharing(name=""), ("name is missing", "device_plugin_configs.shared.sharing.timeSlicing.resources[0]")),
     ({"monitoring_scrape_interval": "30"}, ("'30' is no duration of Prometheus", "monitoring_scrape_interval")),
     ({"monitoring_scrape_interval": "5s1m"}, ("the largest first", "monitoring_scrape_interval")),
     ({"monitoring_prometheus": "operater"}, ("'operater' is unknown", "did you mean operator?")),
-    ({"monitoring_prometheus_labels": {"rel ease": "x"}}, ("'rel ease' is no key of a label", "monitoring_prometheus_labels")),
-    ({"monitoring_dashboard_labels": {"grafana_dashboard": "yes please"}}, ("is no value of a label", "monitoring_dashboard_labels.grafana_dashboard")),
-    ({"monitoring_thresholds": {"xid_hold": 15}}, ("15 is no duration of Prometheus", "monitoring_thresholds.xid_hold")),
+    (
+        {"monitoring_prometheus_labels": {"rel ease": "x"}},
+        ("'rel ease' is no key of a label", "monitoring_prometheus_labels"),
+    ),
+    (
+        {"monitoring_dashboard_labels": {"grafana_dashboard": "yes please"}},
+        ("is no value of a label", "monitoring_dashboard_labels.grafana_dashboard"),
+    ),
+    (
+        {"monitoring_thresholds": {"xid_hold": 15}},
+        ("15 is no duration of Prometheus", "monitoring_thresholds.xid_hold"),
+    ),
     ({"monitoring_thresholds": {"temperature": 3}}, ("unknown: temperature", "monitoring_thresholds")),
-    ({"monitoring_thresholds": {"rows_remapped": -1}}, ("-1 is no number from 0 on", "monitoring_thresholds.rows_remapped")),
-    ({"monitoring_thresholds": {"power_capped_share": 90}}, ("90 is no number from 0 to 1", "monitoring_thresholds.power_capped_share")),
+    (
+        {"monitoring_thresholds": {"rows_remapped": -1}},
+        ("-1 is no number from 0 on", "monitoring_thresholds.rows_remapped"),
+    ),
+    (
+        {"monitoring_thresholds": {"power_capped_share": 90}},
+        ("90 is no number from 0 to 1", "monitoring_thresholds.power_capped_share"),
+    ),
     ({"monitoring_thresholds": "default"}, ("'default' is no dictionary", "monitoring_thresholds")),
     ({"monitoring_alerts": {"GpuHott": {"enabled": False}}}, ("unknown: GpuHott", "did you mean GpuHot?")),
     ({"monitoring_alerts": {"GpuHot": False}}, ("false is no dictionary", "monitoring_alerts.GpuHot")),
-    ({"monitoring_alerts": {"GpuHot": {"for": "soon"}}}, ("'soon' is no duration of Prometheus", "monitoring_alerts.GpuHot.for")),
+    (
+        {"monitoring_alerts": {"GpuHot": {"for": "soon"}}},
+        ("'soon' is no duration of Prometheus", "monitoring_alerts.GpuHot.for"),
+    ),
     ({"monitoring_profiling": "a bit"}, ("'a bit' is neither true nor false", "monitoring_profiling")),
-    ({"gpu_validation_tolerations": [{"key": "a", "operator": "Exist"}]}, ("'Exist' is unknown", "did you mean Exists?")),
-    ({"gpu_validation_tolerations": [{"operator": "Equal", "value": "x"}]}, ("a toleration has no key", "gpu_validation_tolerations[0]")),
-    ({"gpu_validation_tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]}, ("contradict each other", "gpu_validation_tolerations[0]")),
+    (
+        {"gpu_validation_tolerations": [{"key": "a", "operator": "Exist"}]},
+        ("'Exist' is unknown", "did you mean Exists?"),
+    ),
+    (
+        {"gpu_validation_tolerations": [{"operator": "Equal", "value": "x"}]},
+        ("a toleration has no key", "gpu_validation_tolerations[0]"),
+    ),
+    (
+        {"gpu_validation_tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]},
+        ("contradict each other", "gpu_validation_tolerations[0]"),
+    ),
     ({"gpu_validation_tolerations": {"key": "a"}}, ("a dictionary is no list", "gpu_validation_tolerations")),
     ({"gpu_validation_always": "sometimes"}, ("'sometimes' is neither true nor false", "gpu_validation_always")),
     # Pools.
@@ -181,7 +257,10 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     ({"hwaccel_pools": [{"selector": "a=b"}]}, ("a pool has no name", "hwaccel_pools[0]")),
     ({"hwaccel_pools": [{"name": "a"}]}, ("a pool selects nothing", "hwaccel_pools[0], pool a")),
     ({"hwaccel_pools": [{"name": "a", "nodes": []}]}, ("a pool selects nothing", "hwaccel_pools[0], pool a")),
-    ({"hwaccel_pools": [{"name": "a", "selector": "x"}, {"name": "a", "selector": "y"}]}, ("pool a is declared twice",)),
+    (
+        {"hwaccel_pools": [{"name": "a", "selector": "x"}, {"name": "a", "selector": "y"}]},
+        ("pool a is declared twice",),
+    ),
     (pool(selector="pool = = x"), ("the selector cannot be read", "hwaccel_pools[0].selector")),
     (pool(selector={"pool": "training"}), ("a dictionary is no label selector", "hwaccel_pools[0].selector")),
     (pool(selctor="x"), ("unknown: selctor", "did you mean selector?")),
@@ -199,57 +278,200 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     (pool(driver={"version": "latest"}), ("'latest' is no driver version", "hwaccel_pools[0].driver.version")),
     (pool(driver={"version": "333"}), ("driver 333 is unknown", "hwaccel_pools[0].driver.version")),
     (pool(driver={"provider": "operator"}), ("'operator' is unknown", "hwaccel_pools[0].driver.provider")),
-    (pool(driver={"provider": "host", "version": "595"}), ("driver.version and provider host contradict", "hwaccel_pools[0].driver")),
+    (
+        pool(driver={"provider": "host", "version": "595"}),
+        ("driver.version and provider host contradict", "hwaccel_pools[0].driver"),
+    ),
     (pool(driver="host"), ("'host' is no dictionary", "hwaccel_pools[0].driver")),
-    (pool(interconnect={"min_bandwidth": "fast"}), ("'fast' is no bandwidth", "hwaccel_pools[0].interconnect.min_bandwidth")),
-    (pool(interconnect={"resources": {"rdma/a": "one"}}), ("'one' is no whole number", "hwaccel_pools[0].interconnect.resources.rdma/a")),
-    (pool(interconnect={"environment": {"1A": "x"}}), ("'1A' is no name of an environment variable", "hwaccel_pools[0].interconnect.environment")),
-    (pool(interconnect={"annotations": {"a b": "x"}}), ("'a b' is no key of a label", "hwaccel_pools[0].interconnect.annotations")),
+    (
+        pool(interconnect={"min_bandwidth": "fast"}),
+        ("'fast' is no bandwidth", "hwaccel_pools[0].interconnect.min_bandwidth"),
+    ),
+    (
+        pool(interconnect={"resources": {"rdma/a": "one"}}),
+        ("'one' is no whole number", "hwaccel_pools[0].interconnect.resources.rdma/a"),
+    ),
+    (
+        pool(interconnect={"environment": {"1A": "x"}}),
+        ("'1A' is no name of an environment variable", "hwaccel_pools[0].interconnect.environment"),
+    ),
+    (
+        pool(interconnect={"annotations": {"a b": "x"}}),
+        ("'a b' is no key of a label", "hwaccel_pools[0].interconnect.annotations"),
+    ),
     (pool(interconnect="IB"), ("'IB' is no dictionary", "hwaccel_pools[0].interconnect")),
     (pool(machines=[{"kernel": "6.8.0-134-generic"}]), ("os_image is missing", "hwaccel_pools[0].machines[0]")),
-    (pool(machines=[{"kernel": 6.8, "os_image": "Ubuntu 24.04.3 LTS"}]), ("6.8 is no kernel", "hwaccel_pools[0].machines[0].kernel")),
-    (pool(machines=[{"kernel": "6.8", "os_image": "Plan 9"}]), ("the operating system 'Plan 9' is unknown", "hwaccel_pools[0].machines[0].os_image")),
-    (pool(machines=[{"kernel": "6.8", "os_image": "Ubuntu 24.04.3 LTS", "architecture": "x86"}]), ("'x86' is unknown", "machines[0].architecture")),
-    (pool(machines=[{"kernel": "6.8", "os_image": "Ubuntu 24.04.3 LTS", "runtime": "crio"}]), ("'crio' is unknown", "did you mean cri-o?")),
+    (
+        pool(machines=[{"kernel": 6.8, "os_image": "Ubuntu 24.04.3 LTS"}]),
+        ("6.8 is no kernel", "hwaccel_pools[0].machines[0].kernel"),
+    ),
+    (
+        pool(machines=[{"kernel": "6.8", "os_image": "Plan 9"}]),
+        ("the operating system 'Plan 9' is unknown", "hwaccel_pools[0].machines[0].os_image"),
+    ),
+    (
+        pool(machines=[{"kernel": "6.8", "os_image": "Ubuntu 24.04.3 LTS", "architecture": "x86"}]),
+        ("'x86' is unknown", "machines[0].architecture"),
+    ),
+    (
+        pool(machines=[{"kernel": "6.8", "os_image": "Ubuntu 24.04.3 LTS", "runtime": "crio"}]),
+        ("'crio' is unknown", "did you mean cri-o?"),
+    ),
     (pool(may_be_empty="perhaps"), ("'perhaps' is neither true nor false", "hwaccel_pools[0].may_be_empty")),
 ]
 
 #: What must stay right: answers of surveys, what is empty, and what looks odd and is not.
 GOOD: list[dict[str, t.Any]] = [
-    {}, {"hwaccel_max_failed": "10%"}, {"hwaccel_max_failed": "5"}, {"hwaccel_max_failed": 0}, {"hwaccel_max_failed": " 10 % "}, {"hwaccel_max_failed": ""},
-    {"hwaccel_max_failed": None}, {"hwaccel_max_failed": "100%"}, {"hwaccel_wait_timeout": "300"}, {"hwaccel_wait_timeout": 0.5}, {"hwaccel_wait_timeout": ""},
-    {"driver_max_prune": "12.5%"}, {"driver_max_prune": 3}, {"driver_adopt": "true"}, {"driver_adopt": "no"}, {"driver_adopt": 1}, {"monitoring_rules": ""},
-    {"hwaccel_connection": {}}, {"hwaccel_connection": ""}, {"hwaccel_connection": None}, connection(host="", api_key=None),
-    {"hwaccel_connection": {"host": "api.example.com:6443", "api_key": "planted\n", "verify_ssl": "false", "ssl_ca_cert": "/etc/ca.pem"}},
-    {"hwaccel_connection": {"host": "https://[2001:db8::1]:6443/k8s/clusters/c-1", "username": "me", "password": 12345}},
+    {},
+    {"hwaccel_max_failed": "10%"},
+    {"hwaccel_max_failed": "5"},
+    {"hwaccel_max_failed": 0},
+    {"hwaccel_max_failed": " 10 % "},
+    {"hwaccel_max_failed": ""},
+    {"hwaccel_max_failed": None},
+    {"hwaccel_max_failed": "100%"},
+    {"hwaccel_wait_timeout": "300"},
+    {"hwaccel_wait_timeout": 0.5},
+    {"hwaccel_wait_timeout": ""},
+    {"driver_max_prune": "12.5%"},
+    {"driver_max_prune": 3},
+    {"driver_adopt": "true"},
+    {"driver_adopt": "no"},
+    {"driver_adopt": 1},
+    {"monitoring_rules": ""},
+    {"hwaccel_connection": {}},
+    {"hwaccel_connection": ""},
+    {"hwaccel_connection": None},
+    connection(host="", api_key=None),
+    {
+        "hwaccel_connection": {
+            "host": "api.example.com:6443",
+            "api_key": "planted\n",
+            "verify_ssl": "false",
+            "ssl_ca_cert": "/etc/ca.pem",
+        }
+    },
+    {
+        "hwaccel_connection": {
+            "host": "https://[2001:db8::1]:6443/k8s/clusters/c-1",
+            "username": "me",
+            "password": 12345,
+        }
+    },
     {"hwaccel_connection": {"kubeconfig": {"clusters": [], "users": [], "contexts": []}, "retry_timeout": "30"}},
-    {"hwaccel_connection": {"host": "h.example", "api_key": "planted", "impersonate_user": "a", "impersonate_groups": "a,b", "proxy": "http://u:planted@p:1"}},
-    {"hwaccel_stages": ""}, {"hwaccel_stages": "driver, monitoring"}, {"hwaccel_stages": ["driver"]}, {"hwaccel_stages": '["driver"]'},
-    {"hwaccel_excluded_nodes": "gpu-1 gpu-2"}, {"hwaccel_excluded_nodes": []}, {"hwaccel_excluded_nodes": ["ip-10-0-0-1.ec2.internal"]},
-    {"hwaccel_image_pull_secrets": "mirror"}, {"hwaccel_image_registry": "mirror.example.com:5000/a/b"}, {"hwaccel_image_registry": "localhost:5000"},
-    {"hwaccel_image_registry": "registry:5000"}, {"hwaccel_image_registry": ""}, {"hwaccel_image_registry": "[2001:db8::1]:5000/gpu"},
-    {"hwaccel_namespace": ""}, {"hwaccel_namespace": "nvidia"}, {"hwaccel_distribution": "rke2"}, {"hwaccel_kubernetes_version": "1.36"},
-    {"hwaccel_kubernetes_version": "v1.30.2+k3s1"}, {"driver_version": "595"}, {"driver_version": 595}, {"driver_version": ""},
+    {
+        "hwaccel_connection": {
+            "host": "h.example",
+            "api_key": "planted",
+            "impersonate_user": "a",
+            "impersonate_groups": "a,b",
+            "proxy": "http://u:planted@p:1",
+        }
+    },
+    {"hwaccel_stages": ""},
+    {"hwaccel_stages": "driver, monitoring"},
+    {"hwaccel_stages": ["driver"]},
+    {"hwaccel_stages": '["driver"]'},
+    {"hwaccel_excluded_nodes": "gpu-1 gpu-2"},
+    {"hwaccel_excluded_nodes": []},
+    {"hwaccel_excluded_nodes": ["ip-10-0-0-1.ec2.internal"]},
+    {"hwaccel_image_pull_secrets": "mirror"},
+    {"hwaccel_image_registry": "mirror.example.com:5000/a/b"},
+    {"hwaccel_image_registry": "localhost:5000"},
+    {"hwaccel_image_registry": "registry:5000"},
+    {"hwaccel_image_registry": ""},
+    {"hwaccel_image_registry": "[2001:db8::1]:5000/gpu"},
+    {"hwaccel_namespace": ""},
+    {"hwaccel_namespace": "nvidia"},
+    {"hwaccel_distribution": "rke2"},
+    {"hwaccel_kubernetes_version": "1.36"},
+    {"hwaccel_kubernetes_version": "v1.30.2+k3s1"},
+    {"driver_version": "595"},
+    {"driver_version": 595},
+    {"driver_version": ""},
     {"driver_version": "580.126.20"},
-    {"driver_version": "999.1.1", "driver_build_images": ["999.1.1-debian12"]}, {"driver_version": "999.1", "driver_repository": "mirror.example.com/driver"},
-    {"driver_provider": ""}, {"driver_provider": "none"}, {"driver_build": {"https_proxy": "http://proxy:3128", "repositories": ""}}, {"driver_build": {}},
-    {"driver_toolkit_env": {"RUNTIME_EXECUTABLE_PATH": "/usr/bin/containerd", "N": 3}}, {"driver_manager_image": "localhost:5000/x@sha256:" + "0" * 64},
-    {"driver_extra_versions": {"default": "580"}}, {**pool(), "driver_extra_versions": {"training": ["595.91.07", "580"]}}, {"driver_patches": []},
-    patch(), patch(target={"kind": "Daemon*", "name": "", "namespace": None}), operation(op="add", path="/metadata/labels/a~1b", value=None),
-    operation(op="move", path="/a", **{"from": "/b"}), {"feature_discovery_sleep_interval": "1h30m"}, {"feature_discovery_resync_period": "1.5h"},
-    {"feature_discovery_label_white_list": ""}, {"device_plugin_configs": {}}, {"device_plugin_configs": {"shared": {}}}, sharing(), sharing(rename="a.b/c"),
-    {"device_plugin_configs": {"mig": {"version": "v1", "flags": {"migStrategy": "mixed", "plugin": {"x": 1}}, "resources": {}}}},
-    {"monitoring_scrape_interval": "1m30s"}, {"monitoring_thresholds": {"temperature_margin": "5", "power_capped_share": "0.5", "xid_hold": "20m"}},
-    {"monitoring_alerts": {"GpuHot": {"severity": "page", "for": "0s", "enabled": "false"}}}, {"monitoring_alerts": {"GpuHot": {}}},
-    {"monitoring_prometheus_labels": {"release": "kps", "empty": ""}}, {"monitoring_runbook_url": "https://docs.example.com/alerts#top"},
-    {"gpu_validation_max_failed": ""}, {"driver_max_prune": ""}, {"gpu_validation_start_timeout": ""}, {"gpu_validation_parallel": ""},
-    {"gpu_validation_parallel": "50"}, {"gpu_validation_timeout": "60.5"}, {"gpu_validation_tolerations": [{"operator": "Exists"}]},
-    {"gpu_validation_tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoExecute", "tolerationSeconds": 60}]},
-    {"gpu_validation_tolerations": []}, {"hwaccel_pools": ""}, {"hwaccel_pools": []}, {"hwaccel_pools": '[{"name": "a", "selector": "x=y"}]'},
-    {"hwaccel_pools": "- name: a\n  nodes: [gpu-1]"}, {"hwaccel_pools": [{"name": "default", "gpu": {"count": "8", "ecc": "True", "mig": ""}}]},
-    pool(gpu={"product": "NVIDIA H100 80GB HBM3", "count": 32, "memory_mib": "81559"}), pool(gpu={}), pool(gpu=None), pool(may_be_empty=True),
-    pool(driver={"provider": "host", "version": ""}), pool(driver={"provider": "hwaccel", "version": "595", "source": "build"}),
-    pool(interconnect={"min_bandwidth": "40.5", "resources": {"rdma/a": "1"}, "environment": {"NCCL_IB_GID_INDEX": 3}, "annotations": {"a.b/c": "x"}}),
-    pool(machines=[{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "runtime": "cri-o", "architecture": "arm64"}]),
-    {"unknown_variable": object()}, {"hwaccel_render_to": "out"}, {"hwaccel_cluster_uid": "2a62dddd-a928-4c56-bbe1-dfc0e441394a"},
+    {"driver_version": "999.1.1", "driver_build_images": ["999.1.1-debian12"]},
+    {"driver_version": "999.1", "driver_repository": "mirror.example.com/driver"},
+    {"driver_provider": ""},
+    {"driver_provider": "none"},
+    {"driver_build": {"https_proxy": "http://proxy:3128", "repositories": ""}},
+    {"driver_build": {}},
+    {"driver_toolkit_env": {"RUNTIME_EXECUTABLE_PATH": "/usr/bin/containerd", "N": 3}},
+    {"driver_manager_image": "localhost:5000/x@sha256:" + "0" * 64},
+    {"driver_extra_versions": {"default": "580"}},
+    {**pool(), "driver_extra_versions": {"training": ["595.91.07", "580"]}},
+    {"driver_patches": []},
+    patch(),
+    patch(target={"kind": "Daemon*", "name": "", "namespace": None}),
+    operation(op="add", path="/metadata/labels/a~1b", value=None),
+    operation(op="move", path="/a", **{"from": "/b"}),
+    {"feature_discovery_sleep_interval": "1h30m"},
+    {"feature_discovery_resync_period": "1.5h"},
+    {"feature_discovery_label_white_list": ""},
+    {"device_plugin_configs": {}},
+    {"device_plugin_configs": {"shared": {}}},
+    sharing(),
+    sharing(rename="a.b/c"),
+    {
+        "device_plugin_configs": {
+            "mig": {"version": "v1", "flags": {"migStrategy": "mixed", "plugin": {"x": 1}}, "resources": {}}
+        }
+    },
+    {"monitoring_scrape_interval": "1m30s"},
+    {"monitoring_thresholds": {"temperature_margin": "5", "power_capped_share": "0.5", "xid_hold": "20m"}},
+    {"monitoring_alerts": {"GpuHot": {"severity": "page", "for": "0s", "enabled": "false"}}},
+    {"monitoring_alerts": {"GpuHot": {}}},
+    {"monitoring_prometheus_labels": {"release": "kps", "empty": ""}},
+    {"monitoring_runbook_url": "https://docs.example.com/alerts#top"},
+    {"gpu_validation_max_failed": ""},
+    {"driver_max_prune": ""},
+    {"gpu_validation_start_timeout": ""},
+    {"gpu_validation_parallel": ""},
+    {"gpu_validation_parallel": "50"},
+    {"gpu_validation_timeout": "60.5"},
+    {"gpu_validation_tolerations": [{"operator": "Exists"}]},
+    {
+        "gpu_validation_tolerations": [
+            {
+                "key": "nvidia.com/gpu",
+                "operator": "Equal",
+                "value": "present",
+                "effect": "NoExecute",
+                "tolerationSeconds": 60,
+            }
+        ]
+    },
+    {"gpu_validation_tolerations": []},
+    {"hwaccel_pools": ""},
+    {"hwaccel_pools": []},
+    {"hwaccel_pools": '[{"name": "a", "selector": "x=y"}]'},
+    {"hwaccel_pools": "- name: a\n  nodes: [gpu-1]"},
+    {"hwaccel_pools": [{"name": "default", "gpu": {"count": "8", "ecc": "True", "mig": ""}}]},
+    pool(gpu={"product": "NVIDIA H100 80GB HBM3", "count": 32, "memory_mib": "81559"}),
+    pool(gpu={}),
+    pool(gpu=None),
+    pool(may_be_empty=True),
+    pool(driver={"provider": "host", "version": ""}),
+    pool(driver={"provider": "hwaccel", "version": "595", "source": "build"}),
+    pool(
+        interconnect={
+            "min_bandwidth": "40.5",
+            "resources": {"rdma/a": "1"},
+            "environment": {"NCCL_IB_GID_INDEX": 3},
+            "annotations": {"a.b/c": "x"},
+        }
+    ),
+    pool(
+        machines=[
+            {
+                "kernel": "6.8.0-134-generic",
+                "os_image": "Ubuntu 24.04.3 LTS",
+                "runtime": "cri-o",
+                "architecture": "arm64",
+            }
+        ]
+    ),
+    {"unknown_variable": object()},
+    {"hwaccel_render_to": "out"},
+    {"hwaccel_cluster_uid": "2a62dddd-a928-4c56-bbe1-dfc0e441394a"},
 ]

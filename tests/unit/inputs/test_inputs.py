@@ -31,8 +31,12 @@ def test_the_table_is_long_enough() -> None:
     assert len(BAD) >= 90
 
 
-@pytest.mark.parametrize(("given", "parts"), BAD, ids=[f"{number}-{next(iter(given))}" for number, (given, _parts) in enumerate(BAD)])
-def test_a_bad_input_is_told_once_with_its_place_and_a_next_step(given: dict[str, t.Any], parts: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("given", "parts"), BAD, ids=[f"{number}-{next(iter(given))}" for number, (given, _parts) in enumerate(BAD)]
+)
+def test_a_bad_input_is_told_once_with_its_place_and_a_next_step(
+    given: dict[str, t.Any], parts: tuple[str, ...]
+) -> None:
     found = texts(given)
     assert len(found) == 1, found
     assert all(part in found[0] for part in parts), found[0]
@@ -59,7 +63,27 @@ def test_everything_is_told_at_once() -> None:
 
 def test_odd_values_of_every_variable_are_told_and_never_raise() -> None:
     odd: tuple[t.Any, ...] = (
-        None, "", " ", 0, -1, 1.5, True, float("nan"), 10**400, "x y", "\n\x00", [], {}, [None], [[]], [{}], {"a": None}, {1: 2}, {"x": {"y": []}}, "[", b"x",
+        None,
+        "",
+        " ",
+        0,
+        -1,
+        1.5,
+        True,
+        float("nan"),
+        10**400,
+        "x y",
+        "\n\x00",
+        [],
+        {},
+        [None],
+        [[]],
+        [{}],
+        {"a": None},
+        {1: 2},
+        {"x": {"y": []}},
+        "[",
+        b"x",
     )
     for name in table.names(table.STAGES):
         for value in odd:
@@ -70,7 +94,9 @@ def test_odd_values_of_every_variable_are_told_and_never_raise() -> None:
 def test_no_public_variable_is_missing() -> None:
     """The argument specs of all roles on clusters, and the variables of the playbooks that roles on clusters read."""
     for role, known in table.ROLES.items():
-        spec = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+        spec = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+            "argument_specs"
+        ]
         assert set(spec["main"]["options"]) - NOT_SET == set(known)
     page = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(hwaccel_\w+)`", page, re.MULTILINE)
@@ -82,14 +108,18 @@ def test_no_public_variable_is_missing() -> None:
 def test_what_is_needed_is_what_has_a_default() -> None:
     """An empty value is refused only where the role's own default would be lost."""
     for role, known in table.ROLES.items():
-        options = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+        options = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+            "argument_specs"
+        ]["main"]["options"]
         for name, variable in known.items():
             assert not variable.needed or options[name]["default"] not in ("", [], {}, None), name
 
 
 def test_choices_are_those_of_the_argument_specs() -> None:
     for role, known in table.ROLES.items():
-        options = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+        options = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+            "argument_specs"
+        ]["main"]["options"]
         for name, option in options.items():
             for choice in option.get("choices", ()):
                 assert choice == "" or not known[name].check(choice, name), (name, choice)
@@ -98,7 +128,9 @@ def test_choices_are_those_of_the_argument_specs() -> None:
 def test_options_of_a_connection_are_those_of_the_modules() -> None:
     known = {alias for option in CLUSTER_SPEC.values() for alias in option.get("aliases", ())} | set(CLUSTER_SPEC)
     assert set(connection.OPTIONS) == known
-    assert {alias: name for name, option in CLUSTER_SPEC.items() for alias in option.get("aliases", ())} == connection.ALIASES
+    assert {
+        alias: name for name, option in CLUSTER_SPEC.items() for alias in option.get("aliases", ())
+    } == connection.ALIASES
     assert not connection.check({"proxy_headers": dict.fromkeys(PROXY_HEADERS_SPEC, "x")}, "hwaccel_connection")
 
 
@@ -113,13 +145,25 @@ def test_defaults_of_the_roles_are_right() -> None:
 def test_stages_that_need_a_variable_are_named() -> None:
     wrong = {"hwaccel_max_failed": "x", "driver_version": "latest", "hwaccel_namespace": "A", "driver_max_prune": "x"}
     found = {one.variable: one.stages for one in judge.judge(wrong)}
-    assert found == {"hwaccel_max_failed": (), "hwaccel_namespace": table.STAGES, "driver_version": ("driver",), "driver_max_prune": ()}
+    assert found == {
+        "hwaccel_max_failed": (),
+        "hwaccel_namespace": table.STAGES,
+        "driver_version": ("driver",),
+        "driver_max_prune": (),
+    }
 
 
 def test_only_what_is_asked_for_is_judged() -> None:
     assert texts({"driver_version": "latest"}) and not judge.judge({"driver_version": "latest"}, ["monitoring"])
     assert judge.taken("driver") == ["driver"] and judge.taken(["monitoring", "driver"]) == ["driver", "monitoring"]
-    assert judge.taken("driver, nonsense") == judge.taken("") == judge.taken(None) == judge.taken(7) == judge.taken("[") == list(table.STAGES)
+    assert (
+        judge.taken("driver, nonsense")
+        == judge.taken("")
+        == judge.taken(None)
+        == judge.taken(7)
+        == judge.taken("[")
+        == list(table.STAGES)
+    )
 
 
 def test_a_role_that_takes_the_value_for_all_says_nothing_more() -> None:
@@ -130,11 +174,17 @@ def test_a_role_that_takes_the_value_for_all_says_nothing_more() -> None:
 POOLS = [{"name": "a", "selector": "pool=a"}, {"name": "b", "selector": "pool=b"}]
 
 
-@pytest.mark.parametrize(("change", "told"), [
-    ({}, ["the selector 'pool=b' matches no node (hwaccel_pools[1].selector, pool b)"]),
-    ({"may_be_empty": True}, []), ({"nodes": ["gpu-9"]}, []), ({"selector": "nvidia.com/gpu.product=NVIDIA-L4"}, []),
-    ({"selector": "feature.node.kubernetes.io/pci-10de.present=true"}, []), ({"machines": []}, ["matches no node"]),
-])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, ["the selector 'pool=b' matches no node (hwaccel_pools[1].selector, pool b)"]),
+        ({"may_be_empty": True}, []),
+        ({"nodes": ["gpu-9"]}, []),
+        ({"selector": "nvidia.com/gpu.product=NVIDIA-L4"}, []),
+        ({"selector": "feature.node.kubernetes.io/pci-10de.present=true"}, []),
+        ({"machines": []}, ["matches no node"]),
+    ],
+)
 def test_a_selector_that_matches_nothing(change: dict[str, t.Any], told: list[str]) -> None:
     """But where the pool says that its nodes come and go, names some that join later, or goes by labels that this run brings."""
     fleet = {"pools": [{"name": "a", "nodes": 2}, {"name": "b", "nodes": 0}]}
@@ -145,9 +195,20 @@ def test_a_selector_that_matches_nothing(change: dict[str, t.Any], told: list[st
 def test_excluded_nodes_that_there_are_not() -> None:
     fleet = {"unknown_nodes": [{"name": "gpu-11", "near": "gpu-1"}, {"name": "x", "near": ""}]}
     first, second = (str(one.fault) for one in on_cluster.judge({"hwaccel_pools": ""}, fleet))
-    assert first == "the cluster has no node gpu-11 (hwaccel_excluded_nodes): did you mean gpu-1? Next: correct the name, or take it out"
+    assert (
+        first
+        == "the cluster has no node gpu-11 (hwaccel_excluded_nodes): did you mean gpu-1? Next: correct the name, or take it out"
+    )
     assert second.startswith("the cluster has no node x (hwaccel_excluded_nodes). Next: ")
 
 
 def test_values_are_shown_as_yaml_writes_them() -> None:
-    assert [values.shown(one) for one in (None, True, 1, "a", {}, [], "x" * 100)] == ["null", "true", "1", "'a'", "a dictionary", "a list", f"'{'x' * 60}…'"]
+    assert [values.shown(one) for one in (None, True, 1, "a", {}, [], "x" * 100)] == [
+        "null",
+        "true",
+        "1",
+        "'a'",
+        "a dictionary",
+        "a list",
+        f"'{'x' * 60}…'",
+    ]

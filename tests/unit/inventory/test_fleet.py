@@ -23,7 +23,11 @@ from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOKEN = "planted-token"
 TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch taken') }}"
-H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "81559"}
+H100 = {
+    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    "nvidia.com/gpu.count": "8",
+    "nvidia.com/gpu.memory": "81559",
+}
 TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
 
 
@@ -48,7 +52,11 @@ def server() -> c.Iterator[Fake]:
 
 
 def nodes(*items: s.Obj) -> list[Answer]:
-    return [Answer(body={"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": list(items)})]
+    return [
+        Answer(
+            body={"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": list(items)}
+        )
+    ]
 
 
 class Runs:
@@ -62,19 +70,33 @@ class Runs:
         content = {"plugin": "hwaccel.gpu.fleet", "host": self.server.host, "api_key": TOKEN, **options}
         (self.folder / self.name).write_text(yaml.safe_dump(content), encoding="utf-8")
 
-    def program(self, name: str, *arguments: str, environ: c.Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def program(
+        self, name: str, *arguments: str, environ: c.Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         clean = environment(self.folder, "K8S_AUTH_", "KUBE")
         clean |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
         clean |= {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true", "HOME": str(self.folder)}
         command = [sys.executable, "-m", "ansible", name, "-i", self.name, *arguments]
-        return subprocess.run(command, cwd=self.folder, env=clean | dict(environ or {}), capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=clean | dict(environ or {}),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
 
     def list(self, *arguments: str, **more: t.Any) -> dict[str, t.Any]:
         done = self.program("inventory", "--list", *arguments, **more)
         assert done.returncode == 0 and not done.stderr, done.stderr
         # How core writes a text that is no template: since 2.19 every one.
         found = json.loads(done.stdout, object_hook=lambda value: value.get("__ansible_unsafe", value))
-        return {"vars": found.pop("_meta")["hostvars"], "all": found.pop("all")["children"], **{name: group.get("hosts") for name, group in found.items()}}
+        return {
+            "vars": found.pop("_meta")["hostvars"],
+            "all": found.pop("all")["children"],
+            **{name: group.get("hosts") for name, group in found.items()},
+        }
 
     def play(self, plays: list[dict[str, t.Any]], *arguments: str) -> str:
         (self.folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
@@ -98,13 +120,23 @@ def runs(tmp_path: pathlib.Path, server: Fake) -> Runs:
 
 def test_groups_variables_and_constructed_options(runs: Runs) -> None:
     runs.configure(
-        pools=[TRAINING, {"name": "not yet", "selector": "pool=none"}], labels=["topology.*"], strict=True, leading_separator=False,
-        compose={"gpus": "(hwaccel_node.gpu or {}).count | default(0)"}, groups={"lame": "hwaccel_node.obstacles | length > 0"},
-        keyed_groups=[{"key": "hwaccel_node.labels['topology.kubernetes.io/zone'] | default('nowhere')", "separator": "-"}],
+        pools=[TRAINING, {"name": "not yet", "selector": "pool=none"}],
+        labels=["topology.*"],
+        strict=True,
+        leading_separator=False,
+        compose={"gpus": "(hwaccel_node.gpu or {}).count | default(0)"},
+        groups={"lame": "hwaccel_node.obstacles | length > 0"},
+        keyed_groups=[
+            {"key": "hwaccel_node.labels['topology.kubernetes.io/zone'] | default('nowhere')", "separator": "-"}
+        ],
     )
     found = runs.list()
     assert (found["pool_training"], found["pool_cpu"]) == (["training-0", "training-1"], ["cpu-0"])
-    assert (found["gpu_schedulable"], found["gpu_unschedulable"], found["lame"]) == (["training-0"], ["training-1"], ["training-1"])
+    assert (found["gpu_schedulable"], found["gpu_unschedulable"], found["lame"]) == (
+        ["training-0"],
+        ["training-1"],
+        ["training-1"],
+    )
     assert found["product_NVIDIA_H100_80GB_HBM3"] == found["kernel_6_8_0_111_generic"] == ["training-0", "training-1"]
     assert (found["a"], found["nowhere"]) == (["training-0"], ["cpu-0", "training-1"])
     assert {"pool_not_yet", "quarantined"} <= set(found["all"])
@@ -128,7 +160,12 @@ def test_connections_by_the_environment_by_templates_and_by_aliases(runs: Runs) 
     environ = {"K8S_AUTH_HOST": runs.server.host, "K8S_AUTH_API_KEY": TOKEN}
     runs.configure(host="", api_key="")
     assert runs.list(environ=environ)["pool_cpu"] == ["cpu-0"]
-    runs.configure(api_key="{{ lookup('ansible.builtin.env', 'FLEET_TOKEN') }}", verify_ssl="{{ 1 == 2 }}", host_prefix="{{ 'x' * 2 }}-", cluster="frank-furt")
+    runs.configure(
+        api_key="{{ lookup('ansible.builtin.env', 'FLEET_TOKEN') }}",
+        verify_ssl="{{ 1 == 2 }}",
+        host_prefix="{{ 'x' * 2 }}-",
+        cluster="frank-furt",
+    )
     found = runs.list(environ={"FLEET_TOKEN": "another"})
     assert found["cluster_frank_furt"] == ["xx-cpu-0", "xx-training-0", "xx-training-1"]
     assert found["vars"]["xx-cpu-0"]["hwaccel_cluster"] == "frank-furt"

@@ -12,11 +12,25 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 
-GOOD = {"name": "master-0", "cluster": "ocp", "role": "master", "address": "10.77.0.11", "mac": "52:54:00:77:00:11", "firmware": "bios", "install": True}
+GOOD = {
+    "name": "master-0",
+    "cluster": "ocp",
+    "role": "master",
+    "address": "10.77.0.11",
+    "mac": "52:54:00:77:00:11",
+    "firmware": "bios",
+    "install": True,
+}
 
 
 def other(number: int, **changed: t.Any) -> dict[str, t.Any]:
-    return {**GOOD, "name": f"worker-{number}", "address": f"10.77.0.{20 + number}", "mac": f"52:54:00:77:00:{20 + number}", **changed}
+    return {
+        **GOOD,
+        "name": f"worker-{number}",
+        "address": f"10.77.0.{20 + number}",
+        "mac": f"52:54:00:77:00:{20 + number}",
+        **changed,
+    }
 
 
 def faults(*given: t.Any, needs: tuple[str, ...] = ()) -> list[str]:
@@ -27,7 +41,9 @@ def test_a_machine_is_read_with_keys_of_the_role_beside_it() -> None:
     found, wrong = machines.read([{**GOOD, "mac": "52-54-00-77-00-AB"}], "dns_pxe_machines")
     assert wrong == []
     address = ipaddress.ip_address("10.77.0.11")
-    assert found == [machines.Machine("master-0", "ocp", "master", address, "52:54:00:77:00:ab", "bios", "x86_64", {"install": True})]
+    assert found == [
+        machines.Machine("master-0", "ocp", "master", address, "52:54:00:77:00:ab", "bios", "x86_64", {"install": True})
+    ]
 
 
 def test_an_address_of_the_new_protocol_is_read() -> None:
@@ -37,7 +53,11 @@ def test_an_address_of_the_new_protocol_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [((True, "true", "True", "yes", "on", "1", 1), True), ((False, "false", "False", "no", "off", "0", 0, "", None), False), (("maybe", "y", 2, []), None)],
+    [
+        ((True, "true", "True", "yes", "on", "1", 1), True),
+        ((False, "false", "False", "no", "off", "0", 0, "", None), False),
+        (("maybe", "y", 2, []), None),
+    ],
 )
 def test_a_truth_may_be_text(values: tuple[t.Any, ...], expected: bool | None) -> None:
     assert [machines.truth(value) for value in values] == [expected] * len(values)
@@ -62,7 +82,9 @@ def test_a_truth_may_be_text(values: tuple[t.Any, ...], expected: bool | None) -
         ({"role": "the worker"}, "is no name of a role"),
     ],
 )
-def test_what_is_wrong_with_a_machine_is_told_with_its_place_and_the_next_step(changed: dict[str, t.Any], told: str) -> None:
+def test_what_is_wrong_with_a_machine_is_told_with_its_place_and_the_next_step(
+    changed: dict[str, t.Any], told: str
+) -> None:
     (fault,) = faults(other(1), {**GOOD, **changed})
     assert told in fault
     assert "(dns_pxe_machines[1])" in fault
@@ -83,7 +105,9 @@ def test_a_mac_is_asked_for_where_it_is_needed() -> None:
     without = {**GOOD, "mac": ""}
     assert faults(without) == []
     assert faults(without, other(1, mac=None)) == []
-    assert faults(without, needs=("mac",)) == ["machine master-0 has no mac (dns_pxe_machines[0]). Next: set its mac (hwaccel_mac)"]
+    assert faults(without, needs=("mac",)) == [
+        "machine master-0 has no mac (dns_pxe_machines[0]). Next: set its mac (hwaccel_mac)"
+    ]
 
 
 def test_all_faults_are_told_at_once() -> None:

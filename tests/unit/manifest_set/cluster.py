@@ -27,7 +27,14 @@ KINDS = (
     Resource("", "v1", "Node", "nodes", False, frozenset(("list",))),
     Resource("apps", "v1", "DaemonSet", "daemonsets", True, frozenset(("list",))),
     Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False, frozenset(("list",))),
-    Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, frozenset(("list",))),
+    Resource(
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        False,
+        frozenset(("list",)),
+    ),
 )
 _IDENTITY = ("apiVersion", "kind")
 
@@ -72,15 +79,31 @@ class Cluster:
     def pages(self, resource: Resource, namespace: str = "", **options: t.Any) -> c.Iterator[Page]:
         yield self.list(resource, namespace, **options)
 
-    def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False) -> Page:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> Page:
         with self._lock:
             self.requests += 1
             key, _separator, value = label_selector.partition("=")
-            found = [obj for place, obj in sorted(self.objects.items()) if place[0] == resource.plural and namespace in ("", place[1])]
+            found = [
+                obj
+                for place, obj in sorted(self.objects.items())
+                if place[0] == resource.plural and namespace in ("", place[1])
+            ]
             found = [obj for obj in found if not key or (obj["metadata"].get("labels") or {}).get(key) == value]
-            return Page([copy.deepcopy(_metadata(obj) if metadata_only else obj) for obj in found], str(next(self._counter)))
+            return Page(
+                [copy.deepcopy(_metadata(obj) if metadata_only else obj) for obj in found], str(next(self._counter))
+            )
 
-    def apply(self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+    def apply(
+        self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False
+    ) -> Answer:
         with self._lock:
             self.requests += 1
             place = _place(resource, obj)
@@ -114,11 +137,23 @@ class Cluster:
         with self._lock:
             self.requests += 1
             before = self._find(resource, obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
-            if obj["metadata"].get("resourceVersion", before["metadata"]["resourceVersion"]) != before["metadata"]["resourceVersion"]:
+            if (
+                obj["metadata"].get("resourceVersion", before["metadata"]["resourceVersion"])
+                != before["metadata"]["resourceVersion"]
+            ):
                 raise Conflict("the object has been modified")
             return self._updated("replace", resource, obj, before, field_manager)
 
-    def patch(self, resource: Resource, name: str, namespace: str, patch: t.Any, *, field_manager: str = "test", **_options: t.Any) -> Answer:
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: t.Any,
+        *,
+        field_manager: str = "test",
+        **_options: t.Any,
+    ) -> Answer:
         with self._lock:
             self.requests += 1
             before = self._find(resource, name, namespace)
@@ -127,7 +162,15 @@ class Cluster:
             return self._updated("patch", resource, merge(before, patch), before, field_manager)
 
     def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = "", propagation: str = "", dry_run: bool = False
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "",
+        dry_run: bool = False,
     ) -> None:
         with self._lock:
             self.requests += 1
@@ -140,7 +183,9 @@ class Cluster:
                 self.writes.append(f"delete {resource.kind} {name}")
                 del self.objects[_place(resource, obj)]
 
-    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+    def allowed(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         return (verb, resource.plural) not in self.forbidden
 
     def _find(self, resource: Resource, name: str, namespace: str) -> Obj:
@@ -182,12 +227,23 @@ class Cluster:
             owned = fieldsets.parse(entry["fieldsV1"])
             lost = {path for path in owned & asked.keys() if old.get(path) != asked[path]}
             message = f'conflict with "{entry["manager"]}" using v1'
-            causes += [{"reason": "FieldManagerConflict", "field": f".{fieldsets.text(path)}", "message": message} for path in sorted(lost)]
+            causes += [
+                {"reason": "FieldManagerConflict", "field": f".{fieldsets.text(path)}", "message": message}
+                for path in sorted(lost)
+            ]
             kept += [entry | {"fieldsV1": fieldsets.unparse(owned - lost)}] if owned - lost else []
         if causes and not force:
             raise Conflict("conflict", body={"details": {"causes": causes}})
         held = fieldsets.union(fieldsets.parse(entry["fieldsV1"]) for entry in kept)
-        after = copy.deepcopy(before) if before else {"apiVersion": ask["apiVersion"], "kind": ask["kind"], "metadata": {"uid": f"uid-{next(self._counter)}"}}
+        after = (
+            copy.deepcopy(before)
+            if before
+            else {
+                "apiVersion": ask["apiVersion"],
+                "kind": ask["kind"],
+                "metadata": {"uid": f"uid-{next(self._counter)}"},
+            }
+        )
         for path in mine - asked.keys() - held:
             fieldsets.without_path(after, path)
         for path, value in asked.items():

@@ -23,7 +23,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import parallel
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, NotFound, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    HwaccelError,
+    NotFound,
+    Unreachable,
+)
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.set_server import ASKS, NAME, Server, is_member, is_record
 
@@ -74,7 +79,11 @@ class Wire:
                 return self._unanswered()
             world.server.tick()
             write = name in _WRITES and not options.get("dry_run")
-            holds = {found.kind: found.hold.holder for found in world.server.records() if found.hold is not None} if write else {}
+            holds = (
+                {found.kind: found.hold.holder for found in world.server.records() if found.hold is not None}
+                if write
+                else {}
+            )
             try:
                 result = method(*args, **options)
                 if fault == "sent twice" and write:
@@ -108,7 +117,16 @@ def _again(method: c.Callable[..., t.Any], args: tuple[t.Any, ...], options: dic
 class Run:
     """One task: a controller that runs slices, or one call without slices, in a thread of its own."""
 
-    def __init__(self, world: World, ask: str, host: Host, *, sliced: bool = True, user: str = "root", controller: Host | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        ask: str,
+        host: Host,
+        *,
+        sliced: bool = True,
+        user: str = "root",
+        controller: Host | None = None,
+    ) -> None:
         self.world, self.ask, self.host = world, ask, host
         self.controller = controller or host
         self.user = user
@@ -186,9 +204,19 @@ class Run:
         while not self.orphaned:
             self.pid = self.world.process(self.host, self.user)
             deadline = self.monotonic() + SLICE if self.sliced else None
-            clock = Clock(deadline, now=lambda: 1_000_000.0 + self.world.time + self.host.skew, monotonic=self.monotonic, sleep=self.sleep)
+            clock = Clock(
+                deadline,
+                now=lambda: 1_000_000.0 + self.world.time + self.host.skew,
+                monotonic=self.monotonic,
+                sleep=self.sleep,
+            )
             asked = ASKS[self.ask]
-            params = DEFAULTS | {"name": NAME, "definition": copy.deepcopy(asked), "max_prune": "100%", "state": "present" if asked else "absent"}
+            params = DEFAULTS | {
+                "name": NAME,
+                "definition": copy.deepcopy(asked),
+                "max_prune": "100%",
+                "state": "present" if asked else "absent",
+            }
             wire: t.Any = Wire(self.world, self)
             self.report = ensure(wire, params, clock, resume, check_mode=False, diff=False, task=task)
             self.failure = self.report.failure
@@ -277,7 +305,9 @@ class World:
                 self._renewed[held] = self.time
         elif is_member(verb, args):
             if run.identity not in holds.values():
-                raise Violation(f"{run.ask} writes without holding the set: {verb}, held by {', '.join(holds.values()) or 'nobody'}")
+                raise Violation(
+                    f"{run.ask} writes without holding the set: {verb}, held by {', '.join(holds.values()) or 'nobody'}"
+                )
             if run.robbed:
                 raise Violation(f"{run.ask} writes after another has written: {verb}")
             run.wrote = True
@@ -295,7 +325,9 @@ class World:
                 continue
             silent = self.time - self._renewed[identity]
             if not (other.over or other.killed or other.orphaned or silent >= record.HOLD_SECONDS):
-                raise Violation(f"{run.ask} takes the set from {other.ask}, which is alive and has renewed its hold {silent:.0f} s ago")
+                raise Violation(
+                    f"{run.ask} takes the set from {other.ask}, which is alive and has renewed its hold {silent:.0f} s ago"
+                )
 
     def ended(self, run: Run) -> None:
         """What a task that could still write leaves behind."""

@@ -18,11 +18,21 @@ NAME, SPACE = "s", "n"
 
 
 def config_map(name: str, value: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": SPACE}, "data": {"v": value}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": SPACE},
+        "data": {"v": value},
+    }
 
 
 def daemon_set(value: str) -> Obj:
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": SPACE}, "spec": {"v": value}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": SPACE},
+        "spec": {"v": value},
+    }
 
 
 SECRETS = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": SPACE}, "data": {"v": "MQ=="}}
@@ -44,8 +54,18 @@ class Server(Cluster):
         self.linger = self.ready_after = 0.0
         self.due: dict[tuple[str, str, str], float] = {}
         self.made: dict[str, float] = {}
-        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}}, NAMESPACE)
-        self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NODE)
+        self.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}}, NAMESPACE
+        )
+        self.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "node"},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            },
+            NODE,
+        )
 
     def tick(self) -> None:
         for place, when in list(self.due.items()):
@@ -53,13 +73,27 @@ class Server(Cluster):
                 del self.due[place]
                 self.objects.pop(place, None)
         for (plural, _space, _name), obj in self.objects.items():
-            if plural == DAEMON_SET.plural and self.made.setdefault(obj["metadata"]["uid"], self._now()) + self.ready_after <= self._now():
-                obj["status"] = {"desiredNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "updatedNumberScheduled": 1}
+            if (
+                plural == DAEMON_SET.plural
+                and self.made.setdefault(obj["metadata"]["uid"], self._now()) + self.ready_after <= self._now()
+            ):
+                obj["status"] = {
+                    "desiredNumberScheduled": 1,
+                    "numberAvailable": 1,
+                    "numberReady": 1,
+                    "updatedNumberScheduled": 1,
+                }
 
     def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
         place = (resource.plural, namespace, name)
         obj = self.objects.get(place)
-        if resource != DAEMON_SET or options.get("dry_run") or not self.linger or obj is None or options.get("uid") not in ("", None, obj["metadata"]["uid"]):
+        if (
+            resource != DAEMON_SET
+            or options.get("dry_run")
+            or not self.linger
+            or obj is None
+            or options.get("uid") not in ("", None, obj["metadata"]["uid"])
+        ):
             super().delete(resource, name, namespace, **options)
         elif "deletionTimestamp" not in obj["metadata"]:
             obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}

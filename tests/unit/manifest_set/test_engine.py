@@ -15,7 +15,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.holder import Holder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Forbidden, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    ApiError,
+    Forbidden,
+    HwaccelError,
+    ManyFaults,
+)
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster
 
@@ -30,21 +35,50 @@ class Time:
         self.at = 1_000_000.0
 
     def clock(self, deadline: float | None = None) -> Clock:
-        return Clock(None if deadline is None else self.at + deadline, now=lambda: self.at, monotonic=lambda: self.at, sleep=self.sleep)
+        return Clock(
+            None if deadline is None else self.at + deadline,
+            now=lambda: self.at,
+            monotonic=lambda: self.at,
+            sleep=self.sleep,
+        )
 
     def sleep(self, seconds: float) -> None:
         self.at += seconds
 
 
 def call(
-    cluster: t.Any, definition: t.Any = None, *, check: bool = False, diff: bool = False, clock: Clock | None = None, resume: t.Any = None, **options: t.Any
+    cluster: t.Any,
+    definition: t.Any = None,
+    *,
+    check: bool = False,
+    diff: bool = False,
+    clock: Clock | None = None,
+    resume: t.Any = None,
+    **options: t.Any,
 ) -> Report:
-    params = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()} | {"name": "s", "definition": definition, "wait": False} | options
-    return ensure(cluster, params, clock or Time().clock(), resume or {}, check_mode=check, diff=diff, holder=options.pop("holder", ME))
+    params = (
+        {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
+        | {"name": "s", "definition": definition, "wait": False}
+        | options
+    )
+    return ensure(
+        cluster,
+        params,
+        clock or Time().clock(),
+        resume or {},
+        check_mode=check,
+        diff=diff,
+        holder=options.pop("holder", ME),
+    )
 
 
 def config_map(name: str, **data: t.Any) -> dict[str, t.Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": data or {"a": "1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "n"},
+        "data": data or {"a": "1"},
+    }
 
 
 def actions(report: Report) -> dict[str, str]:
@@ -77,7 +111,11 @@ def test_check_mode_writes_nothing_and_predicts_the_run() -> None:
     asked = [config_map("a"), config_map("b"), config_map("d")]
     planned = call(cluster, asked, check=True)
     assert cluster.writes == []
-    assert actions(planned) == actions(call(cluster, asked)) == {"a": "reclaimed", "b": "reclaimed", "d": "created", "c": "deleted"}
+    assert (
+        actions(planned)
+        == actions(call(cluster, asked))
+        == {"a": "reclaimed", "b": "reclaimed", "d": "created", "c": "deleted"}
+    )
 
 
 def test_foreign_objects_stop_the_run_before_its_first_write() -> None:
@@ -101,16 +139,25 @@ def test_messages_name_what_their_reader_can_set() -> None:
     assert "(gpu_max_prune)" in refused
     assert refused.endswith("run once with gpu_max_prune: 2 or more (-e gpu_max_prune=2)")
     assert str(call(cluster, [config_map("a")]).failure).endswith("run once with max_prune: 2 or more")
-    assert actions(call(cluster, [config_map("a")], max_prune="2")) == {"a": "unchanged", "b": "deleted", "c": "deleted"}
+    assert actions(call(cluster, [config_map("a")], max_prune="2")) == {
+        "a": "unchanged",
+        "b": "deleted",
+        "c": "deleted",
+    }
     cluster.create(config_map("d", theirs="1"), CONFIG_MAP, field_manager="kubectl")
-    assert "run with gpu_adopt: true" in str(call(cluster, [config_map("a"), config_map("d")], option_variables=variables).failure)
+    assert "run with gpu_adopt: true" in str(
+        call(cluster, [config_map("a"), config_map("d")], option_variables=variables).failure
+    )
 
 
 @pytest.mark.parametrize(
     ("counts", "refused"),
     [
         ({}, ""),
-        ({"numberMisscheduled": 1}, "1 of 5 members would be deleted, besides 2 DaemonSets without a node (max_prune): 0 allows 0"),
+        (
+            {"numberMisscheduled": 1},
+            "1 of 5 members would be deleted, besides 2 DaemonSets without a node (max_prune): 0 allows 0",
+        ),
         ({"currentNumberScheduled": 1}, "besides 2 DaemonSets without a node"),
         ({"desiredNumberScheduled": 1}, "besides 2 DaemonSets without a node"),
         ({"observedGeneration": 0}, "besides 2 DaemonSets without a node"),
@@ -118,11 +165,21 @@ def test_messages_name_what_their_reader_can_set() -> None:
     ],
 )
 @pytest.mark.parametrize("check", [True, False])
-def test_daemon_sets_whose_nodes_have_gone_need_no_consent(counts: dict[str, int] | None, refused: str, check: bool) -> None:
+def test_daemon_sets_whose_nodes_have_gone_need_no_consent(
+    counts: dict[str, int] | None, refused: str, check: bool
+) -> None:
     """What is deleted is taken from no node; of one whose controller has not counted yet nobody can say so. counts: of the third."""
     cluster = Cluster()
     names = ("left", "elsewhere", "third")
-    sets = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "n"}, "spec": {"selector": {}}} for name in names]
+    sets = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": name, "namespace": "n"},
+            "spec": {"selector": {}},
+        }
+        for name in names
+    ]
     call(cluster, [config_map("a"), config_map("b"), *sets])
     none = {"desiredNumberScheduled": 0, "currentNumberScheduled": 0, "numberMisscheduled": 0, "observedGeneration": 1}
     for name, more in zip(names, ({}, {}, counts), strict=True):
@@ -140,7 +197,12 @@ def test_daemon_sets_whose_nodes_have_gone_need_no_consent(counts: dict[str, int
 def test_a_secret_moves_the_record_into_a_secret() -> None:
     cluster = Cluster()
     call(cluster, [config_map("a")])
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "n"}, "data": {"p": "cGxhbnRlZA=="}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "x", "namespace": "n"},
+        "data": {"p": "cGxhbnRlZA=="},
+    }
     report = call(cluster, [config_map("a"), secret])
     assert report.record["kind"] == "Secret"
     assert ("configmaps", "hwaccel-gpu-records", "s") not in cluster.objects
@@ -156,7 +218,11 @@ def test_the_set_is_held_while_it_is_written_and_free_afterwards() -> None:
 
     def spying(*args: t.Any, **options: t.Any) -> t.Any:
         if not options.get("dry_run"):
-            seen.append(cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"].get("hwaccel.gpu/held-by", ""))
+            seen.append(
+                cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"].get(
+                    "hwaccel.gpu/held-by", ""
+                )
+            )
         return original(*args, **options)
 
     cluster.apply = spying  # type: ignore[method-assign]
@@ -173,8 +239,17 @@ def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: floa
     call(cluster, [config_map("a")], clock=time.clock())
     from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import record
 
-    stamps = {record.HELD_SINCE: record.stamp(time.at + skew - 5), record.HELD_RENEWED: record.stamp(time.at + skew), record.HELD_SECONDS: "90"}
-    cluster.patch(CONFIG_MAP, "s", "hwaccel-gpu-records", {"metadata": {"annotations": {record.HELD_BY: "host pid 9 (x)", **stamps}}})
+    stamps = {
+        record.HELD_SINCE: record.stamp(time.at + skew - 5),
+        record.HELD_RENEWED: record.stamp(time.at + skew),
+        record.HELD_SECONDS: "90",
+    }
+    cluster.patch(
+        CONFIG_MAP,
+        "s",
+        "hwaccel-gpu-records",
+        {"metadata": {"annotations": {record.HELD_BY: "host pid 9 (x)", **stamps}}},
+    )
     holder = Holder("me", lambda identity: identity != "me" and dead)
     started = time.at
     report = call(cluster, [config_map("a", a="2")], clock=time.clock(), lock_timeout=timeout, holder=holder)
@@ -195,8 +270,18 @@ def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
         return original(obj, *args, **options)
 
     cluster.apply = refusing  # type: ignore[method-assign]
-    runtime_class = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "first"}, "handler": "x"}
-    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "last", "namespace": "n"}, "spec": {"selector": {}}}
+    runtime_class = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "first"},
+        "handler": "x",
+    }
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "last", "namespace": "n"},
+        "spec": {"selector": {}},
+    }
     asked = [daemon_set, config_map("a"), config_map("b"), runtime_class]
     report = call(cluster, asked)
     assert "the disk is full" in str(report.failure)
@@ -213,7 +298,12 @@ def test_waiting_in_slices_keeps_what_the_first_slice_did() -> None:
     cluster, time = Cluster(), Time()
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": ready}, NODE)
-    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {"selector": {}}}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "n"},
+        "spec": {"selector": {}},
+    }
     asked = [daemon_set, config_map("a")]
     first = call(cluster, asked, wait=True, clock=time.clock(5.0))
     assert first.changed
@@ -234,7 +324,12 @@ def test_waiting_in_slices_keeps_what_the_first_slice_did() -> None:
 def test_waiting_ends_with_the_names_of_what_lags() -> None:
     cluster, time = Cluster(), Time()
     cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}, NODE)
-    daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {"selector": {}}}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "n"},
+        "spec": {"selector": {}},
+    }
     report = call(cluster, [daemon_set], wait=True, wait_timeout=7, clock=time.clock())
     assert "1 object is not ready after 7 s" in str(report.failure)
     assert "DaemonSet n/d: 0 of 0 pods, though nodes match its selector" in str(report.failure)
@@ -245,9 +340,16 @@ def test_missing_rights_where_nothing_could_be_asked() -> None:
     cluster = Cluster()
     cluster.forbidden |= {("create", "daemonsets"), ("create", "configmaps")}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}}
-    body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "new"}, "spec": {"selector": {}}}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "new"},
+        "spec": {"selector": {}},
+    }
     report = call(cluster, [namespace, body])
-    assert [(right["verb"], right["resource"], right["namespace"]) for right in report.missing_rights] == [("create", "daemonsets", "new")]
+    assert [(right["verb"], right["resource"], right["namespace"]) for right in report.missing_rights] == [
+        ("create", "daemonsets", "new")
+    ]
     planned = call(cluster, [namespace, body], check=True)
     assert [(right["verb"], right["resource"], right["namespace"]) for right in planned.missing_rights] == [
         ("create", "configmaps", "hwaccel-gpu-records"),
@@ -278,7 +380,12 @@ def test_adopted_objects_keep_their_namespace_alive() -> None:
     cluster = Cluster()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu"}}
     call(cluster, [namespace, config_map("ours") | {"metadata": {"name": "ours", "namespace": "gpu"}}])
-    users = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "users", "namespace": "gpu"}, "data": {"b": "2"}}
+    users = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "users", "namespace": "gpu"},
+        "data": {"b": "2"},
+    }
     cluster.create(users, CONFIG_MAP)
     call(cluster, [namespace, users | {"data": {"a": "1"}}], adopt=True, max_prune="50%")
     planned = call(cluster, state="absent", wait=True, check=True)
@@ -315,12 +422,19 @@ def test_all_offline_faults_at_once() -> None:
 
 
 names = st.sampled_from(["a", "b", "c", "d"])
-asks = st.dictionaries(names, st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]), min_size=1), min_size=1)
+asks = st.dictionaries(
+    names, st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]), min_size=1), min_size=1
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(asks, min_size=1, max_size=4), st.lists(st.tuples(names, st.sampled_from(["edit", "delete", "extra"])), max_size=3))
-def test_any_row_of_asks_and_drifts_ends_in_the_last_ask(history: list[dict[str, dict[str, str]]], drifts: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(asks, min_size=1, max_size=4),
+    st.lists(st.tuples(names, st.sampled_from(["edit", "delete", "extra"])), max_size=3),
+)
+def test_any_row_of_asks_and_drifts_ends_in_the_last_ask(
+    history: list[dict[str, dict[str, str]]], drifts: list[tuple[str, str]]
+) -> None:
     cluster = Cluster()
     for ask in history:
         report = call(cluster, [config_map(name, **data) for name, data in ask.items()], max_prune="100%")

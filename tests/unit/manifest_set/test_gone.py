@@ -41,13 +41,19 @@ class Cluster(in_memory.Cluster):
 
     def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
         obj = self._find(resource, name, namespace)
-        held = [one for (plural, space, _name), one in self.objects.items() if plural == "pods" and space == (namespace or name)]
+        held = [
+            one
+            for (plural, space, _name), one in self.objects.items()
+            if plural == "pods" and space == (namespace or name)
+        ]
         if options.get("dry_run") or resource.kind not in ("DaemonSet", "Namespace"):
             return super().delete(resource, name, namespace, **options)
         assert resource.kind == "Namespace" or options["propagation"] == "Foreground"
         for pod in held:
             pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            if self._find(NODE, pod["spec"]["nodeName"], "")["status"]["conditions"][0]["status"] == "True" and not pod["metadata"].get("finalizers"):
+            if self._find(NODE, pod["spec"]["nodeName"], "")["status"]["conditions"][0]["status"] == "True" and not pod[
+                "metadata"
+            ].get("finalizers"):
                 del self.objects["pods", pod["metadata"]["namespace"], pod["metadata"]["name"]]
         obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
         self.writes.append(f"delete {resource.kind} {name}")
@@ -59,9 +65,18 @@ def installed(**nodes: str) -> Cluster:
     """A workload, its ConfigMap and their Namespace, with a pod on each node."""
     cluster = Cluster(**nodes)
     cluster.objects.pop(("namespaces", "", "n"))
-    call(cluster, [
-        *WITHOUT_AGENT, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "n"}, "spec": {"a": "1"}},
-    ])
+    call(
+        cluster,
+        [
+            *WITHOUT_AGENT,
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "agent", "namespace": "n"},
+                "spec": {"a": "1"},
+            },
+        ],
+    )
     cluster.run_pods(*nodes)
     return cluster
 
@@ -85,7 +100,11 @@ def test_pods_on_a_node_that_is_away_are_named_and_not_waited_for(ready: str) ->
     assert space.startswith("Namespace n is deleted and waits for pod n/agent-1 on node bad: not ready")
     assert "delete its Node object" in workload
     assert [write for write in cluster.writes if write.startswith("delete")] == [
-        "delete DaemonSet agent", "delete ConfigMap settings", "delete Namespace n", "delete ConfigMap s", "delete Namespace hwaccel-gpu-records",
+        "delete DaemonSet agent",
+        "delete ConfigMap settings",
+        "delete Namespace n",
+        "delete ConfigMap s",
+        "delete Namespace hwaccel-gpu-records",
     ]
 
 
@@ -95,7 +114,9 @@ def test_slices_too_short_to_wait_come_to_the_same() -> None:
     for _slice in range(20):
         if report.pending is not None:
             time.sleep(5)
-            report = call(cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock(0), resume=report.pending)
+            report = call(
+                cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock(0), resume=report.pending
+            )
     assert (report.pending, report.failure, len(report.warnings)) == (None, None, 2)
 
 
@@ -135,7 +156,15 @@ def test_a_pod_whose_node_is_gone_is_waited_for() -> None:
 
 
 def pruned(cluster: Cluster, time: Time, resume: dict[str, t.Any] | None = None, slices: float | None = None) -> Report:
-    return call(cluster, WITHOUT_AGENT, wait=True, wait_timeout=300, max_prune="50%", clock=time.clock(slices), resume=resume or {})
+    return call(
+        cluster,
+        WITHOUT_AGENT,
+        wait=True,
+        wait_timeout=300,
+        max_prune="50%",
+        clock=time.clock(slices),
+        resume=resume or {},
+    )
 
 
 def test_pruning_waits_for_the_pods_of_a_workload() -> None:
@@ -178,8 +207,16 @@ def test_pruning_takes_settings_away_after_the_pods_that_read_them() -> None:
     assert first.pending is not None
     last = call(cluster, only, clock=time.clock(0), resume=first.pending, **options)
     assert (last.pending, last.failure) == (None, None)
-    assert [write for write in cluster.writes if write.startswith("delete")] == ["delete DaemonSet agent", "delete ConfigMap settings"]
-    assert {row.key.name: row.action for row in last.rows.values()} == {"n": "unchanged", "other": "created", "agent": "deleted", "settings": "deleted"}
+    assert [write for write in cluster.writes if write.startswith("delete")] == [
+        "delete DaemonSet agent",
+        "delete ConfigMap settings",
+    ]
+    assert {row.key.name: row.action for row in last.rows.values()} == {
+        "n": "unchanged",
+        "other": "created",
+        "agent": "deleted",
+        "settings": "deleted",
+    }
 
 
 def test_a_slice_that_ends_while_it_waits_keeps_its_rows_and_warnings() -> None:
@@ -196,4 +233,6 @@ def test_pruning_does_not_wait_for_a_node_that_is_away() -> None:
     cluster, time = installed(good="True", bad="Unknown"), Time()
     report = pruned(cluster, time)
     assert report.failure is None, str(report.failure)
-    assert report.warnings[0].startswith("DaemonSet n/agent is deleted and waits for pod n/agent-1 on node bad: not ready")
+    assert report.warnings[0].startswith(
+        "DaemonSet n/agent is deleted and waits for pod n/agent-1 on node bad: not ready"
+    )

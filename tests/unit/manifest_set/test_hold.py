@@ -40,14 +40,24 @@ class Schedules(RuleBasedStateMachine):
         self.world = World().__enter__()
         type(self).ran += 1
 
-    @initialize(linger=st.sampled_from((0.0, 5.0, 40.0, 100.0)), ready_after=st.sampled_from((0.0, 15.0, 100.0)), there=st.booleans())
+    @initialize(
+        linger=st.sampled_from((0.0, 5.0, 40.0, 100.0)),
+        ready_after=st.sampled_from((0.0, 15.0, 100.0)),
+        there=st.booleans(),
+    )
     def cluster(self, linger: float, ready_after: float, there: bool) -> None:
         if there:
             self.world.finish(self.world.begin("first", self.world.hosts[0], sliced=False))
         self.world.server.linger, self.world.server.ready_after = linger, ready_after
 
     @precondition(lambda self: len(self.world.runs) <= _MOST_RUNS)
-    @rule(ask=st.sampled_from(sorted(ASKS)), host=st.integers(0, 2), user=st.sampled_from(("root", "other")), sliced=st.booleans(), far=st.booleans())
+    @rule(
+        ask=st.sampled_from(sorted(ASKS)),
+        host=st.integers(0, 2),
+        user=st.sampled_from(("root", "other")),
+        sliced=st.booleans(),
+        far=st.booleans(),
+    )
     def begin(self, ask: str, host: int, user: str, sliced: bool, far: bool) -> None:
         hosts = self.world.hosts
         self.world.begin(ask, hosts[host], user=user, sliced=sliced, controller=hosts[(host + far) % 3])
@@ -116,8 +126,15 @@ def explore(schedules: int, machine: type[Schedules] = Schedules, *, shrink: boo
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=schedules, stateful_step_count=12, deadline=None, database=None, derandomize=True, phases=phases,
-            suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
+            max_examples=schedules,
+            stateful_step_count=12,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=phases,
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+            report_multiple_bugs=False,
         ),
     )
     return machine.ran
@@ -152,7 +169,10 @@ def by_the_holders_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         found = record.hold
         if found is None or self._is_ours(record) or self._turn.holder.is_dead(found.holder):
             return None
-        until = datetime.datetime.strptime(found.renewed, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC).timestamp() + found.seconds
+        until = (
+            datetime.datetime.strptime(found.renewed, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.UTC).timestamp()
+            + found.seconds
+        )
         self._turn.sighted = (found.holder, found.renewed, self._clock.monotonic())
         return None if until <= self._clock.now() else found
 
@@ -165,7 +185,9 @@ def unreadable_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("hole", [released_between_slices, without_renewal, by_the_holders_clock, unreadable_is_gone])
-def test_each_of_the_four_holes_is_found(hole: c.Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_the_four_holes_is_found(
+    hole: c.Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     hole(monkeypatch)
     with pytest.raises(Violation) as found:
         explore(FEW, shrink=False)
@@ -173,7 +195,12 @@ def test_each_of_the_four_holes_is_found(hole: c.Callable[[pytest.MonkeyPatch], 
 
 
 CONFIG_MAP, _SECRET, NAMESPACE, NODE = KINDS[:4]
-DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": {"a": "1"}}
+DAEMON_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "d", "namespace": "n"},
+    "spec": {"a": "1"},
+}
 ASKED = [DAEMON_SET, config_map("a")]
 READY = {"desiredNumberScheduled": 1, "numberAvailable": 1, "numberReady": 1, "updatedNumberScheduled": 1}
 THEM = holder.Holder("them", lambda identity: False)
@@ -188,7 +215,15 @@ def _time() -> Time:
 def _cluster() -> Cluster:
     """With a node that the workload's pods never become ready on."""
     cluster = Cluster()
-    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, NODE)
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "node"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        },
+        NODE,
+    )
     cluster.writes.clear()
     return cluster
 
@@ -200,11 +235,19 @@ def held_by(cluster: Cluster) -> str:
 
 def one_slice(cluster: Cluster, time: Time, before: Report | None = None, **options: t.Any) -> Report:
     resume = before.pending if before is not None else None
-    return call(cluster, options.pop("asked", ASKED), clock=time.clock(10.0), resume=resume, **({"wait": True, "wait_timeout": 100} | options))
+    return call(
+        cluster,
+        options.pop("asked", ASKED),
+        clock=time.clock(10.0),
+        resume=resume,
+        **({"wait": True, "wait_timeout": 100} | options),
+    )
 
 
 @pytest.mark.parametrize("end", ["ready", "late"])
-def test_the_set_is_held_until_the_task_ends_and_a_long_wait_renews_rarely(cluster: Cluster, time: Time, end: str) -> None:
+def test_the_set_is_held_until_the_task_ends_and_a_long_wait_renews_rarely(
+    cluster: Cluster, time: Time, end: str
+) -> None:
     report, slices = one_slice(cluster, time), 1
     while report.pending is not None:
         assert held_by(cluster) == "me"
@@ -248,8 +291,12 @@ def test_who_has_lost_the_set_writes_nothing_more(cluster: Cluster, time: Time, 
     assert first.pending is not None
     assert call(cluster, [*ASKED, config_map("theirs")], clock=time.clock(), holder=THEM).failure is None
     cluster.writes.clear()
-    resumed = one_slice(cluster, time, Report(pending=first.pending | {"phase": "start"}), asked=[config_map("b")], state=state)
-    assert "another run took the set over (ConfigMap hwaccel-gpu-records/s): its record was released" in str(resumed.failure)
+    resumed = one_slice(
+        cluster, time, Report(pending=first.pending | {"phase": "start"}), asked=[config_map("b")], state=state
+    )
+    assert "another run took the set over (ConfigMap hwaccel-gpu-records/s): its record was released" in str(
+        resumed.failure
+    )
     assert "ours went 90 s without a renewal" in str(resumed.failure)
     assert cluster.writes == []
 
@@ -292,7 +339,10 @@ def test_a_wait_inside_a_wave_renews_the_hold(cluster: Cluster, time: Time) -> N
     original = cluster.get
 
     def get(*args: t.Any, **options: t.Any) -> t.Any:
-        if time.at >= gone and "deletionTimestamp" in cluster.objects.get(("daemonsets", "n", "d"), {"metadata": {}})["metadata"]:
+        if (
+            time.at >= gone
+            and "deletionTimestamp" in cluster.objects.get(("daemonsets", "n", "d"), {"metadata": {}})["metadata"]
+        ):
             del cluster.objects["daemonsets", "n", "d"]
         annotations = cluster.objects["configmaps", "hwaccel-gpu-records", "s"]["metadata"]["annotations"]
         renewed.add(annotations.get("hwaccel.gpu/held-renewed"))
@@ -303,7 +353,9 @@ def test_a_wait_inside_a_wave_renews_the_hold(cluster: Cluster, time: Time) -> N
     assert len(renewed - {None}) == 4, "taken, and after 30, 60 and 90 seconds"
 
 
-def test_a_removal_that_waits_for_the_namespace_of_the_records_leaves_a_set_that_came_since(cluster: Cluster, time: Time) -> None:
+def test_a_removal_that_waits_for_the_namespace_of_the_records_leaves_a_set_that_came_since(
+    cluster: Cluster, time: Time
+) -> None:
     call(cluster, ASKED)
     delete = cluster.delete
 

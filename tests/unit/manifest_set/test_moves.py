@@ -37,7 +37,12 @@ def killed_after(cluster: Cluster, writes: int) -> None:
 @pytest.mark.parametrize("writes", range(6))
 def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: str) -> None:
     """Writes: the mark on the ConfigMap, the Secret, two members, the Secret; then the ConfigMap goes."""
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "n"}, "data": {"p": "cGxhbnRlZA=="}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "x", "namespace": "n"},
+        "data": {"p": "cGxhbnRlZA=="},
+    }
     cluster = Cluster()
     call(cluster, [config_map("a")])
     killed_after(cluster, writes)
@@ -58,7 +63,12 @@ def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: s
     assert (("secrets", "n", "x") in cluster.objects) is (then == "again")
 
 
-SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "n"}, "data": {"p": "cGxhbnRlZA=="}}
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "x", "namespace": "n"},
+    "data": {"p": "cGxhbnRlZA=="},
+}
 
 
 def holders(cluster: Cluster) -> set[str]:

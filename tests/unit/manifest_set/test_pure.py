@@ -24,14 +24,25 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.foreign 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.pruning import is_ours, limit_fault, prune_limit
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.wait import Judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldsets
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Forbidden, HwaccelError, Invalid
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    Forbidden,
+    HwaccelError,
+    Invalid,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
 keys = st.builds(ObjectKey, st.sampled_from(["", "apps"]), texts, texts, texts)
 paths = st.lists(texts.map(lambda name: f"f:{name}"), min_size=1, max_size=3).map(tuple)
 entries = st.builds(
-    record.Entry, keys, uid=texts, ask=texts, fields=st.frozensets(paths, max_size=4), adopted=st.booleans(), fought=st.lists(texts, max_size=2).map(tuple)
+    record.Entry,
+    keys,
+    uid=texts,
+    ask=texts,
+    fields=st.frozensets(paths, max_size=4),
+    adopted=st.booleans(),
+    fought=st.lists(texts, max_size=2).map(tuple),
 )
 
 
@@ -56,7 +67,15 @@ def test_a_record_comes_back_as_it_was_written(members: list[record.Entry], kind
 def test_the_parent_is_an_applyset_that_kubectl_leaves_alone() -> None:
     key = ObjectKey("apps", "DaemonSet", "other", "d")
     parent, parts = record.to_objects(
-        record.Record("ConfigMap", "ns", "s", {key: record.Entry(key), ObjectKey("", "Secret", "ns", "x"): record.Entry(ObjectKey("", "Secret", "ns", "x"))}),
+        record.Record(
+            "ConfigMap",
+            "ns",
+            "s",
+            {
+                key: record.Entry(key),
+                ObjectKey("", "Secret", "ns", "x"): record.Entry(ObjectKey("", "Secret", "ns", "x")),
+            },
+        ),
         "s",
     )
     expected = base64.urlsafe_b64encode(hashlib.sha256(b"s.ns.ConfigMap.").digest()).decode().rstrip("=")
@@ -99,7 +118,11 @@ def test_conflicts_are_read_from_the_answer() -> None:
             "field": ".spec.replicas",
             "message": 'conflict with "kubectl" with subresource "scale" using apps/v1 at 2026-01-01T00:00:00Z',
         },
-        {"reason": "FieldManagerConflict", "field": '.spec.containers[name="a"].image', "message": 'conflict with "hwaccel.gpu/other"'},
+        {
+            "reason": "FieldManagerConflict",
+            "field": '.spec.containers[name="a"].image',
+            "message": 'conflict with "hwaccel.gpu/other"',
+        },
         {"reason": "Other", "field": ".x", "message": 'conflict with "x"'},
     ]
     error = Conflict("c", body={"details": {"causes": found}})
@@ -112,7 +135,12 @@ def test_conflicts_are_read_from_the_answer() -> None:
 
 def test_rights_and_immutable_fields_are_read_from_the_answer() -> None:
     message = 'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "n"'
-    assert causes.missing_right(Forbidden("f", why=message)) == {"verb": "patch", "resource": "deployments", "group": "apps", "namespace": "n"}
+    assert causes.missing_right(Forbidden("f", why=message)) == {
+        "verb": "patch",
+        "resource": "deployments",
+        "group": "apps",
+        "namespace": "n",
+    }
     assert causes.missing_right(Forbidden("f", why='pods "x" is forbidden: exceeded quota')) is None
     details = {"details": {"causes": [{"field": "spec.selector", "message": "Invalid value: {}: field is immutable"}]}}
     assert causes.immutable_field(Invalid("i", body=details)) == "spec.selector"
@@ -121,7 +149,16 @@ def test_rights_and_immutable_fields_are_read_from_the_answer() -> None:
 
 @pytest.mark.parametrize(
     ("recorded", "share", "limit"),
-    [(10, "20%", 2), (4, "20%", 1), (100, "20%", 20), (10, "3", 3), (10, "0", 0), (10, "0%", 0), (10, "100%", 10), (3, "50%", 1)],
+    [
+        (10, "20%", 2),
+        (4, "20%", 1),
+        (100, "20%", 20),
+        (10, "3", 3),
+        (10, "0", 0),
+        (10, "0%", 0),
+        (10, "100%", 10),
+        (3, "50%", 1),
+    ],
 )
 def test_prune_limits(recorded: int, share: str, limit: int) -> None:
     assert prune_limit(recorded, share) == limit
@@ -166,14 +203,24 @@ def test_foreign_fields_are_told_once_at_their_top() -> None:
                 {
                     "manager": "me",
                     "operation": "Apply",
-                    "fieldsV1": {"f:spec": {"f:replicas": {}, "f:containers": {'k:{"name":"main"}': {".": {}, "f:name": {}}}}},
+                    "fieldsV1": {
+                        "f:spec": {"f:replicas": {}, "f:containers": {'k:{"name":"main"}': {".": {}, "f:name": {}}}}
+                    },
                 },
                 {
                     "manager": "them",
                     "operation": "Update",
-                    "fieldsV1": {"f:metadata": {"f:labels": {"f:x": {}}}, "f:spec": {"f:replicas": {}, "f:containers": sidecar}},
+                    "fieldsV1": {
+                        "f:metadata": {"f:labels": {"f:x": {}}},
+                        "f:spec": {"f:replicas": {}, "f:containers": sidecar},
+                    },
                 },
-                {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {"f:x": {}}}},
+                {
+                    "manager": "kubelet",
+                    "operation": "Update",
+                    "subresource": "status",
+                    "fieldsV1": {"f:status": {"f:x": {}}},
+                },
             ]
         }
     }
@@ -184,11 +231,17 @@ def test_foreign_fields_are_told_once_at_their_top() -> None:
 @pytest.mark.parametrize(
     ("uid", "label", "manager", "ours"),
     [
-        ("u1", "other", "them", True), ("u2", "s", "me", False),
-        ("", "s", "me", True), ("", "s", "them", False), ("", "other", "me", False), ("", "", "me", False),
+        ("u1", "other", "them", True),
+        ("u2", "s", "me", False),
+        ("", "s", "me", True),
+        ("", "s", "them", False),
+        ("", "other", "me", False),
+        ("", "", "me", False),
     ],
 )
-def test_what_lives_under_a_recorded_name_is_ours_by_its_uid_else_by_label_and_fields(uid: str, label: str, manager: str, ours: bool) -> None:
+def test_what_lives_under_a_recorded_name_is_ours_by_its_uid_else_by_label_and_fields(
+    uid: str, label: str, manager: str, ours: bool
+) -> None:
     """A run that was killed has recorded no uid: a label alone can be copied, and fields alone may be of another set."""
     entry = record.Entry(ObjectKey("", "ConfigMap", "n", "c"), uid=uid)
     managed = [{"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {"f:x": {}}}}]
@@ -199,11 +252,21 @@ def test_what_lives_under_a_recorded_name_is_ours_by_its_uid_else_by_label_and_f
 
 
 @pytest.mark.parametrize(("selector", "ready"), [({"gpu": "yes"}, False), ({"gpu": "no"}, True)])
-def test_a_daemon_set_without_pods_waits_only_where_a_node_fits_its_template(selector: dict[str, str], ready: bool) -> None:
-    node = {"metadata": {"name": "n", "labels": {"gpu": "yes"}}, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+def test_a_daemon_set_without_pods_waits_only_where_a_node_fits_its_template(
+    selector: dict[str, str], ready: bool
+) -> None:
+    node = {
+        "metadata": {"name": "n", "labels": {"gpu": "yes"}},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
     client = types.SimpleNamespace(pages=lambda resource: [types.SimpleNamespace(items=[node])])
     status = {"desiredNumberScheduled": 0, "observedGeneration": 1}
-    live = {"metadata": {"name": "d", "generation": 1}, "spec": {"template": {"spec": {"nodeSelector": selector}}}, "status": status}
+    live = {
+        "metadata": {"name": "d", "generation": 1},
+        "spec": {"template": {"spec": {"nodeSelector": selector}}},
+        "status": status,
+    }
     judge = Judge(t.cast(t.Any, client), t.cast(t.Any, types.SimpleNamespace(ready_when={})))
     assert judge.verdict(ObjectKey("apps", "DaemonSet", "n", "d"), live).ready is ready
 
@@ -229,9 +292,19 @@ def test_a_holder_is_dead_only_where_that_can_be_known() -> None:
         (None, "77", False),
         (None, "78", True),
     ],
-    ids=["gone", "hidden", "another user's", "another user's, with the pid given again", "unreadable", "alive", "pid given again"],
+    ids=[
+        "gone",
+        "hidden",
+        "another user's",
+        "another user's, with the pid given again",
+        "unreadable",
+        "alive",
+        "pid given again",
+    ],
 )
-def test_only_what_can_be_seen_proves_a_process_gone(monkeypatch: pytest.MonkeyPatch, signal: OSError | None, stat: str | None, dead: bool) -> None:
+def test_only_what_can_be_seen_proves_a_process_gone(
+    monkeypatch: pytest.MonkeyPatch, signal: OSError | None, stat: str | None, dead: bool
+) -> None:
     """Where /proc is mounted with hidepid, a process of another user cannot be read: it looked as if it were gone."""
 
     def kill(pid: int, number: int) -> None:
@@ -239,7 +312,9 @@ def test_only_what_can_be_seen_proves_a_process_gone(monkeypatch: pytest.MonkeyP
         if signal is not None:
             raise signal
 
-    files = {"/proc/sys/kernel/random/boot_id": "boot\n"} | ({"/proc/12/stat": f"12 (x) {' '.join(['0'] * 19)} {stat}"} if stat else {})
+    files = {"/proc/sys/kernel/random/boot_id": "boot\n"} | (
+        {"/proc/12/stat": f"12 (x) {' '.join(['0'] * 19)} {stat}"} if stat else {}
+    )
 
     def opened(path: str, **_options: t.Any) -> t.Any:
         if path not in files:
@@ -263,4 +338,6 @@ def test_whose_life_counts_for_a_task_of_several_slices() -> None:
         unknown = holder.this_run(elsewhere, sliced=True)
         assert not unknown.ended
         assert not holder.this_run().is_dead(unknown.identity)
-    assert f" pid {os.getpid()} " in holder.this_run(f"{pid} {place}").identity, "without slices, this process is the task"
+    assert f" pid {os.getpid()} " in holder.this_run(f"{pid} {place}").identity, (
+        "without slices, this process is the task"
+    )

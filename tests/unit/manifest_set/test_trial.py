@@ -20,7 +20,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
 Obj = dict[str, t.Any]
-WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False)
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
+)
 ROLE_BINDING = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", True)
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 
@@ -37,10 +39,17 @@ class Contested:
         self.owned = owned
         self.forced: list[Obj] = []
 
-    def apply(self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+    def apply(
+        self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False
+    ) -> Answer:
         causes = [
-            {"reason": "FieldManagerConflict", "field": f".{fieldsets.text(path)}", "message": f'conflict with "{manager}" using v1'}
-            for path, managers in self.owned.items() for manager in managers
+            {
+                "reason": "FieldManagerConflict",
+                "field": f".{fieldsets.text(path)}",
+                "message": f'conflict with "{manager}" using v1',
+            }
+            for path, managers in self.owned.items()
+            for manager in managers
             if fieldsets.value_at(obj, path) is not None
         ]
         if causes and not force:
@@ -50,24 +59,49 @@ class Contested:
 
     def live(self) -> Obj:
         fields = [(manager, path) for path, managers in self.owned.items() for manager in managers]
-        entries = [{"manager": manager, "operation": "Update", "fieldsV1": fieldsets.unparse(frozenset({path}))} for manager, path in fields]
+        entries = [
+            {"manager": manager, "operation": "Update", "fieldsV1": fieldsets.unparse(frozenset({path}))}
+            for manager, path in fields
+        ]
         return {"metadata": {"managedFields": entries}}
 
 
 def member(resource: Resource, **body: t.Any) -> Member:
     namespace = "n" if resource.namespaced else ""
-    head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x", "namespace": namespace}}
+    head = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "x", "namespace": namespace},
+    }
     return Member(ObjectKey(resource.group, resource.kind, namespace, "x"), resource, head | body, "ask", "x.yml")
 
 
 def webhooks() -> Member:
-    hook = {"name": "v.example.com", "failurePolicy": "Ignore", "clientConfig": {"caBundle": "Cg==", "service": {"name": "s", "namespace": "n"}}}
+    hook = {
+        "name": "v.example.com",
+        "failurePolicy": "Ignore",
+        "clientConfig": {"caBundle": "Cg==", "service": {"name": "s", "namespace": "n"}},
+    }
     return member(WEBHOOKS, webhooks=[{"name": "other.example.com", "clientConfig": {"caBundle": "Cg=="}}, hook])
 
 
-def tried(server: Contested, asked: Member, live: Obj | None = None, ours: frozenset[fieldsets.Path] = frozenset(), **options: t.Any) -> Trial:
+def tried(
+    server: Contested,
+    asked: Member,
+    live: Obj | None = None,
+    ours: frozenset[fieldsets.Path] = frozenset(),
+    **options: t.Any,
+) -> Trial:
     entry = Entry(asked.key, "uid", "ask", ours)
-    return attempt(t.cast("t.Any", server), SetOptions("s", **options), asked, asked.body, entry, frozenset(), live=server.live() if live is None else live)
+    return attempt(
+        t.cast("t.Any", server),
+        SetOptions("s", **options),
+        asked,
+        asked.body,
+        entry,
+        frozenset(),
+        live=server.live() if live is None else live,
+    )
 
 
 def test_a_field_below_a_list_element_is_left_to_its_controller() -> None:
@@ -91,7 +125,9 @@ def test_drift_is_mended_by_force_without_what_is_left_to_a_controller() -> None
 
 def test_a_name_with_dots_is_one_field() -> None:
     path = ("f:data", "f:service-ca.crt")
-    trial = tried(Contested({path: ("service-ca-operator",)}), member(CONFIG_MAP, data={"service-ca.crt": "", "a": "1"}))
+    trial = tried(
+        Contested({path: ("service-ca-operator",)}), member(CONFIG_MAP, data={"service-ca.crt": "", "a": "1"})
+    )
     assert trial.faults == ()
     assert trial.body["data"] == {"a": "1"}
 
@@ -121,9 +157,15 @@ class Unchangeable:
         self.granted = granted
 
     def apply(self, obj: Obj, resource: Resource, **_options: t.Any) -> Answer:
-        raise Invalid("applying", why="cannot change roleRef", body={"details": {"causes": [{"field": "roleRef", "message": "cannot change roleRef"}]}})
+        raise Invalid(
+            "applying",
+            why="cannot change roleRef",
+            body={"details": {"causes": [{"field": "roleRef", "message": "cannot change roleRef"}]}},
+        )
 
-    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+    def allowed(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         return (verb, resource.plural, namespace, name) in self.granted
 
 
@@ -135,4 +177,6 @@ def test_the_rights_of_a_recreate_are_asked_for_by_the_name_of_its_object(held: 
     assert trial.propagation == "Background"
     step = steps.Step(asked.key, ROLE_BINDING, steps.RECREATED, member=asked, write=True, propagation=trial.propagation)
     lacking = needed_rights.missing(server, [step], 1)
-    assert lacking == [(verb, "rolebindings", "rbac.authorization.k8s.io", "n") for verb in ("create", "delete") if verb not in held]
+    assert lacking == [
+        (verb, "rolebindings", "rbac.authorization.k8s.io", "n") for verb in ("create", "delete") if verb not in held
+    ]

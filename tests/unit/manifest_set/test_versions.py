@@ -25,23 +25,45 @@ class Versions(in_memory.Cluster):
 
     def crd(self, *versions: str) -> Obj:
         names = {"kind": "Widget", "plural": "widgets"}
-        spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [{"name": name, "served": True} for name in versions]}
-        return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}, "spec": spec}
+        spec = {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [{"name": name, "served": True} for name in versions],
+        }
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": spec,
+        }
 
     def widget(self, version: str, name: str) -> Obj:
-        return {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": name, "namespace": "n"}, "spec": {"of": version}}
+        return {
+            "apiVersion": f"example.com/{version}",
+            "kind": "Widget",
+            "metadata": {"name": name, "namespace": "n"},
+            "spec": {"of": version},
+        }
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        return next((one for one in self.served if (one.api_version, one.kind) == (api_version, kind)), None) or super().resource(api_version, kind)
+        return next(
+            (one for one in self.served if (one.api_version, one.kind) == (api_version, kind)), None
+        ) or super().resource(api_version, kind)
 
     def resource_by_group(self, group: str, kind: str) -> Resource:
         return self.served[0] if kind == "Widget" and self.served else super().resource_by_group(group, kind)
 
-    def apply(self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False) -> Answer:
+    def apply(
+        self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False
+    ) -> Answer:
         answer = super().apply(obj, resource, field_manager=field_manager, force=force, dry_run=dry_run)
         if resource.kind == "CustomResourceDefinition" and not dry_run:
             versions = [entry["name"] for entry in obj["spec"]["versions"]]
-            self.served = [Resource("example.com", name, "Widget", "widgets", True, frozenset(("list",))) for name in reversed(versions)]
+            self.served = [
+                Resource("example.com", name, "Widget", "widgets", True, frozenset(("list",)))
+                for name in reversed(versions)
+            ]
             self.objects["customresourcedefinitions", "", obj["metadata"]["name"]]["status"] = {
                 "conditions": [{"type": kind, "status": "True"} for kind in ("Established", "NamesAccepted")],
             }

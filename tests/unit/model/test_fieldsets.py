@@ -19,7 +19,14 @@ FIELDS = {
         "f:replicas": {},
         "f:template": {
             "f:spec": {
-                "f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}, "f:image": {}, "f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}}}}}
+                "f:containers": {
+                    'k:{"name":"c"}': {
+                        ".": {},
+                        "f:name": {},
+                        "f:image": {},
+                        "f:ports": {'k:{"containerPort":80,"protocol":"TCP"}': {".": {}}},
+                    }
+                }
             }
         },
     },
@@ -28,9 +35,9 @@ FIELDS = {
 
 elements = st.one_of(
     st.text(min_size=1, max_size=8).map(lambda name: f"f:{name}"),
-    st.dictionaries(st.sampled_from(["name", "port"]), st.one_of(st.text(max_size=4), st.integers(), st.none()), min_size=1).map(
-        lambda keys: "k:" + json.dumps(keys, sort_keys=True, separators=(",", ":"))
-    ),
+    st.dictionaries(
+        st.sampled_from(["name", "port"]), st.one_of(st.text(max_size=4), st.integers(), st.none()), min_size=1
+    ).map(lambda keys: "k:" + json.dumps(keys, sort_keys=True, separators=(",", ":"))),
     st.text(max_size=4).map(lambda value: f"v:{json.dumps(value)}"),
     st.integers(0, 9).map(lambda index: f"i:{index}"),
 )
@@ -57,7 +64,9 @@ def test_parse_undoes_unparse(members: fieldsets.FieldSet) -> None:
 
 
 @given(sets, paths)
-def test_contains_is_membership_of_the_path_or_of_something_above(members: fieldsets.FieldSet, path: fieldsets.Path) -> None:
+def test_contains_is_membership_of_the_path_or_of_something_above(
+    members: fieldsets.FieldSet, path: fieldsets.Path
+) -> None:
     assert fieldsets.contains(members, path) == any(path[: len(member)] == member for member in members)
 
 

@@ -24,7 +24,10 @@ object_like = st.fixed_dictionaries(
     optional={
         "apiVersion": st.sampled_from(["v1", "apps/v1", "", "a/b/c"]) | odd,
         "kind": st.sampled_from(["ConfigMap", "List", "ConfigMapList", "Node", "../x"]) | odd,
-        "metadata": st.fixed_dictionaries({}, optional={"name": st.sampled_from(["a", "..", "a/b", ""]) | odd, "namespace": odd, "labels": odd}) | odd,
+        "metadata": st.fixed_dictionaries(
+            {}, optional={"name": st.sampled_from(["a", "..", "a/b", ""]) | odd, "namespace": odd, "labels": odd}
+        )
+        | odd,
         "items": st.lists(odd, max_size=2) | odd,
     },
 )
@@ -66,7 +69,9 @@ items:
 
 def test_errors_tell_file_document_and_line() -> None:
     good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-    found, faults = manifests.load(None, [("x.yml", f"{good}---\nkind: [\n"), ("y.yml", f"{good}---\napiVersion: v1\nkind: Secret\n")])
+    found, faults = manifests.load(
+        None, [("x.yml", f"{good}---\nkind: [\n"), ("y.yml", f"{good}---\napiVersion: v1\nkind: Secret\n")]
+    )
     assert len(found) == 2
     told = [str(fault) for fault in faults]
     assert "x.yml, document 2, line 6" in told[0]
@@ -113,7 +118,10 @@ SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: n}, %s}"
     [
         ("stringData: {pin: 48151623}", ["stringData.pin is a number"]),
         ("data: {pin: 48151623.5}", ["data.pin is a number"]),
-        ("stringData: {a: x, b: yes, c: [48151623], d: {x: 48151623}}", [f"stringData.{what}" for what in ("b is a boolean", "c is a list", "d is a mapping")]),
+        (
+            "stringData: {a: x, b: yes, c: [48151623], d: {x: 48151623}}",
+            [f"stringData.{what}" for what in ("b is a boolean", "c is a list", "d is a mapping")],
+        ),
         ("data: [48151623]", ["data is a list"]),
         ("stringData: '48151623'", ["stringData is a text"]),
         ("data: 48151623, stringData: {pin: 48151623}", ["data is a number", "stringData.pin is a number"]),
@@ -132,7 +140,9 @@ def test_values_of_a_secret_that_are_no_text_are_named_but_not_shown(text: str, 
 
 
 def test_items_of_a_secret_list_are_secrets() -> None:
-    _found, faults = manifests.load("{apiVersion: v1, kind: SecretList, items: [{metadata: {name: s}, stringData: {pin: 48151623}}]}")
+    _found, faults = manifests.load(
+        "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: s}, stringData: {pin: 48151623}}]}"
+    )
     assert [fault.what for fault in faults] == ["Secret s holds a value that is no text"]
 
 
@@ -146,6 +156,8 @@ def test_items_of_a_secret_list_are_secrets() -> None:
         ("v1", "Service", {"data": {"port": 80}}, False),
     ],
 )
-def test_only_what_the_server_would_refuse_is_a_fault(api_version: str, kind: str, body: dict[str, t.Any], wrong: bool) -> None:
+def test_only_what_the_server_would_refuse_is_a_fault(
+    api_version: str, kind: str, body: dict[str, t.Any], wrong: bool
+) -> None:
     _found, faults = manifests.load({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, **body})
     assert bool(faults) is wrong

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
 
-BODY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"x": "1", "y": "2"}}
+BODY = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "a", "namespace": "n"},
+    "data": {"x": "1", "y": "2"},
+}
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -50,8 +55,14 @@ def test_both_kinds_of_patches(patch: t.Any, data: dict[str, str]) -> None:
         ({"target": {"name": "a"}, "patch": {"a": 1}}, "target has no kind"),
         ({"target": {"kind": "ConfigMap", "version": "v1"}, "patch": {"a": 1}}, "unknown key 'version'"),
         ({"target": {"kind": "ConfigMap"}, "patch": "x"}, "neither a mapping"),
-        ({"target": {"kind": "ConfigMap"}, "patch": [{"op": "test", "path": "/data/x", "value": "9"}]}, "cannot be applied"),
-        ({"target": {"kind": "ConfigMap"}, "patch": [{"op": "add", "path": "/nowhere/x", "value": "9"}]}, "cannot be applied"),
+        (
+            {"target": {"kind": "ConfigMap"}, "patch": [{"op": "test", "path": "/data/x", "value": "9"}]},
+            "cannot be applied",
+        ),
+        (
+            {"target": {"kind": "ConfigMap"}, "patch": [{"op": "add", "path": "/nowhere/x", "value": "9"}]},
+            "cannot be applied",
+        ),
         ({"target": {"kind": "ConfigMap"}, "patch": {"metadata": None}}, "breaks ConfigMap n/a"),
         ({"target": {"kind": "ConfigMap"}, "patch": {"kind": "Secret"}}, "another kind afterwards"),
     ],
@@ -64,7 +75,9 @@ def test_patches_that_cannot_be_used(entry: t.Any, why: str) -> None:
 
 def test_a_patch_that_renames_onto_another_object_makes_a_duplicate() -> None:
     found, _faults = manifests.load([BODY, BODY | {"metadata": {"name": "b", "namespace": "n"}}])
-    wishes, _wrong = patches.read([{"target": {"kind": "ConfigMap", "name": "b"}, "patch": {"metadata": {"name": "a"}}}])
+    wishes, _wrong = patches.read(
+        [{"target": {"kind": "ConfigMap", "name": "b"}, "patch": {"metadata": {"name": "a"}}}]
+    )
     _result, faults = patches.apply_all(found, wishes)
     assert [fault.what for fault in faults] == ["ConfigMap n/a is defined 2 times"]
 
@@ -83,16 +96,30 @@ def test_merge_patch_follows_rfc_7396(target: t.Any, patch: t.Any) -> None:
 
 
 @settings(max_examples=200)
-@given(st.lists(json_values | st.fixed_dictionaries({"target": json_values | st.just({"kind": "ConfigMap"}), "patch": json_values}), max_size=3))
+@given(
+    st.lists(
+        json_values
+        | st.fixed_dictionaries({"target": json_values | st.just({"kind": "ConfigMap"}), "patch": json_values}),
+        max_size=3,
+    )
+)
 def test_no_patch_raises(raw: t.Any) -> None:
     result, faults = apply(raw)
     assert len(result) == 1
     assert len(raw) == 0 or faults or result[0].body is not None
 
 
-@pytest.mark.parametrize("operation", [{"op": "test", "path": "/stringData/pin", "value": "x"}, {"op": "add", "path": "/nowhere/x", "value": "x"}])
+@pytest.mark.parametrize(
+    "operation",
+    [{"op": "test", "path": "/stringData/pin", "value": "x"}, {"op": "add", "path": "/nowhere/x", "value": "x"}],
+)
 def test_what_a_patch_finds_in_a_secret_is_not_shown(operation: dict[str, str]) -> None:
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "n"}, "stringData": {"pin": "planted"}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "a", "namespace": "n"},
+        "stringData": {"pin": "planted"},
+    }
     wishes, _faults = patches.read([{"target": {"kind": "Secret"}, "patch": [operation]}])
     _result, faults = patches.apply_all(manifests.load([secret])[0], wishes)
     assert [fault.what for fault in faults] == ["a patch cannot be applied to Secret n/a"]

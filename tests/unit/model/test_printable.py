@@ -20,27 +20,53 @@ DIRECTION = {*map(chr, (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0
 
 
 def obeyed(text: str) -> list[str]:
-    return [one for one in text if one not in "\n\t" and (unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") or one in DIRECTION)]
+    return [
+        one
+        for one in text
+        if one not in "\n\t" and (unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") or one in DIRECTION)
+    ]
 
 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("driver\tready\n", "driver\tready\n"), ("\x1b[31mred\x1b[0m", "red"), ("\x1b[2J\x1b[1;1HPASSED", "PASSED"), ("\x9b31mred", "red"),
-        ("\x1b]0;title\x07text", "text"), ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"), ("\x1bPq#0\x1b\\after", "after"),
-        ("\x1b]52;c;cm0gLXJmIC8=\x07", ""), ("\x9d0;title\x9cafter", "after"), ("\x1bcreset", "reset"), ("\x1b(0line", "line"),
-        ("failed\rpassed", "failed\npassed"), ("one\r\ntwo", "one\ntwo"), ("abc\b\b\bxyz", "abcxyz"), ("\x07bell\x00nul\x7fdel", "bellnuldel"),
-        ("\u202egnp.exe", "gnp.exe"), ("\u2066isolate\u2069", "isolate"), ("\ud800half", "half"), ("\x1b]0;never ended", "0;never ended"),
-        ("\x1b", ""), ("\x1b[", ""), ("Grüße, 東京, 😀", "Grüße, 東京, 😀"),
+        ("driver\tready\n", "driver\tready\n"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[1;1HPASSED", "PASSED"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPq#0\x1b\\after", "after"),
+        ("\x1b]52;c;cm0gLXJmIC8=\x07", ""),
+        ("\x9d0;title\x9cafter", "after"),
+        ("\x1bcreset", "reset"),
+        ("\x1b(0line", "line"),
+        ("failed\rpassed", "failed\npassed"),
+        ("one\r\ntwo", "one\ntwo"),
+        ("abc\b\b\bxyz", "abcxyz"),
+        ("\x07bell\x00nul\x7fdel", "bellnuldel"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("\u2066isolate\u2069", "isolate"),
+        ("\ud800half", "half"),
+        ("\x1b]0;never ended", "0;never ended"),
+        ("\x1b", ""),
+        ("\x1b[", ""),
+        ("Grüße, 東京, 😀", "Grüße, 東京, 😀"),
         # Taking one sequence out must not make another of what is left.
-        ("\x1b\x1b[31m[2J", "[2J"), ("\x1b[3\x1b[31m1m", "31m"),
+        ("\x1b\x1b[31m[2J", "[2J"),
+        ("\x1b[3\x1b[31m1m", "31m"),
     ],
 )
 def test_what_terminals_obey_is_taken_out(written: str, shown: str) -> None:
     assert printable(written) == shown
 
 
-PIECES = st.one_of(st.text(max_size=4), st.sampled_from(["\x1b", "\x1b[", "\x9b", "\x1b]", "\x9d", "\x07", "\x9c", "\x1b\\", "31m", "\r", "\u202e", "\ud800"]))
+PIECES = st.one_of(
+    st.text(max_size=4),
+    st.sampled_from(
+        ["\x1b", "\x1b[", "\x9b", "\x1b]", "\x9d", "\x07", "\x9c", "\x1b\\", "31m", "\r", "\u202e", "\ud800"]
+    ),
+)
 
 
 @hypothesis.settings(max_examples=300, deadline=None)

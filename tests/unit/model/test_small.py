@@ -40,7 +40,11 @@ def test_waves_are_in_the_order_of_the_design_and_backwards() -> None:
 
 
 def test_status_and_bookkeeping_are_no_change() -> None:
-    before = {"kind": "X", "metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": []}, "status": {"a": 1}}
+    before = {
+        "kind": "X",
+        "metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": []},
+        "status": {"a": 1},
+    }
     after = {"kind": "X", "metadata": {"name": "a", "resourceVersion": "2", "generation": 2}, "status": {"a": 2}}
     assert not diff.changed(before, after)
     assert diff.changed(before, after | {"spec": {}})
@@ -48,11 +52,19 @@ def test_status_and_bookkeeping_are_no_change() -> None:
 
 def test_secrets_show_which_keys_changed_and_no_value() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "planted"}
-    before = {"kind": "Secret", "metadata": {"name": "s", "annotations": annotations}, "data": {"same": "planted", "other": "planted1", "old": "planted2"}}
+    before = {
+        "kind": "Secret",
+        "metadata": {"name": "s", "annotations": annotations},
+        "data": {"same": "planted", "other": "planted1", "old": "planted2"},
+    }
     after = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"same": "planted", "other": "planted3"}}
     entry = diff.entry("Secret s", before, after)
     assert "planted" not in repr(entry)
-    assert entry["before"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_BEFORE, "old": diff.REDACTED_BEFORE}
+    assert entry["before"]["data"] == {
+        "same": diff.REDACTED,
+        "other": diff.REDACTED_BEFORE,
+        "old": diff.REDACTED_BEFORE,
+    }
     assert entry["after"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_AFTER}
     assert before["data"]["same"] == "planted"
 
@@ -60,9 +72,14 @@ def test_secrets_show_which_keys_changed_and_no_value() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("http://bob:planted@proxy:3128", "http://(redacted)@proxy:3128"), ("http://planted@proxy", "http://(redacted)@proxy"),
-        ("x=https://bob:pl@nted@proxy/a, y=http://bob:planted@b", "x=https://(redacted)@proxy/a, y=http://(redacted)@b"),
-        ("docker://host/image@sha256:1", "docker://host/image@sha256:1"), ("bob@example.com", "bob@example.com"),
+        ("http://bob:planted@proxy:3128", "http://(redacted)@proxy:3128"),
+        ("http://planted@proxy", "http://(redacted)@proxy"),
+        (
+            "x=https://bob:pl@nted@proxy/a, y=http://bob:planted@b",
+            "x=https://(redacted)@proxy/a, y=http://(redacted)@b",
+        ),
+        ("docker://host/image@sha256:1", "docker://host/image@sha256:1"),
+        ("bob@example.com", "bob@example.com"),
     ],
 )
 def test_differences_never_show_what_is_in_a_url(text: str, shown: str) -> None:
@@ -77,7 +94,10 @@ def test_differences_never_show_what_is_in_a_url(text: str, shown: str) -> None:
     [
         (Fault("it failed"), "it failed"),
         (Fault("it failed", "here", "no reason", "look"), "it failed (here): no reason. Next: look"),
-        (Fault("it failed", why="others end with a full stop.", next_step="look"), "it failed: others end with a full stop. Next: look"),
+        (
+            Fault("it failed", why="others end with a full stop.", next_step="look"),
+            "it failed: others end with a full stop. Next: look",
+        ),
         (Fault("it failed", "here", next_step="look"), "it failed (here). Next: look"),
     ],
 )

@@ -28,7 +28,9 @@ def collection_with(base: pathlib.Path, modules: dict[str, str], actions: dict[s
     for name, text in modules.items():
         (here / "plugins" / "modules" / f"{name}.py").write_text(text)
     runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())
-    runtime["plugin_routing"] = {"action": {name: {"redirect": f"hwaccel.gpu.{action}"} for name, action in actions.items()}}
+    runtime["plugin_routing"] = {
+        "action": {name: {"redirect": f"hwaccel.gpu.{action}"} for name, action in actions.items()}
+    }
     (here / "meta" / "runtime.yml").write_text(yaml.safe_dump(runtime))
     return base
 
@@ -50,7 +52,12 @@ def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strateg
 
 
 def play(
-    collections: pathlib.Path, folder: pathlib.Path, tasks: str, *arguments: str, hosts: str = "alpha,", strategy: str = "linear",
+    collections: pathlib.Path,
+    folder: pathlib.Path,
+    tasks: str,
+    *arguments: str,
+    hosts: str = "alpha,",
+    strategy: str = "linear",
     environ: dict[str, str] | None = None,
 ) -> tuple[int, str]:
     environ = written(collections, folder, tasks, strategy) | (environ or {})

@@ -73,10 +73,16 @@ if __name__ == "__main__":
 @pytest.fixture(scope="module")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The collection with one module more, which counts slices."""
-    return collection_with(tmp_path_factory.mktemp("collections"), dict.fromkeys(("count", "manifest_set"), MODULE), {"count": "manifest_set"})
+    return collection_with(
+        tmp_path_factory.mktemp("collections"),
+        dict.fromkeys(("count", "manifest_set"), MODULE),
+        {"count": "manifest_set"},
+    )
 
 
-def test_progress_is_shown_after_every_slice_and_results_are_joined(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_progress_is_shown_after_every_slice_and_results_are_joined(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     code, output = play(
         collections,
         tmp_path,
@@ -92,20 +98,37 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(collections:
         "--diff",
     )
     assert code == 0, output
-    assert [line for line in output.splitlines() if line.startswith("alpha: ")] == [f"alpha: {step} of 3 with ********" for step in (1, 2, 3)]
+    assert [line for line in output.splitlines() if line.startswith("alpha: ")] == [
+        f"alpha: {step} of 3 with ********" for step in (1, 2, 3)
+    ]
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["step"] == 3 and result["sliced"] and result["changed"] is True
     assert len(result["tasks"]) == 1 and result["alive"], "all slices know one process that outlives them"
     assert [entry["after"] for entry in result["diff"]] == ["1", "2"]
     assert len(result["warnings"]) == 1
-    assert not {"pending", "progress", "wait_resume", "wait_task"} & (set(result) | set(result.get("invocation", {}).get("module_args", {})))
+    assert not {"pending", "progress", "wait_resume", "wait_task"} & (
+        set(result) | set(result.get("invocation", {}).get("module_args", {}))
+    )
 
 
-def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_has_progress_in_its_events(
+    collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """ansible-runner, and so AWX, shows what its events carry, as they come."""
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    playbook = [{"hosts": "alpha", "gather_facts": False, "connection": "local", "tasks": [{"hwaccel.gpu.count": {"seen": str(tmp_path / "seen")}}]}]
-    environ = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    playbook = [
+        {
+            "hosts": "alpha",
+            "gather_facts": False,
+            "connection": "local",
+            "tasks": [{"hwaccel.gpu.count": {"seen": str(tmp_path / "seen")}}],
+        }
+    ]
+    environ = {
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_HOME": str(tmp_path / "ansible"),
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+    }
 
     def look(event: dict[str, t.Any]) -> bool:
         if FIRST_LINE in event["stdout"]:
@@ -113,7 +136,12 @@ def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path
         return True
 
     run = ansible_runner.run(
-        private_data_dir=str(tmp_path), playbook=playbook, inventory="alpha", envvars=environ, quiet=True, event_handler=look
+        private_data_dir=str(tmp_path),
+        playbook=playbook,
+        inventory="alpha",
+        envvars=environ,
+        quiet=True,
+        event_handler=look,
     )
     assert run.rc == 0, run.stdout.read()
     lines = [line for event in run.events for line in event["stdout"].splitlines() if line.startswith("alpha: ")]
@@ -121,7 +149,14 @@ def test_a_runner_has_progress_in_its_events(collections: pathlib.Path, tmp_path
 
 
 def started(folder: pathlib.Path, environ: dict[str, str], output: t.Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([PROGRAM, "-i", "alpha,", "play.yml"], cwd=folder, env=environ, stdout=output, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [PROGRAM, "-i", "alpha,", "play.yml"],
+        cwd=folder,
+        env=environ,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def lines_of(run: subprocess.Popen[str], into: pathlib.Path) -> t.Iterator[str]:
@@ -136,7 +171,9 @@ def lines_of(run: subprocess.Popen[str], into: pathlib.Path) -> t.Iterator[str]:
 
 
 @pytest.mark.parametrize(("into", "strategy"), [("a pipe", "linear"), ("a file", "free")])
-def test_a_line_can_be_read_while_its_task_goes_on(collections: pathlib.Path, tmp_path: pathlib.Path, into: str, strategy: str) -> None:
+def test_a_line_can_be_read_while_its_task_goes_on(
+    collections: pathlib.Path, tmp_path: pathlib.Path, into: str, strategy: str
+) -> None:
     """The task's second slice waits for the reader of the first one's line."""
     environ = written(collections, tmp_path, f"- hwaccel.gpu.count:\n    seen: {tmp_path / 'seen'}\n", strategy)
     log = tmp_path / "output"
@@ -170,7 +207,9 @@ def test_two_hosts_and_strategy_free(collections: pathlib.Path, tmp_path: pathli
     assert {"alpha: 1 of 3 with ********", "beta: 2 of 3 with ********"} <= set(output.splitlines())
 
 
-def test_a_failed_slice_keeps_what_was_done_and_says_what_next(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_failed_slice_keeps_what_was_done_and_says_what_next(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     code, output = play(collections, tmp_path, "- hwaccel.gpu.count: {fail_at: 2}\n", "-v")
     assert code == 2
     assert {"alpha: 1 of 3 with ********", "alpha: 2 of 3 with ********"} <= set(output.splitlines())
@@ -180,7 +219,9 @@ def test_a_failed_slice_keeps_what_was_done_and_says_what_next(collections: path
 
 
 @pytest.mark.parametrize("verbosity", ["-v", "-vvv"])
-def test_a_bug_is_one_line_and_tells_no_secret(collections: pathlib.Path, tmp_path: pathlib.Path, verbosity: str) -> None:
+def test_a_bug_is_one_line_and_tells_no_secret(
+    collections: pathlib.Path, tmp_path: pathlib.Path, verbosity: str
+) -> None:
     secrets = {"secret": "planted-secret-7", "definition": {"stringData": {"key": "planted-secret-8"}}}
     (tmp_path / "secrets.yml").write_text(yaml.safe_dump(secrets))
     task = "- hwaccel.gpu.count:\n    crash_at: 2\n    secret: '{{ secret }}'\n    definition: '{{ definition }}'\n"
@@ -214,7 +255,9 @@ def test_a_background_job_runs_in_one_piece(collections: pathlib.Path, tmp_path:
     assert code == 0, output
 
 
-def test_templates_and_files_reach_the_module_with_their_origin(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_templates_and_files_reach_the_module_with_their_origin(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "templates" / "many").mkdir(parents=True)
     (tmp_path / "templates" / "many" / "b.yml.j2").write_text("name: {{ value }}\n")
     (tmp_path / "templates" / "many" / "a.yaml").write_text("kind: {% if true %}x{% endif %}\n")
@@ -257,9 +300,16 @@ def test_what_cannot_be_read_is_said_without_a_traceback(collections: pathlib.Pa
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "broken.yml.j2").write_text("{{ not_defined_anywhere }}")
     (tmp_path / "empty").mkdir()
-    tasks = "".join(f"- hwaccel.gpu.manifest_set:\n    {task}\n  when: inventory_hostname == '{host}'\n" for host, (task, _told) in UNREADABLE.items())
+    tasks = "".join(
+        f"- hwaccel.gpu.manifest_set:\n    {task}\n  when: inventory_hostname == '{host}'\n"
+        for host, (task, _told) in UNREADABLE.items()
+    )
     code, output = play(collections, tmp_path, tasks, "-v", hosts=f"{','.join(UNREADABLE)},")
     assert code == 2
     told = " ".join(output.split())
-    assert [host for host, (_task, expected) in UNREADABLE.items() if f"fatal: [{host}]: FAILED!" not in told or expected not in told] == []
+    assert [
+        host
+        for host, (_task, expected) in UNREADABLE.items()
+        if f"fatal: [{host}]: FAILED!" not in told or expected not in told
+    ] == []
     assert "Traceback" not in output and "MODULE FAILURE" not in output

@@ -35,7 +35,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda self, warning, **_more: warned.append(warning))
     monkeypatch.setattr(basic.AnsibleModule, "log", lambda self, msg, log_args=None: logged.append(msg))
 
-    def call(options: dict[str, t.Any], operation: t.Any, argument_spec: dict[str, t.Any] | None = None, **more: t.Any) -> Result:
+    def call(
+        options: dict[str, t.Any], operation: t.Any, argument_spec: dict[str, t.Any] | None = None, **more: t.Any
+    ) -> Result:
         monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": options}).encode())
         if hasattr(basic, "_ANSIBLE_PROFILE"):
             monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy")
@@ -54,14 +56,21 @@ def test_an_empty_string_is_an_unset_option(run: t.Callable[..., Result]) -> Non
         return Outcome()
 
     empty = dict.fromkeys(("validate_certs", "impersonate_groups", "kubeconfig", "proxy_headers", "size", "name"), "")
-    result = run(empty, operation, {"size": {"type": "int", "default": 3}, "name": {"type": "str", "default": "default"}})
+    result = run(
+        empty, operation, {"size": {"type": "int", "default": 3}, "name": {"type": "str", "default": "default"}}
+    )
     assert result["changed"] is False
     assert {name: seen[name] for name in empty} == {**dict.fromkeys(empty), "size": 3, "name": "default"}
 
 
 def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> None:
     values = {"set": {"b", "a"}, "date": datetime.date(2026, 1, 2), "path": pathlib.Path("/x")}
-    result = run({"_ansible_diff": True}, lambda params, context: Outcome(True, values, ["careful"], [{"before": "a", "after": "b"}], progress=["1 of 2"]))
+    result = run(
+        {"_ansible_diff": True},
+        lambda params, context: Outcome(
+            True, values, ["careful"], [{"before": "a", "after": "b"}], progress=["1 of 2"]
+        ),
+    )
     assert (result["changed"], result["set"], result["date"], result["path"]) == (True, ["a", "b"], "2026-01-02", "/x")
     assert (result["diff"], result["progress"]) == ([{"before": "a", "after": "b"}], ["1 of 2"])
     assert result["warned"] == ["careful"]
@@ -74,7 +83,15 @@ def test_results_hold_nothing_that_a_terminal_obeys(run: t.Callable[..., Result]
         context.warn(bad)
         failure = HwaccelError(bad, bad)
         diff = [{"before": bad, "after": bad}]
-        return Outcome(True, {"log": bad, "nodes": [{bad: {"reason": bad}}]}, [bad], diff, failure=failure, pending={"as": bad}, progress=[bad])
+        return Outcome(
+            True,
+            {"log": bad, "nodes": [{bad: {"reason": bad}}]},
+            [bad],
+            diff,
+            failure=failure,
+            pending={"as": bad},
+            progress=[bad],
+        )
 
     result = run({"_ansible_diff": True}, operation)
     assert (result["log"], result["nodes"], result["progress"]) == (good, [{good: {"reason": good}}], [good])
@@ -93,7 +110,9 @@ def test_a_failure_keeps_what_was_done(run: t.Callable[..., Result]) -> None:
     result = run({}, lambda params, context: Outcome(True, {"done": 3}, failure=failure, pending={"a": 1}))
     assert (result["failed"], result["changed"], result["done"]) == (True, True, 3)
     assert result["msg"] == "what (where): why. Next: next"
-    assert result["faults"] == [{"what": "what", "where": "where", "why": "why", "next_step": "next", "text": "what (where): why. Next: next"}]
+    assert result["faults"] == [
+        {"what": "what", "where": "where", "why": "why", "next_step": "next", "text": "what (where): why. Next: next"}
+    ]
     assert "pending" not in result
 
 
@@ -122,7 +141,9 @@ def test_slices_have_a_deadline_and_resume(run: t.Callable[..., Result]) -> None
 
 
 @pytest.mark.parametrize(("resume", "met"), [({}, False), ({"step": 1}, True)])
-def test_a_slice_that_resumes_has_met_the_server(run: t.Callable[..., Result], monkeypatch: pytest.MonkeyPatch, resume: Result, met: bool) -> None:
+def test_a_slice_that_resumes_has_met_the_server(
+    run: t.Callable[..., Result], monkeypatch: pytest.MonkeyPatch, resume: Result, met: bool
+) -> None:
     made: list[Result] = []
     monkeypatch.setattr(api_client, "connect", lambda params, **options: made.append(options))
 
@@ -143,10 +164,17 @@ def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[.
         "proxy_headers": {"basic_auth": "planted-5"},
         "texts": "planted-6",
     }
-    result = run(options, lambda params, context: Outcome(values={"echo": params["api_key"]}), {"definition": {"type": "raw"}, "texts": {"type": "raw"}})
+    result = run(
+        options,
+        lambda params, context: Outcome(values={"echo": params["api_key"]}),
+        {"definition": {"type": "raw"}, "texts": {"type": "raw"}},
+    )
     assert "planted" not in json.dumps(result)
     # Newer cores leave it out unless they are asked for it.
-    assert result.get("invocation", {}).get("module_args", {}).get("definition", "(2 entries, not shown)") == "(2 entries, not shown)"
+    assert (
+        result.get("invocation", {}).get("module_args", {}).get("definition", "(2 entries, not shown)")
+        == "(2 entries, not shown)"
+    )
 
 
 def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_made(run: t.Callable[..., Result]) -> None:
@@ -165,7 +193,17 @@ def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_made(run: t.Calla
 
 
 def test_what_is_shown_of_parameters() -> None:
-    shown = shown_parameters({"kubeconfig": "/path", "name": "x", "long": "x" * 500, "definition": [1], "wait_resume": {}, "flag": True, "none": None})
+    shown = shown_parameters(
+        {
+            "kubeconfig": "/path",
+            "name": "x",
+            "long": "x" * 500,
+            "definition": [1],
+            "wait_resume": {},
+            "flag": True,
+            "none": None,
+        }
+    )
     assert shown == {
         "kubeconfig": "/path",
         "name": "x",
@@ -178,16 +216,28 @@ def test_what_is_shown_of_parameters() -> None:
     assert "planted" not in str(shown_parameters({"kubeconfig": "users:\n- planted"}))
 
 
-@pytest.mark.parametrize(("fragment", "shared"), [("cluster", spec.CLUSTER_SPEC), ("waiting", spec.WAITING_SPEC), ("sources", spec.SOURCES_SPEC)])
+@pytest.mark.parametrize(
+    ("fragment", "shared"),
+    [("cluster", spec.CLUSTER_SPEC), ("waiting", spec.WAITING_SPEC), ("sources", spec.SOURCES_SPEC)],
+)
 def test_fragments_say_what_the_specs_say(fragment: str, shared: dict[str, t.Any]) -> None:
     module = importlib.import_module(f"ansible_collections.hwaccel.gpu.plugins.doc_fragments.{fragment}")
     documented = yaml.safe_load(module.ModuleDocFragment.DOCUMENTATION)["options"]
-    assert {name: _facts(option, "suboptions") for name, option in documented.items()} == {name: _facts(option, "options") for name, option in shared.items()}
+    assert {name: _facts(option, "suboptions") for name, option in documented.items()} == {
+        name: _facts(option, "options") for name, option in shared.items()
+    }
 
 
 def _facts(option: dict[str, t.Any], inner: str) -> tuple[t.Any, ...]:
     below = {name: _facts(entry, inner) for name, entry in (option.get(inner) or {}).items()}
-    return option.get("type"), option.get("elements"), option.get("aliases", []), option.get("required", False), option.get("default"), below
+    return (
+        option.get("type"),
+        option.get("elements"),
+        option.get("aliases", []),
+        option.get("required", False),
+        option.get("default"),
+        below,
+    )
 
 
 def test_the_user_agent_tells_the_collections_version() -> None:

@@ -75,8 +75,13 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def played(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, **environ: str) -> tuple[Results, str]:
     """Results by host and task, and the output. The host `here` has the Python that runs Ansible, `linked` the same one by another name."""
     (folder / "python").symlink_to(sys.executable)
-    hosts = {"here": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}, "linked": {"ansible_python_interpreter": str(folder / "python")}}
-    (folder / "inventory.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": {"secret": SECRET, "text": TEXT}}}))
+    hosts = {
+        "here": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+        "linked": {"ansible_python_interpreter": str(folder / "python")},
+    }
+    (folder / "inventory.yml").write_text(
+        yaml.safe_dump({"all": {"hosts": hosts, "vars": {"secret": SECRET, "text": TEXT}}})
+    )
     code, output = play(collections, folder, TASKS, "-vvv", *arguments, hosts="inventory.yml", environ=environ)
     assert code == 0, output
     return {host: json.loads((folder / f"{host}.json").read_text()) for host in hosts}, output
@@ -89,14 +94,40 @@ def test_the_result_is_the_same_either_way(collections: pathlib.Path, tmp_path: 
     results, output = played(collections, tmp_path, PYTHONPATH=str(tmp_path / "site"))
     here, linked = results["here"], results["linked"]
     packed = {(host, task): result.pop("packed") for host, tasks in results.items() for task, result in tasks.items()}
-    assert {key for key, value in packed.items() if not value} == {("here", "plain"), ("here", "failed"), ("linked", "delegated")}
-    assert (here["plain"], here["failed"], here["delegated"]) == (linked["plain"], linked["failed"], linked["delegated"])
+    assert {key for key, value in packed.items() if not value} == {
+        ("here", "plain"),
+        ("here", "failed"),
+        ("linked", "delegated"),
+    }
+    assert (here["plain"], here["failed"], here["delegated"]) == (
+        linked["plain"],
+        linked["failed"],
+        linked["delegated"],
+    )
     plain, failed = here["plain"], here["failed"]
-    assert (plain["text"], plain["secret"], plain["given"], plain["hidden"], plain["stdin"], plain["arguments"], plain["changed"]) == (
-        TEXT, "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER", "a value with 'quotes'", True, "", [], True,
-    )  # fmt: skip
+    assert (
+        plain["text"],
+        plain["secret"],
+        plain["given"],
+        plain["hidden"],
+        plain["stdin"],
+        plain["arguments"],
+        plain["changed"],
+    ) == (
+        TEXT,
+        "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER",
+        "a value with 'quotes'",
+        True,
+        "",
+        [],
+        True,
+    )
     assert plain["folder"] == str(tmp_path) and plain["warnings"] == ["a warning"]
-    assert failed["failed"] and failed["msg"] == "refused (here): so it is. Next: ask" and failed["faults"][0]["what"] == "refused"
+    assert (
+        failed["failed"]
+        and failed["msg"] == "refused (here): so it is. Next: ask"
+        and failed["faults"][0]["what"] == "refused"
+    )
     assert SECRET not in output
 
 

@@ -26,7 +26,9 @@ TASK = {"hwaccel.gpu.show": {"lines": "{{ lines }}"}, "register": "shown"}
 
 def play(**more: object) -> list[dict[str, object]]:
     checked = {"ansible.builtin.assert": {"that": ["shown is not changed"], "quiet": True}}
-    return [{"hosts": "alpha", "gather_facts": False, "vars": {"lines": [*LINES, OBEYED]}, "tasks": [TASK | more, checked]}]
+    return [
+        {"hosts": "alpha", "gather_facts": False, "vars": {"lines": [*LINES, OBEYED]}, "tasks": [TASK | more, checked]}
+    ]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check", "--diff")])
@@ -50,14 +52,18 @@ def printed(folder: pathlib.Path, plays: list[dict[str, object]], *arguments: st
 
 def environment(folder: pathlib.Path) -> dict[str, str]:
     return {
-        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_HOME": str(folder / "ansible"),
+        "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
     }
 
 
 def test_a_runner_has_them_in_its_events(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    run = ansible_runner.run(private_data_dir=str(tmp_path), playbook=play(), inventory="alpha", envvars=environment(tmp_path), quiet=True)
+    run = ansible_runner.run(
+        private_data_dir=str(tmp_path), playbook=play(), inventory="alpha", envvars=environment(tmp_path), quiet=True
+    )
     assert run.rc == 0, run.stdout.read()
     shown = [event["stdout"] for event in run.events if "KUBECONFIG" in event["stdout"]]
     assert [text.splitlines() for text in shown] == [["alpha:", *LINES, SHOWN]]

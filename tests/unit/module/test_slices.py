@@ -10,10 +10,26 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import Slices,
 
 def test_runs_are_joined() -> None:
     slices = Slices()
-    slices.add({"changed": True, "pending": {"a": 1}, "progress": ["one\nline"], "warnings": ["w"], "diff": {"before": "1"}, "only": "first"})
+    slices.add(
+        {
+            "changed": True,
+            "pending": {"a": 1},
+            "progress": ["one\nline"],
+            "warnings": ["w"],
+            "diff": {"before": "1"},
+            "only": "first",
+        }
+    )
     assert slices.pending == {"a": 1}
     assert slices.progress == ["one line"]
-    slices.add({"changed": False, "warnings": ["w", "v"], "diff": [{"before": "2"}], "invocation": {"module_args": {"wait_slice": 10, "name": "x"}}})
+    slices.add(
+        {
+            "changed": False,
+            "warnings": ["w", "v"],
+            "diff": [{"before": "2"}],
+            "invocation": {"module_args": {"wait_slice": 10, "name": "x"}},
+        }
+    )
     assert slices.pending is None
     assert slices.result() == {
         "changed": True,

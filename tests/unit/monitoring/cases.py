@@ -38,13 +38,17 @@ def xid(code: int, silent: int) -> Case:
     window = "_x9 1x4 _x40"
     metric = "DCGM_EXP_XID_ERRORS_COUNT"
     return Case(
-        ((gpu(metric, f'xid="{code}"'), window), (gpu(metric), "0x60")), ((gpu(metric, f'xid="{silent}"'), window), (gpu(metric), "0x60")), 16,
+        ((gpu(metric, f'xid="{code}"'), window), (gpu(metric), "0x60")),
+        ((gpu(metric, f'xid="{silent}"'), window), (gpu(metric), "0x60")),
+        16,
         OF_GPU | {"xid": str(code)},
     )
 
 
 def pod_info(name: str, owner: str, node: str = "n1") -> tuple[str, str]:
-    labels = f'namespace="hwaccel-gpu", pod="{name}", node="{node}", created_by_kind="DaemonSet", created_by_name="{owner}"'
+    labels = (
+        f'namespace="hwaccel-gpu", pod="{name}", node="{node}", created_by_kind="DaemonSet", created_by_name="{owner}"'
+    )
     return f"kube_pod_info{{{labels}}}", "1x200"
 
 
@@ -64,7 +68,9 @@ def _amount(what: str, count: int) -> tuple[str, str]:
 def _seen(number: int) -> Series:
     """GPUs of n1, one of them with two instances, which are one GPU."""
     more = tuple((f'DCGM_FI_DEV_GPU_TEMP{{gpu="{index}", Hostname="n1"}}', "40x60") for index in range(1, number))
-    halves = tuple((f'DCGM_FI_DEV_GPU_TEMP{{gpu="0", Hostname="n1", GPU_I_ID="{number}"}}', "40x60") for number in (1, 2))
+    halves = tuple(
+        (f'DCGM_FI_DEV_GPU_TEMP{{gpu="0", Hostname="n1", GPU_I_ID="{number}"}}', "40x60") for number in (1, 2)
+    )
     return halves + more
 
 
@@ -91,20 +97,31 @@ CASES: dict[str, Case] = {
     "GpuRowRemapFailure": one("DCGM_FI_DEV_ROW_REMAP_FAILURE", "1x10", "0x10", 5),
     "GpuHot": Case(
         ((gpu("DCGM_FI_DEV_GPU_TEMP"), "88x20"), (gpu("DCGM_FI_DEV_SLOWDOWN_TEMP"), "90x20")),
-        ((gpu("DCGM_FI_DEV_GPU_TEMP"), "88x20"), (gpu("DCGM_FI_DEV_SLOWDOWN_TEMP"), "0x20"), (gpu("DCGM_FI_DEV_GPU_TEMP_LIMIT"), "12x20")),
-        15, OF_GPU,
+        (
+            (gpu("DCGM_FI_DEV_GPU_TEMP"), "88x20"),
+            (gpu("DCGM_FI_DEV_SLOWDOWN_TEMP"), "0x20"),
+            (gpu("DCGM_FI_DEV_GPU_TEMP_LIMIT"), "12x20"),
+        ),
+        15,
+        OF_GPU,
     ),
     "GpuMemoryHot": Case(
         ((gpu("DCGM_FI_DEV_MEMORY_TEMP"), "94x20"), (gpu("DCGM_FI_DEV_MEM_MAX_OP_TEMP"), "95x20")),
-        ((gpu("DCGM_FI_DEV_MEMORY_TEMP"), "91x20"), (gpu("DCGM_FI_DEV_MEM_MAX_OP_TEMP"), "95x20")), 15, OF_GPU,
+        ((gpu("DCGM_FI_DEV_MEMORY_TEMP"), "91x20"), (gpu("DCGM_FI_DEV_MEM_MAX_OP_TEMP"), "95x20")),
+        15,
+        OF_GPU,
     ),
     "GpuThermalSlowdown": Case(
         ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="hw_thermal"'), "4x20"),),
-        ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="power_cap"'), "4x20"),), 15, OF_GPU,
+        ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="power_cap"'), "4x20"),),
+        15,
+        OF_GPU,
     ),
     "GpuPowerBrake": Case(
         ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="hw_power_brake"'), "4x20"),),
-        ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="hw_slowdown"'), "4x20"),), 15, OF_GPU,
+        ((gpu("DCGM_EXP_CLOCK_EVENTS_COUNT", 'clock_event="hw_slowdown"'), "4x20"),),
+        15,
+        OF_GPU,
     ),
     # 57 and 30 seconds of each minute, in ns.
     "GpuPowerCapped": one("DCGM_FI_DEV_POWER_VIOLATION", "0+57000000000x120", "0+30000000000x120", 100),
@@ -112,18 +129,28 @@ CASES: dict[str, Case] = {
     "GpuNvlinkCrcErrors": one("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "0+12000x30", "0+60x30", 20),
     "GpuMissing": Case((_TRAINING, *_seen(7)), (_TRAINING, *_seen(8)), 20, {"node": "n1", "pool": "training"}, "1"),
     "GpuNotAllocatable": Case(
-        (_amount("capacity", 8), _amount("allocatable", 7)), (_amount("capacity", 8), _amount("allocatable", 8)), 20,
-        {"node": "n1", "resource": "nvidia_com_gpu"}, "1",
+        (_amount("capacity", 8), _amount("allocatable", 7)),
+        (_amount("capacity", 8), _amount("allocatable", 8)),
+        20,
+        {"node": "n1", "resource": "nvidia_com_gpu"},
+        "1",
     ),
     "GpuPluginDown": unready("nvidia-device-plugin", 20),
-    "GpuExporterDown": Case((_TRAINING,), (_TRAINING, (gpu("DCGM_FI_DEV_GPU_TEMP", spelling="Hostname"), "40x60")), 20, {"node": "n1"}),
+    "GpuExporterDown": Case(
+        (_TRAINING,), (_TRAINING, (gpu("DCGM_FI_DEV_GPU_TEMP", spelling="Hostname"), "40x60")), 20, {"node": "n1"}
+    ),
     "GpuMetricsAbsent": Case((("up", "1x60"),), ((gpu("DCGM_FI_DEV_GPU_TEMP"), "40x60"),), 20, {}),
     "GpuGateClosed": unready("nvidia-operator-validator", 70),
     "GpuNodeQuarantined": Case(
         (('kube_node_spec_taint{node="n1", key="hwaccel.gpu/quarantine", effect="NoSchedule"}', "1x300"),),
-        (('kube_node_spec_taint{node="n1", key="node.kubernetes.io/unreachable", effect="NoSchedule"}', "1x300"),), 250, {"node": "n1"},
+        (('kube_node_spec_taint{node="n1", key="node.kubernetes.io/unreachable", effect="NoSchedule"}', "1x300"),),
+        250,
+        {"node": "n1"},
     ),
     "GpuDriverLostWithKernel": Case(
-        (*_VALIDATOR, _kernel("6.8.0-1", "1x20"), _kernel("6.8.0-2", "_x20 1x100")), (*_VALIDATOR, _kernel("6.8.0-1", "1x120")), 70, {"node": "n1"},
+        (*_VALIDATOR, _kernel("6.8.0-1", "1x20"), _kernel("6.8.0-2", "_x20 1x100")),
+        (*_VALIDATOR, _kernel("6.8.0-1", "1x120")),
+        70,
+        {"node": "n1"},
     ),
 }

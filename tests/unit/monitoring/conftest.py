@@ -23,9 +23,14 @@ def promtool(tmp_path: pathlib.Path) -> t.Callable[..., str]:
 
     def run(verb: str, groups: list[dict[str, t.Any]], *tests: dict[str, t.Any]) -> str:
         (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
-        (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": list(tests)}), encoding="utf-8")
+        (tmp_path / "tests.yml").write_text(
+            yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": list(tests)}),
+            encoding="utf-8",
+        )
         command = [found, verb, "rules", {"check": "rules.yml", "test": "tests.yml"}[verb]]
-        done = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False
+        )
         return done.stdout if done.returncode else ""
 
     return run

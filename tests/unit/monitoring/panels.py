@@ -26,10 +26,16 @@ def without_data(prometheus: Prometheus, model: dict[str, t.Any]) -> list[tuple[
     now, empty = time.time(), []
     for panel in model["panels"]:
         for query in (target["expr"] for target in panel["targets"]):
-            if not prometheus.get("query_range", query=filled_in(query), start=str(now - _RANGE), end=str(now), step="1")["result"]:
+            if not prometheus.get(
+                "query_range", query=filled_in(query), start=str(now - _RANGE), end=str(now), step="1"
+            )["result"]:
                 empty.append((model["title"], panel["title"], query))
     for variable in model["templating"]["list"]:
-        asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]) if variable["type"] == "query" else None
+        asked = (
+            re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
+            if variable["type"] == "query"
+            else None
+        )
         if asked and not prometheus.get(f"label/{asked[2]}/values", **{"match[]": filled_in(asked[1])}):
             empty.append((model["title"], variable["name"], asked[0]))
     return empty

@@ -46,7 +46,9 @@ class Prometheus:
     def get(self, path: str, **parameters: str) -> t.Any:
         """`data` of the answer. AssertionError where it is an error or has warnings."""
         try:
-            with urllib.request.urlopen(f"{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=PATIENCE) as reply:
+            with urllib.request.urlopen(
+                f"{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=PATIENCE
+            ) as reply:
                 answer = json.load(reply)
         except urllib.error.HTTPError as error:
             with error:
@@ -130,11 +132,19 @@ def free_address() -> str:
 
 def _started(program: str, folder: pathlib.Path) -> tuple[subprocess.Popen[bytes], Prometheus]:
     address = free_address()
-    command = [program, "--config.file=prometheus.yml", f"--web.listen-address={address}", f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn"]
+    command = [
+        program,
+        "--config.file=prometheus.yml",
+        f"--web.listen-address={address}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--log.level=warn",
+    ]
     with (folder / "log").open("wb") as log:
         # Times in its answers are those of its zone.
         environment = os.environ | {"TZ": "UTC"}
-        return subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log), Prometheus(f"http://{address}")
+        return subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        ), Prometheus(f"http://{address}")
 
 
 def _serves(process: subprocess.Popen[bytes], server: Prometheus) -> bool:

@@ -29,18 +29,24 @@ def rule_of(groups: list[dict[str, t.Any]], name: str) -> dict[str, t.Any]:
 
 def looked_at(name: str, case: Case, series: Series, fired: list[dict[str, t.Any]]) -> dict[str, t.Any]:
     return {
-        "interval": "1m", "input_series": [{"series": metric, "values": numbers} for metric, numbers in series],
+        "interval": "1m",
+        "input_series": [{"series": metric, "values": numbers} for metric, numbers in series],
         "alert_rule_test": [{"eval_time": f"{case.after}m", "alertname": name, "exp_alerts": fired}],
     }
 
 
 def told(text: str, case: Case) -> str:
     """An annotation as Prometheus fills it in."""
-    return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: case.labels[found[1]], text).replace("{{ $value }}", case.value)
+    return re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: case.labels[found[1]], text).replace(
+        "{{ $value }}", case.value
+    )
 
 
 def fired_by(rule: dict[str, t.Any], case: Case) -> dict[str, t.Any]:
-    return {"exp_labels": rule["labels"] | case.labels, "exp_annotations": {key: told(text, case) for key, text in rule["annotations"].items()}}
+    return {
+        "exp_labels": rule["labels"] | case.labels,
+        "exp_annotations": {key: told(text, case) for key, text in rule["annotations"].items()},
+    }
 
 
 def test_every_alert_is_tried() -> None:
@@ -51,7 +57,10 @@ def test_every_alert_is_tried() -> None:
 def test_an_alert_fires_on_its_fault_and_not_beside_it(name: str, promtool: t.Callable[..., str]) -> None:
     groups, case = made(), CASES[name]
     fired = fired_by(rule_of(groups, name), case)
-    assert promtool("test", groups, looked_at(name, case, case.fires, [fired]), looked_at(name, case, case.silent, [])) == ""
+    assert (
+        promtool("test", groups, looked_at(name, case, case.fires, [fired]), looked_at(name, case, case.silent, []))
+        == ""
+    )
 
 
 @pytest.mark.parametrize("name", ["GpuXidBusLost", "GpuRowRemapFailure", "GpuThermalSlowdown"])
@@ -65,7 +74,11 @@ def test_the_older_spelling_of_the_node_is_understood(name: str, promtool: t.Cal
 
 @pytest.mark.parametrize(
     ("name", "owner"),
-    [("GpuExporterDown", "dcgm-exporter"), ("GpuPluginDown", "nvidia-device-plugin-daemonset"), ("GpuGateClosed", "nvidia-validator")],
+    [
+        ("GpuExporterDown", "dcgm-exporter"),
+        ("GpuPluginDown", "nvidia-device-plugin-daemonset"),
+        ("GpuGateClosed", "nvidia-validator"),
+    ],
 )
 def test_components_of_other_deployers_are_watched_too(name: str, owner: str, promtool: t.Callable[..., str]) -> None:
     groups, case = made(), CASES[name]
@@ -83,7 +96,11 @@ def test_prometheus_takes_the_rules(promtool: t.Callable[..., str]) -> None:
     assert promtool("check", made()) == ""
 
 
-OTHER = {"xid_hold": "2h", "kernel_change_window": "3d", **{name: 7 for name, one in thresholds.THRESHOLDS.items() if not isinstance(one.default, str)}}
+OTHER = {
+    "xid_hold": "2h",
+    "kernel_change_window": "3d",
+    **{name: 7 for name, one in thresholds.THRESHOLDS.items() if not isinstance(one.default, str)},
+}
 
 
 @pytest.mark.parametrize("name", thresholds.THRESHOLDS)
@@ -103,8 +120,10 @@ def test_severity_wait_and_whether_at_all_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"limits": {"temprature": 5}}, "threshold 'temprature' is unknown"), ({"limits": {"xid_hold": "long"}}, "threshold xid_hold is no duration"),
-        ({"limits": {"nvlink_crc_rate": "many"}}, "threshold nvlink_crc_rate is no number"), ({"changed": {"GpuCold": {}}}, "alert 'GpuCold' is unknown"),
+        ({"limits": {"temprature": 5}}, "threshold 'temprature' is unknown"),
+        ({"limits": {"xid_hold": "long"}}, "threshold xid_hold is no duration"),
+        ({"limits": {"nvlink_crc_rate": "many"}}, "threshold nvlink_crc_rate is no number"),
+        ({"changed": {"GpuCold": {}}}, "alert 'GpuCold' is unknown"),
         ({"changed": {"GpuHot": {"level": "info"}}}, "'level' of alert GpuHot is unknown"),
         ({"changed": {"GpuHot": {"for": "x"}}}, "for of alert GpuHot is no duration"),
     ],

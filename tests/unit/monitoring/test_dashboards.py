@@ -45,8 +45,13 @@ def exported(spelling: str) -> list[dict[str, str]]:
     """One node as its exporter and kube-state-metrics tell of it: two GPUs, one of them with a job and an Xid."""
     job = ', exported_namespace="red", exported_pod="train-0"'
     made = [
-        {"series": f'{one.field}{{{spelling}="n1", gpu="{gpu}", UUID="GPU-{gpu}", xid="13", clock_event="power_cap"{job if gpu else ""}}}', "values": "1+1x30"}
-        for one in counters.asked(profiling=True) if one.kind != "label" for gpu in (0, 1)
+        {
+            "series": f'{one.field}{{{spelling}="n1", gpu="{gpu}", UUID="GPU-{gpu}", xid="13", clock_event="power_cap"{job if gpu else ""}}}',
+            "values": "1+1x30",
+        }
+        for one in counters.asked(profiling=True)
+        if one.kind != "label"
+        for gpu in (0, 1)
     ]
     pod, values = pod_info("nvidia-dcgm-exporter-training-x", "nvidia-dcgm-exporter-training")
     return [*made, {"series": pod, "values": values}]
@@ -54,11 +59,19 @@ def exported(spelling: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("spelling", ["hostname", "Hostname"])
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_every_panel_shows_what_an_exporter_tells(dashboard: Dashboard, spelling: str, promtool: t.Callable[..., str]) -> None:
+def test_every_panel_shows_what_an_exporter_tells(
+    dashboard: Dashboard, spelling: str, promtool: t.Callable[..., str]
+) -> None:
     groups, _faults = rules.groups({"nvidia-dcgm-exporter-training": ("training", 8)})
     # Nothing is absent: each query has a result.
-    asked = [{"expr": f"absent({filled_in(query)})", "eval_time": "20m", "exp_samples": []} for query in queries(dashboard, profiling=True)]
-    assert promtool("test", groups, {"interval": "1m", "input_series": exported(spelling), "promql_expr_test": asked}) == ""
+    asked = [
+        {"expr": f"absent({filled_in(query)})", "eval_time": "20m", "exp_samples": []}
+        for query in queries(dashboard, profiling=True)
+    ]
+    assert (
+        promtool("test", groups, {"interval": "1m", "input_series": exported(spelling), "promql_expr_test": asked})
+        == ""
+    )
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)

@@ -26,8 +26,14 @@ from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINI
 #: Node to how its exporter spells the label of the node (NVIDIA/dcgm-exporter #655).
 NODES = {"n1": "hostname", "n2": "Hostname"}
 #: What Kubernetes tells of the Service's endpoints that the role's scrape configuration chooses.
-_ENDPOINT = {"__meta_kubernetes_service_name": "nvidia-dcgm-exporter", "__meta_kubernetes_endpointslice_port_name": "metrics"}
-_OF_METRIC = {"DCGM_EXP_XID_ERRORS_COUNT": ',window_size_in_ms="300000",xid="79"', "DCGM_EXP_CLOCK_EVENTS_COUNT": ',clock_event="power_cap"'}
+_ENDPOINT = {
+    "__meta_kubernetes_service_name": "nvidia-dcgm-exporter",
+    "__meta_kubernetes_endpointslice_port_name": "metrics",
+}
+_OF_METRIC = {
+    "DCGM_EXP_XID_ERRORS_COUNT": ',window_size_in_ms="300000",xid="79"',
+    "DCGM_EXP_CLOCK_EVENTS_COUNT": ',clock_event="power_cap"',
+}
 _JOB = ',container="main",namespace="red",pod="train-0"'
 
 
@@ -56,15 +62,35 @@ def config(data: dict[str, str], address: str) -> dict[str, t.Any]:
     (job,) = yaml.safe_load(data["scrape_configs.yml"])["scrape_configs"]
     del job["kubernetes_sd_configs"]
     about = "__meta_kubernetes_"
-    job |= {"scrape_interval": "1s", "static_configs": [
-        {"targets": [address], "labels": _ENDPOINT | {
-            "__metrics_path__": f"/{node}", f"{about}namespace": "hwaccel-gpu", f"{about}pod_name": f"exporter-{node}", f"{about}pod_node_name": node,
-            f"{about}pod_container_name": "nvidia-dcgm-exporter",
-        }} for node in NODES
-    ]}
+    job |= {
+        "scrape_interval": "1s",
+        "static_configs": [
+            {
+                "targets": [address],
+                "labels": _ENDPOINT
+                | {
+                    "__metrics_path__": f"/{node}",
+                    f"{about}namespace": "hwaccel-gpu",
+                    f"{about}pod_name": f"exporter-{node}",
+                    f"{about}pod_node_name": node,
+                    f"{about}pod_container_name": "nvidia-dcgm-exporter",
+                },
+            }
+            for node in NODES
+        ],
+    }
     # Labels of the objects that it tells of are not to become exported_*: the configuration that its charts come with.
-    states = {"job_name": "kube-state-metrics", "honor_labels": True, "metrics_path": "/states", "static_configs": [{"targets": [address]}]}
-    return {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yml"], "scrape_configs": [job, states]}
+    states = {
+        "job_name": "kube-state-metrics",
+        "honor_labels": True,
+        "metrics_path": "/states",
+        "static_configs": [{"targets": [address]}],
+    }
+    return {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [job, states],
+    }
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +101,20 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Prometheu
         pytest.skip("prometheus is not on PATH: Debian's package prometheus has it")
     data = one(plan(pools=[TRAINING]), "ConfigMap", "prometheus")["data"]
     with contextlib.ExitStack() as stack:
-        address = stack.enter_context(server.pages({f"/{node}": exposition(node) for node in NODES} | {"/states": kube_state_metrics()}))
-        started = stack.enter_context(server.prometheus(program, tmp_path_factory.mktemp("prometheus"), config(data, address), data["rules.yml"]))
-        server.until("scrapes of all targets", lambda: len(started.query("count_over_time((up == 1)[1m:1s]) >= 3")) == len(NODES) + 1)
+        address = stack.enter_context(
+            server.pages({f"/{node}": exposition(node) for node in NODES} | {"/states": kube_state_metrics()})
+        )
+        started = stack.enter_context(
+            server.prometheus(program, tmp_path_factory.mktemp("prometheus"), config(data, address), data["rules.yml"])
+        )
+        server.until(
+            "scrapes of all targets",
+            lambda: len(started.query("count_over_time((up == 1)[1m:1s]) >= 3")) == len(NODES) + 1,
+        )
         seen = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
-        server.until("an evaluation of all rules", lambda: all(rule["lastEvaluation"] > seen for rule in started.rules()))
+        server.until(
+            "an evaluation of all rules", lambda: all(rule["lastEvaluation"] > seen for rule in started.rules())
+        )
         yield started
 
 
@@ -92,17 +127,26 @@ def test_every_rule_is_loaded_and_evaluated(prometheus: Prometheus) -> None:
 def test_an_alert_names_its_gpu_in_words(prometheus: Prometheus) -> None:
     def fired() -> list[str]:
         alerts = prometheus.get("alerts")["alerts"]
-        return sorted(alert["annotations"]["summary"] for alert in alerts if alert["labels"]["alertname"] == "GpuXidBusLost")
+        return sorted(
+            alert["annotations"]["summary"] for alert in alerts if alert["labels"]["alertname"] == "GpuXidBusLost"
+        )
 
     wanted = [f"GPU {gpu} of {node} has fallen off the bus" for gpu in (0, 1) for node in NODES]
     assert server.seen(fired, lambda found: found == wanted) == wanted
 
 
 def test_jobs_keep_their_namespace_beside_that_of_the_exporter(prometheus: Prometheus) -> None:
-    (row,) = server.seen(lambda: prometheus.query("namespace:hwaccel_gpus:count"), lambda rows: [row["value"][1] for row in rows] == [str(len(NODES))])
+    (row,) = server.seen(
+        lambda: prometheus.query("namespace:hwaccel_gpus:count"),
+        lambda rows: [row["value"][1] for row in rows] == [str(len(NODES))],
+    )
     assert (row["metric"]["exported_namespace"], row["value"][1]) == ("red", str(len(NODES)))
     (row,) = server.seen(lambda: prometheus.query('DCGM_FI_DEV_GPU_TEMP{node="n2", gpu="1"}'), bool)
-    assert [row["metric"][label] for label in ("namespace", "pod", "container")] == ["hwaccel-gpu", "exporter-n2", "nvidia-dcgm-exporter"]
+    assert [row["metric"][label] for label in ("namespace", "pod", "container")] == [
+        "hwaccel-gpu",
+        "exporter-n2",
+        "nvidia-dcgm-exporter",
+    ]
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)

@@ -20,7 +20,12 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (TOP / "docs" / "alerts.md").read_text(encoding="utf-8")
 #: Of kube-state-metrics (c92fe0c5, docs/metrics/cluster/node-metrics.md and docs/metrics/workload/pod-metrics.md), exported without an allowlist.
 KUBE_STATE_METRICS = {
-    "kube_node_info", "kube_node_spec_taint", "kube_node_status_allocatable", "kube_node_status_capacity", "kube_pod_info", "kube_pod_status_ready",
+    "kube_node_info",
+    "kube_node_spec_taint",
+    "kube_node_status_allocatable",
+    "kube_node_status_capacity",
+    "kube_pod_info",
+    "kube_pod_status_ready",
 }
 METRIC = re.compile(r"\b(?:DCGM|kube)_\w+")
 EXPORTERS = {"nvidia-dcgm-exporter-training": ("training", 8)}
@@ -62,23 +67,46 @@ def test_counters_go_through_a_rate_and_gauges_do_not() -> None:
 
 def test_namespaces_are_told_what_they_use(promtool: t.Callable[..., str]) -> None:
     given = [
-        *(series("DCGM_FI_DEV_GPU_UTIL", job, gpu, f"{value}x5") for job, gpu, value in (("red", 0, 90), ("red", 1, 50), ("blue", 2, 10), ("", 3, 0))),
-        *(series("DCGM_FI_DEV_GPU_TEMP", job, gpu, "40x5") for job, gpu in (("red", 0), ("red", 1), ("blue", 2), ("", 3))),
-        series("DCGM_FI_DEV_FB_USED", "red", 0, "1024x5"), series("DCGM_FI_DEV_FB_USED", "red", 1, "1024x5"),
+        *(
+            series("DCGM_FI_DEV_GPU_UTIL", job, gpu, f"{value}x5")
+            for job, gpu, value in (("red", 0, 90), ("red", 1, 50), ("blue", 2, 10), ("", 3, 0))
+        ),
+        *(
+            series("DCGM_FI_DEV_GPU_TEMP", job, gpu, "40x5")
+            for job, gpu in (("red", 0), ("red", 1), ("blue", 2), ("", 3))
+        ),
+        series("DCGM_FI_DEV_FB_USED", "red", 0, "1024x5"),
+        series("DCGM_FI_DEV_FB_USED", "red", 1, "1024x5"),
     ]
     expected = {
-        "namespace:hwaccel_gpus:count": {"red": 2, "blue": 1}, "namespace:hwaccel_gpu_utilization:avg": {"red": 0.7, "blue": 0.1},
+        "namespace:hwaccel_gpus:count": {"red": 2, "blue": 1},
+        "namespace:hwaccel_gpu_utilization:avg": {"red": 0.7, "blue": 0.1},
         "namespace:hwaccel_gpu_memory_used_bytes:sum": {"red": 2 * 1024**3},
     }
     queries = [
         {
-            "expr": name, "eval_time": "3m",
-            "exp_samples": [{"labels": f'{name}{{exported_namespace="{namespace}"}}', "value": value} for namespace, value in values.items()],
+            "expr": name,
+            "eval_time": "3m",
+            "exp_samples": [
+                {"labels": f'{name}{{exported_namespace="{namespace}"}}', "value": value}
+                for namespace, value in values.items()
+            ],
         }
         for name, values in expected.items()
     ]
-    queries.append({"expr": "cluster:hwaccel_gpus_seen:sum", "eval_time": "3m", "exp_samples": [{"labels": "cluster:hwaccel_gpus_seen:sum", "value": 4}]})
-    assert promtool("test", rules.groups(EXPORTERS)[0], {"interval": "1m", "input_series": given, "promql_expr_test": queries}) == ""
+    queries.append(
+        {
+            "expr": "cluster:hwaccel_gpus_seen:sum",
+            "eval_time": "3m",
+            "exp_samples": [{"labels": "cluster:hwaccel_gpus_seen:sum", "value": 4}],
+        }
+    )
+    assert (
+        promtool(
+            "test", rules.groups(EXPORTERS)[0], {"interval": "1m", "input_series": given, "promql_expr_test": queries}
+        )
+        == ""
+    )
 
 
 def test_every_alert_has_its_section_and_every_limit_is_told_with_its_default() -> None:
@@ -88,7 +116,11 @@ def test_every_alert_has_its_section_and_every_limit_is_told_with_its_default() 
         name = section.split("\n", 1)[0]
         if name in alerts.ALERTS:
             one = alerts.ALERTS[name]
-            assert f"**{one.severity}**, after {one.wait}" in section if one.wait != "0s" else f"**{one.severity}**, at once" in section, name
+            assert (
+                f"**{one.severity}**, after {one.wait}" in section
+                if one.wait != "0s"
+                else f"**{one.severity}**, at once" in section
+            ), name
             assert all(f"`{limit}`" in section for limit in re.findall(r"%\((\w+)\)", one.expression)), name
     for limit, threshold in THRESHOLDS.items():
         assert f"| `{limit}` | `{threshold.default}` | {threshold.told} | {threshold.source} |" in PAGE, limit

@@ -13,7 +13,13 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.tests.node.rig import components
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES, Unavailable, ensure_components, parts, version_of
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import (
+    SOURCES,
+    Unavailable,
+    ensure_components,
+    parts,
+    version_of,
+)
 
 FAKE_GO = """#!/bin/sh
 if [ "$1" = env ]; then echo go1.26.8; exit 0; fi
@@ -38,7 +44,11 @@ def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     for name, text in (("go", FAKE_GO), ("gcc", "#!/bin/sh\n")):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
-    return {"PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "CALLS": str(tmp_path / "calls"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
 
 
 def calls(environment: dict[str, str]) -> list[str]:
@@ -84,7 +94,9 @@ def test_a_change_of_a_stand_in_builds_the_stand_ins_only(sources: pathlib.Path,
     assert "./pause" in calls(environment)[-1]
 
 
-def test_what_nobody_has_used_for_a_week_goes_with_the_next_build(sources: pathlib.Path, environment: dict[str, str]) -> None:
+def test_what_nobody_has_used_for_a_week_goes_with_the_next_build(
+    sources: pathlib.Path, environment: dict[str, str]
+) -> None:
     old, other = (ensure_components(print, environment, changed(sources, text)) for text in ("old", "other"))
     os.utime(old.folder.parent, (0, 0))
     new = ensure_components(print, environment, changed(sources, "new"))
@@ -110,10 +122,17 @@ def test_a_failed_build_shows_its_end_and_keeps_its_log(sources: pathlib.Path, e
 
 @pytest.mark.parametrize(("missing", "told"), [("go", "needs Go 1.26"), ("gcc", "needs a C compiler")])
 def test_a_machine_without_compilers_is_told(
-    sources: pathlib.Path, environment: dict[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, missing: str, told: str,
+    sources: pathlib.Path,
+    environment: dict[str, str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    told: str,
 ) -> None:
     go, seen = components.find_go((1, 26), environment, tmp_path)
-    monkeypatch.setattr(components, "find_go", lambda *_arguments: (None, "none was found") if missing == "go" else (go, seen))
+    monkeypatch.setattr(
+        components, "find_go", lambda *_arguments: (None, "none was found") if missing == "go" else (go, seen)
+    )
     (tmp_path / "path" / missing).unlink()
     with pytest.raises(Unavailable, match=told):
         ensure_components(print, {**environment, "PATH": str(tmp_path / "path")}, sources)

@@ -61,7 +61,9 @@ def layer_of(path: pathlib.Path, image: str) -> dict[str, tarfile.TarInfo]:
 
 
 def test_an_archive_holds_programs_texts_links_and_folders(tmp_path: pathlib.Path, busybox: pathlib.Path) -> None:
-    layers: dict[str, archive.Layer] = {"a": {"opt/x/run": busybox, "etc/name": "text", "bin/sh": Link("/opt/x/run"), "tmp": Folder(0o1777)}}
+    layers: dict[str, archive.Layer] = {
+        "a": {"opt/x/run": busybox, "etc/name": "text", "bin/sh": Link("/opt/x/run"), "tmp": Folder(0o1777)}
+    }
     archive.write(tmp_path / "a.tar", [Image("example.org/x:1", ("a",), entrypoint=("/opt/x/run",))], layers, "amd64")
     found = layer_of(tmp_path / "a.tar", "example.org/x:1")
     assert (found["opt/x/run"].mode, found["etc/name"].mode, found["tmp"].mode) == (0o755, 0o644, 0o1777)
@@ -73,7 +75,9 @@ def test_an_archive_holds_programs_texts_links_and_folders(tmp_path: pathlib.Pat
 def test_the_same_files_make_the_same_bytes_and_shared_layers_are_there_once(tmp_path: pathlib.Path) -> None:
     layers: dict[str, archive.Layer] = {"a": {"etc/name": "text"}, "b": {"etc/other": "text"}}
     for name in ("one", "two"):
-        archive.write(tmp_path / name, [Image("x:1", ("a",)), Image("x:2", ("a", "b")), Image("x:3", ("a",))], layers, "amd64")
+        archive.write(
+            tmp_path / name, [Image("x:1", ("a",)), Image("x:2", ("a", "b")), Image("x:3", ("a",))], layers, "amd64"
+        )
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     with tarfile.open(tmp_path / "one") as file:
         names = file.getnames()
@@ -91,7 +95,12 @@ def whole(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -
 def test_every_image_that_runs_on_each_node_is_there(whole: pathlib.Path) -> None:
     names = {one["RepoTags"][0] for one in manifest(whole)}
     roles = ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
-    asked = {value for role in roles for name, value in nvidia_images.defaults(role).items() if name.endswith("_image") and "bandwidth" not in name}
+    asked = {
+        value
+        for role in roles
+        for name, value in nvidia_images.defaults(role).items()
+        if name.endswith("_image") and "bandwidth" not in name
+    }
     version = nvidia_images.defaults("driver")["driver_version"]
     assert names == asked | {images.PAUSE, images.BUSYBOX, f"nvcr.io/nvidia/driver:{version}-debian12"}
 
@@ -104,12 +113,21 @@ def test_validation_runs_in_the_validators_image() -> None:
 @pytest.mark.parametrize(
     ("kernel", "system", "versions", "tags"),
     [
-        ("6.8.0-134-generic", ("ubuntu", "24.04"), ("595.91.07",), {"595-6.8.0-134-generic-ubuntu24.04", "595.91.07-ubuntu24.04"}),
+        (
+            "6.8.0-134-generic",
+            ("ubuntu", "24.04"),
+            ("595.91.07",),
+            {"595-6.8.0-134-generic-ubuntu24.04", "595.91.07-ubuntu24.04"},
+        ),
         ("6.1.0", ("rocky", "9.6"), ("580.178.04", "595.91.07"), {"580.178.04-rocky9", "595.91.07-rocky9"}),
     ],
 )
 def test_drivers_are_those_that_the_role_chooses(
-    monkeypatch: pytest.MonkeyPatch, kernel: str, system: tuple[str, str], versions: tuple[str, ...], tags: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kernel: str,
+    system: tuple[str, str],
+    versions: tuple[str, ...],
+    tags: set[str],
 ) -> None:
     monkeypatch.setattr(nvidia_images, "architecture", lambda: "amd64")
     found = nvidia_images.driver_images(kernel, *system, versions)
@@ -125,7 +143,9 @@ def test_the_shell_has_its_tools(whole: pathlib.Path) -> None:
 
 def test_stand_ins_are_called_by_the_names_of_what_they_stand_for(whole: pathlib.Path) -> None:
     validator = layer_of(whole, nvidia_images.defaults("driver")["driver_validator_image"])
-    assert {validator[f"usr/bin/{name}"].linkname for name in ("nvidia-validator", "vectorAdd")} == {"/usr/lib/hwaccel/stand-in"}
+    assert {validator[f"usr/bin/{name}"].linkname for name in ("nvidia-validator", "vectorAdd")} == {
+        "/usr/lib/hwaccel/stand-in"
+    }
     assert "bin/sh" in validator
     assert "bin/sh" not in layer_of(whole, nvidia_images.defaults("monitoring")["monitoring_image"])
 
@@ -144,7 +164,9 @@ def test_a_program_brings_the_libraries_that_it_is_linked_with() -> None:
     assert all(isinstance(file, pathlib.Path) and file.is_file() for file in found.values())
 
 
-def test_an_archive_is_kept_until_something_in_it_changes(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_an_archive_is_kept_until_something_in_it_changes(
+    programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     told: list[str] = []
     first = images.ensure_images(programs, busybox, told.append, None, environment)

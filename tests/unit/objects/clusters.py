@@ -59,7 +59,9 @@ class Cluster:
         return {name: version for name, (_daemon_set, version, _made) in sorted(self.pods.items())}
 
     def _takes(self, daemon_set: str, name: str) -> bool:
-        return daemon_set in self.drivers and takes(self.drivers[daemon_set], self.nodes[name] | {"kubernetes.io/hostname": name})
+        return daemon_set in self.drivers and takes(
+            self.drivers[daemon_set], self.nodes[name] | {"kubernetes.io/hostname": name}
+        )
 
     def _facts(self, declared: list[dict[str, t.Any]]) -> dict[str, t.Any]:
         assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
@@ -67,7 +69,10 @@ class Cluster:
         for name, labels in self.nodes.items():
             key = assigner.pool_of(NodeFacts(name, gpu_present=True), labels).name, labels[KERNEL]
             classes[key] = classes.get(key, 0) + 1
-        rows = [stack.node_class(pool, kernel, nfd_kernel=kernel, count=count) for (pool, kernel), count in sorted(classes.items())]
+        rows = [
+            stack.node_class(pool, kernel, nfd_kernel=kernel, count=count)
+            for (pool, kernel), count in sorted(classes.items())
+        ]
         return stack.fleet(*rows, driver_daemon_sets=fleet_drivers.daemon_sets(t.cast(t.Any, self)))
 
     def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> c.Iterator[Page]:

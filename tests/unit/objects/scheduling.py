@@ -35,14 +35,21 @@ def takes(daemon_set: dict[str, t.Any], labels: dict[str, str]) -> bool:
 def holds(one: dict[str, t.Any], labels: dict[str, str]) -> bool:
     value = labels.get(one["key"])
     return {
-        "In": value in one.get("values", ()), "NotIn": value not in one.get("values", ()), "Exists": value is not None, "DoesNotExist": value is None,
+        "In": value in one.get("values", ()),
+        "NotIn": value not in one.get("values", ()),
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
     }[one["operator"]]
 
 
 def node(pool: str = "", kernel: str = "6.8.0-134-generic", **more: str) -> dict[str, str]:
     nfd = "feature.node.kubernetes.io/"
     base = {
-        nfd + "pci-10de.present": "true", nfd + "kernel-version.full": kernel, nfd + "system-os_release.ID": "ubuntu",
-        nfd + "system-os_release.VERSION_ID": "24.04", "kubernetes.io/arch": "amd64", **({"pool": pool} if pool else {}),
+        nfd + "pci-10de.present": "true",
+        nfd + "kernel-version.full": kernel,
+        nfd + "system-os_release.ID": "ubuntu",
+        nfd + "system-os_release.VERSION_ID": "24.04",
+        "kubernetes.io/arch": "amd64",
+        **({"pool": pool} if pool else {}),
     }
     return base | more

@@ -60,7 +60,12 @@ def test_another_version_is_for_nodes_that_are_told_so_and_for_those_without_a_d
     before = dict(cluster.pods)
     plan = cluster.run(pools=[TRAINING], version=NEW)
     assert cluster.pods == before
-    assert [note for note in told(plan) if f"driver {OLD} stays on 2 nodes (a, b)" in note and f"give it the label hwaccel.gpu/driver-version={NEW}" in note]
+    assert [
+        note
+        for note in told(plan)
+        if f"driver {OLD} stays on 2 nodes (a, b)" in note
+        and f"give it the label hwaccel.gpu/driver-version={NEW}" in note
+    ]
     assert cluster.plan(pools=[TRAINING], version=NEW) == plan
 
     cluster.nodes["late"] = machine("training", OTHER_KERNEL)
@@ -101,7 +106,10 @@ def test_what_nodes_that_are_gone_had_is_no_longer_asked_for() -> None:
     plan = cluster.run(pools=[TRAINING, INFERENCE], version=NEW)
     assert told(plan) == []
     assert cluster.versions() == {"d": NEW, "e": NEW}
-    assert {one["metadata"]["labels"]["hwaccel.gpu/pool"] for one in cluster.drivers.values()} == {"training", "inference"}
+    assert {one["metadata"]["labels"]["hwaccel.gpu/pool"] for one in cluster.drivers.values()} == {
+        "training",
+        "inference",
+    }
 
 
 def test_three_versions_side_by_side() -> None:
@@ -155,12 +163,18 @@ def test_a_node_that_the_catch_all_has_taken_keeps_its_driver() -> None:
 
 def test_a_driver_stays_with_what_it_needs_where_its_pool_is_another_ones_now() -> None:
     cluster = fleet()
-    needed = {(one["kind"], one["metadata"]["name"]) for one in cluster.run()["objects"] if "nvidia-driver" in one["metadata"]["name"]}
+    needed = {
+        (one["kind"], one["metadata"]["name"])
+        for one in cluster.run()["objects"]
+        if "nvidia-driver" in one["metadata"]["name"]
+    }
     before = dict(cluster.pods)
     plan = cluster.run(provider="host")
     assert cluster.pods == before
     assert {("ServiceAccount", "nvidia-driver"), ("ConfigMap", "nvidia-driver-startup-probe")} < needed
-    assert {one for one in needed if one[0] != "DaemonSet"} <= {(one["kind"], one["metadata"]["name"]) for one in plan["objects"]}
+    assert {one for one in needed if one[0] != "DaemonSet"} <= {
+        (one["kind"], one["metadata"]["name"]) for one in plan["objects"]
+    }
 
 
 def test_a_pod_that_has_never_started_a_driver_holds_nothing() -> None:
@@ -179,7 +193,11 @@ def test_a_kernel_that_the_new_version_has_no_image_for_keeps_its_daemon_set_wit
     (name,) = {pod[0] for pod in cluster.pods.values()}
     cluster.broken = set(cluster.nodes)
     plan = cluster.run(source="precompiled", version="610.57.04")
-    assert [note for note in plan["notes"] if f"driver {OLD} stays, by DaemonSet {name}: nothing else has an image for that kernel" in note]
+    assert [
+        note
+        for note in plan["notes"]
+        if f"driver {OLD} stays, by DaemonSet {name}: nothing else has an image for that kernel" in note
+    ]
     assert name in cluster.drivers
     assert not [note for note in plan["notes"] if note.startswith("will fail")]
 
@@ -196,18 +214,41 @@ def test_a_move_to_another_namespace_under_running_drivers_is_refused() -> None:
 
 # -- any history
 
-DECLARED = st.sampled_from([[], [TRAINING], [INFERENCE], [TRAINING, INFERENCE], [RENAMED], [WIDER], [{**TRAINING, "selector": "pool!=inference"}],
-                            [{**TRAINING, "nodes": ["c"]}]])
-RUNS = st.tuples(DECLARED, st.sampled_from([OLD, NEW, "610.57.04"]), st.sampled_from([{}, {"training": [OLD]}, {"renamed": [NEW, "610.57.04"]}]))
+DECLARED = st.sampled_from(
+    [
+        [],
+        [TRAINING],
+        [INFERENCE],
+        [TRAINING, INFERENCE],
+        [RENAMED],
+        [WIDER],
+        [{**TRAINING, "selector": "pool!=inference"}],
+        [{**TRAINING, "nodes": ["c"]}],
+    ]
+)
+RUNS = st.tuples(
+    DECLARED,
+    st.sampled_from([OLD, NEW, "610.57.04"]),
+    st.sampled_from([{}, {"training": [OLD]}, {"renamed": [NEW, "610.57.04"]}]),
+)
 CHANGES = st.one_of(
-    RUNS, st.tuples(st.sampled_from("abcd"), st.sampled_from(["", OLD, NEW])), st.tuples(st.sampled_from("abcd"), st.just("gone")),
-    st.tuples(st.sampled_from("abcd"), st.just("joins"), st.sampled_from(["6.8.0-134-generic", OTHER_KERNEL]), st.sampled_from(["training", "inference", ""])),
+    RUNS,
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(["", OLD, NEW])),
+    st.tuples(st.sampled_from("abcd"), st.just("gone")),
+    st.tuples(
+        st.sampled_from("abcd"),
+        st.just("joins"),
+        st.sampled_from(["6.8.0-134-generic", OTHER_KERNEL]),
+        st.sampled_from(["training", "inference", ""]),
+    ),
 )
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(CHANGES, max_size=8), RUNS)
-def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label(changes: list[t.Any], last: t.Any) -> None:
+def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label(
+    changes: list[t.Any], last: t.Any
+) -> None:
     cluster = Cluster(a=machine("training"), b=machine("training", OTHER_KERNEL), c=machine("inference"))
     for change in [*changes, last]:
         if isinstance(change[0], list):
@@ -215,7 +256,9 @@ def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label
             wanted = {"pools": change[0], "version": change[1], "extra_versions": change[2]}
             plan = cluster.run(**wanted)
             gone = {name for name, pod in before.items() if cluster.pods.get(name) != pod}
-            assert all(cluster.nodes[name].get("hwaccel.gpu/driver-version") == cluster.versions()[name] for name in gone)
+            assert all(
+                cluster.nodes[name].get("hwaccel.gpu/driver-version") == cluster.versions()[name] for name in gone
+            )
             assert set(cluster.pods) == set(cluster.nodes)
             assert cluster.plan(**wanted)["objects"] == plan["objects"] or gone
             continue
@@ -225,7 +268,9 @@ def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label
         elif what == "joins":
             cluster.nodes.setdefault(name, machine(change[3], change[2]))
         elif name in cluster.nodes:
-            cluster.nodes[name] = {key: value for key, value in cluster.nodes[name].items() if key != "hwaccel.gpu/driver-version"}
+            cluster.nodes[name] = {
+                key: value for key, value in cluster.nodes[name].items() if key != "hwaccel.gpu/driver-version"
+            }
             cluster.nodes[name] |= {"hwaccel.gpu/driver-version": what} if what else {}
         cluster.reconcile()
 
@@ -234,7 +279,9 @@ REQUIREMENTS = st.one_of(
     st.tuples(st.sampled_from("xyz"), st.sampled_from(["In", "NotIn"]), st.sets(st.sampled_from("123"), min_size=1)),
     st.tuples(st.sampled_from("xyz"), st.sampled_from(["Exists", "DoesNotExist"]), st.just(set())),
 )
-TERM = st.lists(REQUIREMENTS, max_size=3).map(lambda term: tuple(placement.need(key, operator, *values) for key, operator, values in term))
+TERM = st.lists(REQUIREMENTS, max_size=3).map(
+    lambda term: tuple(placement.need(key, operator, *values) for key, operator, values in term)
+)
 TERMS = st.lists(TERM, max_size=3)
 
 

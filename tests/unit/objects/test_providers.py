@@ -20,25 +20,52 @@ REPOSITORY = "nvcr.io/nvidia"
 #: As node_info finds them beside NVIDIA's operator.
 OPERATOR = {
     "cluster_policy": [{"kind": "ClusterPolicy", "namespace": "", "name": "cluster-policy", "image": ""}],
-    "nfd": [{"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nfd-worker", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"}],
-    "driver": [{"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": f"{REPOSITORY}/driver:595.91.07-ubuntu22.04"}],
-    "device_plugin": [{
-        "kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-device-plugin-daemonset", "image": f"{REPOSITORY}/k8s-device-plugin@sha256:00",
-    }],
+    "nfd": [
+        {
+            "kind": "DaemonSet",
+            "namespace": "gpu-operator",
+            "name": "nfd-worker",
+            "image": "registry.k8s.io/nfd/node-feature-discovery:v0.19.0",
+        }
+    ],
+    "driver": [
+        {
+            "kind": "DaemonSet",
+            "namespace": "gpu-operator",
+            "name": "nvidia-driver-daemonset",
+            "image": f"{REPOSITORY}/driver:595.91.07-ubuntu22.04",
+        }
+    ],
+    "device_plugin": [
+        {
+            "kind": "DaemonSet",
+            "namespace": "gpu-operator",
+            "name": "nvidia-device-plugin-daemonset",
+            "image": f"{REPOSITORY}/k8s-device-plugin@sha256:00",
+        }
+    ],
 }
 
 
 def plans(existing: dict[str, t.Any], declared: list[dict[str, t.Any]], provider: str = "") -> dict[str, t.Any]:
-    facts = stack.fleet(*(stack.node_class(one["name"], "6.8.0-45-generic") for one in declared)) | {"existing": existing}
+    facts = stack.fleet(*(stack.node_class(one["name"], "6.8.0-45-generic") for one in declared)) | {
+        "existing": existing
+    }
     makers = {"feature_discovery": feature_discovery.plan, "driver": driver.plan, "device_plugin": device_plugin.plan}
     own = {"driver": {"provider": provider}}
     return {
-        role: plan(stack.manifests(role), stack.settings(role, pools=declared, **own.get(role, {})), facts) for role, plan in makers.items()
+        role: plan(stack.manifests(role), stack.settings(role, pools=declared, **own.get(role, {})), facts)
+        for role, plan in makers.items()
     }
 
 
 def pool(name: str, provider: str = "") -> dict[str, t.Any]:
-    return {"name": name, "selector": f"pool={name}", "gpu": {"product": "NVIDIA-L40S", "count": 4}, "driver": {"provider": provider} if provider else {}}
+    return {
+        "name": name,
+        "selector": f"pool={name}",
+        "gpu": {"product": "NVIDIA-L40S", "count": 4},
+        "driver": {"provider": provider} if provider else {},
+    }
 
 
 def test_what_an_operator_brings_is_told_with_its_objects() -> None:
@@ -56,12 +83,24 @@ def test_what_an_operator_brings_is_told_with_its_objects() -> None:
 
 def test_pools_with_other_providers_are_told_apart_and_what_is_ours_has_no_line() -> None:
     found = providers(plans({}, [pool("a"), pool("b", "host"), pool("c", "none"), pool("d", "host")], "hwaccel"))
-    assert [(row["component"], row["provider"], row["pools"]) for row in found if row["component"] in ("driver", "container toolkit")] == [
-        ("driver", "hwaccel", ["a"]), ("driver", "host", ["b", "d"]), ("driver", "none", ["c"]),
-        ("container toolkit", "hwaccel", ["a", "b", "d"]), ("container toolkit", "none", ["c"]),
+    assert [
+        (row["component"], row["provider"], row["pools"])
+        for row in found
+        if row["component"] in ("driver", "container toolkit")
+    ] == [
+        ("driver", "hwaccel", ["a"]),
+        ("driver", "host", ["b", "d"]),
+        ("driver", "none", ["c"]),
+        ("container toolkit", "hwaccel", ["a", "b", "d"]),
+        ("container toolkit", "none", ["c"]),
     ]
     told = fleet_table({"pools": [], "providers": found})
-    assert told[-4:] == ["", "driver of pools b, d: host", "driver of pool c: none", "container toolkit of pool c: none"]
+    assert told[-4:] == [
+        "",
+        "driver of pools b, d: host",
+        "driver of pool c: none",
+        "container toolkit of pool c: none",
+    ]
 
 
 @pytest.mark.parametrize("given", [{}, {"driver": {}}, {"driver": Plan().as_dict("hwaccel")}])

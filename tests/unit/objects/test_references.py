@@ -31,15 +31,24 @@ def test_a_pull_secret_that_is_not_there_is_a_fault_and_what_the_role_makes_is_n
     if role == "feature_discovery":
         missing.append(("Secret hwaccel-gpu-system/pull is not there", "hwaccel_image_pull_secrets"))
     assert faults(role, there, image_pull_secrets=["pull"]) == missing
-    assert faults(role, [space(secrets=["pull"]), space("hwaccel-gpu-system", secrets=["pull"])], image_pull_secrets=["pull"]) == []
+    assert (
+        faults(
+            role, [space(secrets=["pull"]), space("hwaccel-gpu-system", secrets=["pull"])], image_pull_secrets=["pull"]
+        )
+        == []
+    )
 
 
 def test_what_a_build_needs_is_looked_for() -> None:
     assert faults("driver", [space(config_maps=["mirrors"])], source="build", build=BUILD) == [
-        ("ConfigMap hwaccel-gpu/authority is not there", "driver_build"), ("ConfigMap hwaccel-gpu/mirror is not there", "driver_build"),
+        ("ConfigMap hwaccel-gpu/authority is not there", "driver_build"),
+        ("ConfigMap hwaccel-gpu/mirror is not there", "driver_build"),
         ("Secret hwaccel-gpu/proxy is not there", "driver_build"),
     ]
-    assert faults("driver", [space(config_maps=["mirror", "authority"], secrets=["proxy"])], source="build", build=BUILD) == []
+    assert (
+        faults("driver", [space(config_maps=["mirror", "authority"], secrets=["proxy"])], source="build", build=BUILD)
+        == []
+    )
 
 
 @pytest.mark.parametrize("there", [[], [space(config_maps=None, secrets=None)]])

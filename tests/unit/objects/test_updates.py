@@ -18,32 +18,57 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 def strategies(role: str) -> dict[str, dict[str, t.Any]]:
     """By the DaemonSet's name."""
     plan = run(role, stack.fleet(stack.node_class()), pools=[TRAINING])
-    return {one["metadata"]["name"]: one["spec"]["updateStrategy"] for one in plan["objects"] if one["kind"] == "DaemonSet"}
+    return {
+        one["metadata"]["name"]: one["spec"]["updateStrategy"] for one in plan["objects"] if one["kind"] == "DaemonSet"
+    }
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_the_failed_nodes_that_a_run_bears_do_not_keep_a_change_from_the_others(role: str) -> None:
     """Kubernetes rounds a share up (util.UnavailableCount), and counts them against it."""
-    rolling = [strategy["rollingUpdate"]["maxUnavailable"] for strategy in strategies(role).values() if strategy["type"] == "RollingUpdate"]
+    rolling = [
+        strategy["rollingUpdate"]["maxUnavailable"]
+        for strategy in strategies(role).values()
+        if strategy["type"] == "RollingUpdate"
+    ]
     assert rolling
     for share in rolling:
         for nodes in range(2, 500):
-            assert math.ceil(nodes * int(share.removesuffix("%")) / 100) > limit_of(stack.defaults(role)[f"{role}_max_failed"], nodes), (share, nodes)
+            assert math.ceil(nodes * int(share.removesuffix("%")) / 100) > limit_of(
+                stack.defaults(role)[f"{role}_max_failed"], nodes
+            ), (share, nodes)
 
 
 @pytest.mark.parametrize("role", ["driver", "device_plugin"])
 def test_a_change_that_does_not_work_leaves_gpus_to_be_scheduled(role: str) -> None:
-    rolling = {name: strategy["rollingUpdate"] for name, strategy in strategies(role).items() if strategy["type"] == "RollingUpdate"}
-    shares = {name: int(one["maxUnavailable"].removesuffix("%")) for name, one in rolling.items() if name != "gpu-feature-discovery"}
+    rolling = {
+        name: strategy["rollingUpdate"]
+        for name, strategy in strategies(role).items()
+        if strategy["type"] == "RollingUpdate"
+    }
+    shares = {
+        name: int(one["maxUnavailable"].removesuffix("%"))
+        for name, one in rolling.items()
+        if name != "gpu-feature-discovery"
+    }
     assert shares
     assert all(math.ceil(nodes * share / 100) < nodes for share in shares.values() for nodes in range(3, 500)), shares
 
 
-@pytest.mark.parametrize(("role", "name"), [
-    ("feature_discovery", "nfd-worker"), ("device_plugin", "gpu-feature-discovery"), ("monitoring", "nvidia-dcgm-exporter"),
-])
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [
+        ("feature_discovery", "nfd-worker"),
+        ("device_plugin", "gpu-feature-discovery"),
+        ("monitoring", "nvidia-dcgm-exporter"),
+    ],
+)
 def test_what_only_observes_is_replaced_everywhere_at_once(role: str, name: str) -> None:
-    shares = [strategy["rollingUpdate"]["maxUnavailable"] for daemon_set, strategy in strategies(role).items() if daemon_set.startswith(name)]
+    shares = [
+        strategy["rollingUpdate"]["maxUnavailable"]
+        for daemon_set, strategy in strategies(role).items()
+        if daemon_set.startswith(name)
+    ]
     assert set(shares) == {"100%"}
 
 

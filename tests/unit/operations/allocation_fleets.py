@@ -23,7 +23,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import F
 Obj = dict[str, t.Any]
 
 POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "v"},
+    "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]},
+}
 SLICE = "nvidia.com/mig-1g.10gb"
 
 
@@ -55,7 +60,12 @@ class Cluster(FakeCluster):
         def sleep(seconds: float) -> None:
             self.at += seconds
 
-        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+        return Clock(
+            None if slice_of is None else self.at + slice_of,
+            now=lambda: self.at,
+            monotonic=lambda: self.at,
+            sleep=sleep,
+        )
 
     def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
         if not dry_run:
@@ -87,7 +97,11 @@ class Cluster(FakeCluster):
         given = [uuid for uuid in self.given[pod.removesuffix("-x")] if uuid not in self.fallen]
         lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
         for uuid in given:
-            lines += [f"device {uuid}", "[Vector addition of 50000 elements]", "out of memory" if uuid in self.blind else "Test PASSED"]
+            lines += [
+                f"device {uuid}",
+                "[Vector addition of 50000 elements]",
+                "out of memory" if uuid in self.blind else "Test PASSED",
+            ]
         return "\n".join([*lines, allocations.ALL_ASKED, ""])
 
     def _schedule(self) -> None:
@@ -102,7 +116,11 @@ class Cluster(FakeCluster):
                 self.given[name] = free[: gpus(job)]
 
     def _free(self, node: str) -> list[str]:
-        count = sum(int(value) for key, value in self.objects["Node"][node]["status"]["allocatable"].items() if key.startswith("nvidia.com/"))
+        count = sum(
+            int(value)
+            for key, value in self.objects["Node"][node]["status"]["allocatable"].items()
+            if key.startswith("nvidia.com/")
+        )
         taken = {uuid for name, given in self.given.items() if node_of(self.jobs[name]) == node for uuid in given}
         return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
 
@@ -112,15 +130,26 @@ class Cluster(FakeCluster):
         if name in self.given:
             status = {"phase": "Running", "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
             return {"metadata": metadata, "spec": spec | {"nodeName": node_of(job)}, "status": status}
-        why = "1 node(s) had untolerated taint(s)" if self.taint else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
+        why = (
+            "1 node(s) had untolerated taint(s)"
+            if self.taint
+            else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
+        )
         if self.at - self.last_change < self.slow:
             return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"0/2 nodes are available: {why}."}
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": f"0/2 nodes are available: {why}.",
+        }
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}}
 
 
 def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
     return str(terms[0]["matchFields"][0]["values"][0])
 
 
@@ -133,7 +162,11 @@ def gpus(job: Obj) -> int:
 
 
 def hold_of(job: Obj) -> int:
-    held = [entry["value"] for entry in job["spec"]["template"]["spec"]["containers"][0]["env"] if entry["name"] == allocation.HOLD]
+    held = [
+        entry["value"]
+        for entry in job["spec"]["template"]["spec"]["containers"][0]["env"]
+        if entry["name"] == allocation.HOLD
+    ]
     return int(held[0]) if held else 0
 
 
@@ -150,11 +183,22 @@ def jetson(name: str) -> Obj:
 def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
     container = {"name": "job", "resources": {"limits": {resource: "1"}}}
     metadata = {"name": name, "namespace": "team"}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": on, "containers": [container]}, "status": {"phase": phase}}
+    return {
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": on, "containers": [container]},
+        "status": {"phase": phase},
+    }
 
 
 def go(
-    cluster: Cluster, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, **options: t.Any,
+    cluster: Cluster,
+    *,
+    check_mode: bool = False,
+    slice_of: float | None = None,
+    resume: Obj | None = None,
+    parallel: int = 20,
+    **options: t.Any,
 ) -> Outcome:
     settings = allocation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=parallel), **options)
     return allocation.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
@@ -169,7 +213,12 @@ def allocated(on: str) -> Obj:
     """The spec of somebody's pod that holds a GPU for long."""
     term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    return {"affinity": affinity, "containers": [{"name": "cuda", "resources": {"limits": {s.GPU: 1}}, "env": [{"name": "HOLD_SECONDS", "value": "9"}]}]}
+    return {
+        "affinity": affinity,
+        "containers": [
+            {"name": "cuda", "resources": {"limits": {s.GPU: 1}}, "env": [{"name": "HOLD_SECONDS", "value": "9"}]}
+        ],
+    }
 
 
 class Edge(Cluster):

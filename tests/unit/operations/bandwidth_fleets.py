@@ -17,7 +17,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import POD, Cluster, Obj, node_of
 
 RESOURCE = "rdma/hca_shared_devices_a"
-POOL: Obj = {"name": "training", "selector": "pool=training", "interconnect": {"min_bandwidth": 40, "resources": {RESOURCE: 1}}}
+POOL: Obj = {
+    "name": "training",
+    "selector": "pool=training",
+    "interconnect": {"min_bandwidth": 40, "resources": {RESOURCE: 1}},
+}
 DISRUPTED = "Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
 
 
@@ -44,9 +48,15 @@ class Meeting(Cluster):
             self._schedule()
             for name, job in self.jobs.items():
                 peer = self._peer(job)
-                if self._runs(name) and self._runs(peer) and not self.broken.keys() & {node_of(job), node_of(self.jobs[peer])}:
+                if (
+                    self._runs(name)
+                    and self._runs(peer)
+                    and not self.broken.keys() & {node_of(job), node_of(self.jobs[peer])}
+                ):
                     self.met.setdefault(name, node_of(self.jobs[peer]))
-            return Page([job | {"status": self._status(name, job, name in before)} for name, job in self.jobs.items()], "1")
+            return Page(
+                [job | {"status": self._status(name, job, name in before)} for name, job in self.jobs.items()], "1"
+            )
         return super().list(resource, namespace, **options)
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
@@ -55,30 +65,55 @@ class Meeting(Cluster):
         lines = [] if value(job, "PEER_ADDRESS") or node_of(job) in self.mute else [f"listening at at-{node_of(job)}"]
         if name in self.met:
             nodes = {node_of(job), self.met[name]}
-            lines.append(f"a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/{'Socket/0' if nodes & self.tcp else 'IBext_v11/0/GDRDMA'}")
+            lines.append(
+                f"a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/{'Socket/0' if nodes & self.tcp else 'IBext_v11/0/GDRDMA'}"
+            )
             if not value(job, "PEER_ADDRESS"):
-                lines.append(json.dumps({"ranks": 16, "bytes": 1, "seconds": 1.0, "bus_bandwidth": min(self.reach.get(node, 48.0) for node in nodes)}))
+                lines.append(
+                    json.dumps(
+                        {
+                            "ranks": 16,
+                            "bytes": 1,
+                            "seconds": 1.0,
+                            "bus_bandwidth": min(self.reach.get(node, 48.0) for node in nodes),
+                        }
+                    )
+                )
         return "\n".join([*lines, ""])
 
     def _status(self, name: str, job: Obj, met: bool) -> Obj:
         message = self.broken.get(node_of(job)) if self._runs(name) else None
         if message is not None:
-            return {"conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}]}
+            return {
+                "conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}]
+            }
         return {"conditions": [{"type": "Complete", "status": "True"}]} if met else {}
 
     def _runs(self, name: str) -> bool:
-        return name in self.given and self.at - self.jobs[name]["began"] >= self.pulls.get(node_of(self.jobs[name]), 0.0)
+        return name in self.given and self.at - self.jobs[name]["began"] >= self.pulls.get(
+            node_of(self.jobs[name]), 0.0
+        )
 
     def _peer(self, job: Obj) -> str:
         address = value(job, "PEER_ADDRESS")
         if address:
-            return next((name for name, one in self.jobs.items() if f"at-{node_of(one)}" == address and not value(one, "PEER_ADDRESS")), "")
+            return next(
+                (
+                    name
+                    for name, one in self.jobs.items()
+                    if f"at-{node_of(one)}" == address and not value(one, "PEER_ADDRESS")
+                ),
+                "",
+            )
         return next((name for name, one in self.jobs.items() if value(one, "PEER_ADDRESS") == f"at-{node_of(job)}"), "")
 
     def _pod(self, name: str, job: Obj) -> Obj:
         pod = super()._pod(name, job)
         if name in self.given and not self._runs(name):
-            pod["status"] = {"phase": "Pending", "containerStatuses": [{"name": "cuda", "state": {"waiting": {"reason": "ContainerCreating"}}}]}
+            pod["status"] = {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "cuda", "state": {"waiting": {"reason": "ContainerCreating"}}}],
+            }
         return pod
 
 
@@ -89,10 +124,22 @@ def value(job: Obj, name: str) -> str:
 
 
 def go(
-    cluster: Meeting, *, check_mode: bool = False, slice_of: float | None = None, resume: Obj | None = None, parallel: int = 20, timeout: float = 600,
-    pool: Obj | None = None, **options: t.Any,
+    cluster: Meeting,
+    *,
+    check_mode: bool = False,
+    slice_of: float | None = None,
+    resume: Obj | None = None,
+    parallel: int = 20,
+    timeout: float = 600,
+    pool: Obj | None = None,
+    **options: t.Any,
 ) -> Outcome:
-    settings = bandwidth.Settings(POD, parse_pools([pool or POOL]), options=RunOptions(namespace="n", parallel=parallel, timeout=timeout), **options)
+    settings = bandwidth.Settings(
+        POD,
+        parse_pools([pool or POOL]),
+        options=RunOptions(namespace="n", parallel=parallel, timeout=timeout),
+        **options,
+    )
     return bandwidth.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
 
 

@@ -11,7 +11,12 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, BudgetRefused, Conflict, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    ApiError,
+    BudgetRefused,
+    Conflict,
+    NotFound,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
@@ -46,15 +51,28 @@ class DrainCluster(FakeCluster):
         return bool(self.node["spec"].get("unschedulable"))
 
     def clock(self, slice_seconds: float | None = None) -> Clock:
-        return Clock(None if slice_seconds is None else self.now + slice_seconds, lambda: self.now, lambda: self.now, self._sleep)
+        return Clock(
+            None if slice_seconds is None else self.now + slice_seconds, lambda: self.now, lambda: self.now, self._sleep
+        )
 
     def set_cordon(self, value: bool | None, manager: str = "kubectl") -> None:
         """As another client does."""
         self._patched({"spec": {"unschedulable": value}}, manager)
 
-    def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False) -> Page:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> Page:
         assert (resource.kind, field_selector) == ("Pod", f"spec.nodeName={NODE}")
-        return Page([copy.deepcopy(one) for one in self.objects["Pod"].values() if one["spec"]["nodeName"] == NODE], str(self._version))
+        return Page(
+            [copy.deepcopy(one) for one in self.objects["Pod"].values() if one["spec"]["nodeName"] == NODE],
+            str(self._version),
+        )
 
     def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
         self.tried.append(name)
@@ -72,8 +90,18 @@ class DrainCluster(FakeCluster):
         else:
             self.objects["Pod"][name]["metadata"]["deletionTimestamp"] = "2026-11-20T10:00:00Z"
 
-    def patch(self, resource: Resource, name: str, namespace: str, patch: t.Any, *, patch_type: str = "application/merge-patch+json",
-              field_manager: str = "", subresource: str = "", dry_run: bool = False) -> Answer:
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: t.Any,
+        *,
+        patch_type: str = "application/merge-patch+json",
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
         if error := self.held.get(f"patch {name}"):
             raise error
         if dry_run:
@@ -102,4 +130,6 @@ class DrainCluster(FakeCluster):
 
 
 def refused(name: str = "train") -> BudgetRefused:
-    return BudgetRefused("evicting a pod", "", f"The disruption budget {name} needs 2 healthy pods and has 2 currently", "wait")
+    return BudgetRefused(
+        "evicting a pod", "", f"The disruption budget {name} needs 2 healthy pods and has 2 currently", "wait"
+    )

@@ -24,7 +24,13 @@ Step = c.Callable[["FakeCluster"], None]
 class FakeCluster:
     """script: what happens at each look of a watch, one step a look; when it is used up, time passes (`on_idle`)."""
 
-    def __init__(self, nodes: list[Obj], pods: list[Obj], script: list[Step] | None = None, on_idle: c.Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        nodes: list[Obj],
+        pods: list[Obj],
+        script: list[Step] | None = None,
+        on_idle: c.Callable[[], None] = lambda: None,
+    ) -> None:
         self.objects: dict[str, dict[str, Obj]] = {kind: {} for kind in RESOURCES}
         self.script = list(script or [])
         self.on_idle = on_idle
@@ -69,25 +75,54 @@ class FakeCluster:
             raise NotFound(f"{resource.kind} {name} not found")
         return copy.deepcopy(self.objects[resource.kind][name])
 
-    def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "",
-              metadata_only: bool = False) -> c.Iterator[Page]:
+    def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> c.Iterator[Page]:
         items = [copy.deepcopy(obj) for obj in self.objects[resource.kind].values() if _in(namespace, obj)]
         version = str(self._version)
         for start in range(0, max(1, len(items)), self.page_size):
             yield Page(items[start : start + self.page_size], version)
 
-    def list(self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False) -> Page:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> Page:
         wanted = dict(part.split("=") for part in field_selector.split(",") if part)
         labels = selectors.parse(label_selector)
-        items = [item for item in self.objects[resource.kind].values() if selectors.matches(labels, item["metadata"].get("labels") or {})]
+        items = [
+            item
+            for item in self.objects[resource.kind].values()
+            if selectors.matches(labels, item["metadata"].get("labels") or {})
+        ]
         if uid := wanted.get("involvedObject.uid"):
             items = [item for item in items if item["involvedObject"]["uid"] == uid]
         if kind := wanted.get("involvedObject.kind"):
             items = [item for item in items if item["involvedObject"]["kind"] == kind]
         return Page(items, str(self._version))
 
-    def patch(self, resource: Resource, name: str, namespace: str, patch: t.Any, *, patch_type: str = "application/merge-patch+json",
-              field_manager: str = "", subresource: str = "", dry_run: bool = False) -> Answer:
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: t.Any,
+        *,
+        patch_type: str = "application/merge-patch+json",
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
         assert patch_type == "application/merge-patch+json"
         self.before_patch(name)
         obj = self.get(resource, name)
@@ -98,13 +133,24 @@ class FakeCluster:
         self.writes.append((name, patch))
         return Answer(changed)
 
-    def allowed(self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> bool:
+    def allowed(
+        self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> bool:
         full = f"{resource.plural}/{subresource}" if subresource else resource.plural
         self.asked.append((verb, full, namespace))
         return (verb, full) not in self.denied
 
-    def watch(self, resource: Resource, namespace: str = "", *, resource_version: str, label_selector: str = "", field_selector: str = "",
-              metadata_only: bool = False, deadline: float) -> c.Iterator[Event]:
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+        deadline: float,
+    ) -> c.Iterator[Event]:
         if self.script:
             self.script.pop(0)(self)
         else:
@@ -119,7 +165,7 @@ class FakeCluster:
 
 
 def _in(namespace: str, obj: Obj) -> bool:
-    """"" is all namespaces."""
+    """ "" is all namespaces."""
     return namespace in ("", obj["metadata"].get("namespace", namespace))
 
 

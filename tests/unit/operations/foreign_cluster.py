@@ -20,14 +20,30 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations import validation_fleets
-from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import ALL_NO_SCHEDULE, OPERATOR_IMAGE, Agent, Obj, Stack
+from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import (
+    ALL_NO_SCHEDULE,
+    OPERATOR_IMAGE,
+    Agent,
+    Obj,
+    Stack,
+)
 
 #: What the roles' pods for validation tolerate.
-POD = validation_fleets.POD | {"spec": {**validation_fleets.POD["spec"], "tolerations": [ALL_NO_SCHEDULE, {"key": "nvidia.com/gpu", "operator": "Exists"}]}}
-DRIVER_CRASH, PLUGIN_CRASH, VALIDATOR_STUCK, NO_TOOLKIT = "driver crash", "plugin crash", "validator stuck", "no toolkit"
+POD = validation_fleets.POD | {
+    "spec": {
+        **validation_fleets.POD["spec"],
+        "tolerations": [ALL_NO_SCHEDULE, {"key": "nvidia.com/gpu", "operator": "Exists"}],
+    }
+}
+DRIVER_CRASH, PLUGIN_CRASH, VALIDATOR_STUCK, NO_TOOLKIT = (
+    "driver crash",
+    "plugin crash",
+    "validator stuck",
+    "no toolkit",
+)
 _LOGS = {
     "driver": "NVRM: Xid (PCI:0000:3b:00): 119, pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
-              "Could not load NVIDIA driver kernel modules: exiting\n",
+    "Could not load NVIDIA driver kernel modules: exiting\n",
     "validator": "running command bash with args [-c cp /usr/bin/nvidia-validator]\ncommand failed, retrying after 5 seconds\n",
 }
 
@@ -36,14 +52,23 @@ class Foreign(validation_fleets.Cluster):
     """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`settle`)."""
 
     def __init__(self, made: Stack) -> None:
-        labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "81559",
-                  "nvidia.com/gpu.present": "true", **dict(made.labels), names.DRIVER_VERSION_LABEL: "580.178.04"}
+        labels = {
+            "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+            "nvidia.com/gpu.count": "8",
+            "nvidia.com/gpu.memory": "81559",
+            "nvidia.com/gpu.present": "true",
+            **dict(made.labels),
+            names.DRIVER_VERSION_LABEL: "580.178.04",
+        }
         taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         gpu_nodes = [s.node(f"gpu-{number}", labels=labels, allocatable=8, taints=[taint]) for number in range(4)]
         super().__init__(*gpu_nodes, s.node("cpu-0", gpus=0), s.node("cpu-1", gpus=0))
         self.objects |= {"RuntimeClass": {}, "ClusterPolicy": {}}
         if made.policy:
-            self.objects["ClusterPolicy"]["cluster-policy"] = {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
+            self.objects["ClusterPolicy"]["cluster-policy"] = {
+                "kind": "ClusterPolicy",
+                "metadata": {"name": "cluster-policy"},
+            }
         self.stack, self.faults = made, dict[str, str]()
         #: What other requests than patches of Nodes have written, ours and wrongly theirs.
         self.touched: list[str] = []
@@ -61,14 +86,26 @@ class Foreign(validation_fleets.Cluster):
                     continue
                 self._show(self._agent_pod(agent, name, known))
             template = agent.template()
-            status = {"observedGeneration": 1, **dict.fromkeys(("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"), len(wanted))}
-            metadata = {"name": agent.name, "namespace": agent.namespace, "generation": 1, "managedFields": [{"manager": agent.manager}]}
+            status = {
+                "observedGeneration": 1,
+                **dict.fromkeys(
+                    ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"), len(wanted)
+                ),
+            }
+            metadata = {
+                "name": agent.name,
+                "namespace": agent.namespace,
+                "generation": 1,
+                "managedFields": [{"manager": agent.manager}],
+            }
             spec = {"template": template, "updateStrategy": {"type": agent.strategy}}
             self._show({"kind": "DaemonSet", "metadata": metadata, "spec": spec, "status": status})
         for number in range(4):
             name = f"gpu-{number}"
             node = copy.deepcopy(self.objects["Node"][name])
-            node["status"]["allocatable"][s.GPU] = "0" if self._fault(name) in (DRIVER_CRASH, PLUGIN_CRASH, NO_TOOLKIT) else "8"
+            node["status"]["allocatable"][s.GPU] = (
+                "0" if self._fault(name) in (DRIVER_CRASH, PLUGIN_CRASH, NO_TOOLKIT) else "8"
+            )
             self._show(node)
             if self.stack.policy:
                 self._show(self._bare("nvidia-cuda-validator", name, "cuda-validation", "Succeeded"))
@@ -84,7 +121,11 @@ class Foreign(validation_fleets.Cluster):
     def theirs(self) -> Obj:
         """All that is not ours, but what its controllers report."""
         agents = {agent.name for agent in self.stack.agents if not agent.manager.startswith("hwaccel.gpu/")}
-        pods = {name for name, pod in self.objects["Pod"].items() if pod["metadata"]["ownerReferences"][0]["name"] in agents | {"cluster-policy"}}
+        pods = {
+            name
+            for name, pod in self.objects["Pod"].items()
+            if pod["metadata"]["ownerReferences"][0]["name"] in agents | {"cluster-policy"}
+        }
         return {"DaemonSet": {name: self.objects["DaemonSet"][name]["spec"] for name in agents}, "Pod": sorted(pods)}
 
     def resource_by_group(self, group: str, kind: str) -> Resource:
@@ -104,7 +145,11 @@ class Foreign(validation_fleets.Cluster):
 
     def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
         page = super().list(resource, namespace, **options)
-        kept = [item for item in page.items if resource.kind != "DaemonSet" or namespace in ("", item["metadata"]["namespace"])]
+        kept = [
+            item
+            for item in page.items
+            if resource.kind != "DaemonSet" or namespace in ("", item["metadata"]["namespace"])
+        ]
         return Page(kept, page.resource_version)
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
@@ -124,16 +169,37 @@ class Foreign(validation_fleets.Cluster):
 
     def _agent_pod(self, agent: Agent, name: str, known: Obj | None) -> Obj:
         inits, main, sandbox = _statuses(agent, name, self._fault(name))
-        begun = bool(inits) and any(status["state"].get("terminated", {}).get("exitCode") != 0 for status in inits.values())
+        begun = bool(inits) and any(
+            status["state"].get("terminated", {}).get("exitCode") != 0 for status in inits.values()
+        )
         containers = dict.fromkeys((agent.container, *agent.beside), main)
-        made = s.pod(agent.name, name, inits, containers, agent.image, phase="Pending" if begun or not sandbox else "Running", sandbox=sandbox)
+        made = s.pod(
+            agent.name,
+            name,
+            inits,
+            containers,
+            agent.image,
+            phase="Pending" if begun or not sandbox else "Running",
+            sandbox=sandbox,
+        )
         template = agent.template()
         self._made += known is None
-        held = known["metadata"] if known else {"uid": f"uid-{self._made}", "creationTimestamp": f"2026-11-20T{self._made // 60:02d}:{self._made % 60:02d}:00Z"}
+        held = (
+            known["metadata"]
+            if known
+            else {
+                "uid": f"uid-{self._made}",
+                "creationTimestamp": f"2026-11-20T{self._made // 60:02d}:{self._made % 60:02d}:00Z",
+            }
+        )
         owner = {"kind": "DaemonSet", "name": agent.name, "controller": True}
         made["metadata"] |= {
-            "name": f"{agent.name}-{name}", "namespace": agent.namespace, "uid": held["uid"], "creationTimestamp": held["creationTimestamp"],
-            "ownerReferences": [owner], "labels": template["metadata"]["labels"],
+            "name": f"{agent.name}-{name}",
+            "namespace": agent.namespace,
+            "uid": held["uid"],
+            "creationTimestamp": held["creationTimestamp"],
+            "ownerReferences": [owner],
+            "labels": template["metadata"]["labels"],
         }
         made["spec"] = template["spec"] | {"nodeName": name}
         return made
@@ -142,8 +208,12 @@ class Foreign(validation_fleets.Cluster):
         """What the operator's validator makes of its own: younger than all, and it stays when it has completed."""
         made = s.pod(prefix, name, {step: s.done()}, {prefix: s.done()}, OPERATOR_IMAGE, phase=phase, ready=False)
         made["metadata"] |= {
-            "name": f"{prefix}-{name}", "namespace": self.stack.agents[0].namespace, "uid": f"uid-{prefix}-{name}", "labels": {"app": prefix},
-            "creationTimestamp": "2026-11-21T00:00:00Z", "ownerReferences": [{"kind": "ClusterPolicy", "name": "cluster-policy", "controller": True}],
+            "name": f"{prefix}-{name}",
+            "namespace": self.stack.agents[0].namespace,
+            "uid": f"uid-{prefix}-{name}",
+            "labels": {"app": prefix},
+            "creationTimestamp": "2026-11-21T00:00:00Z",
+            "ownerReferences": [{"kind": "ClusterPolicy", "name": "cluster-policy", "controller": True}],
         }
         return made
 
@@ -158,11 +228,13 @@ def _wanted(agent: Agent, node: Obj) -> bool:
     labels, taints = node["metadata"]["labels"], (node.get("spec") or {}).get("taints") or []
     return all(labels.get(key) == value for key, value in agent.selector) and all(
         any(
-            one.get("key", taint["key"]) == taint["key"] and one.get("effect", taint["effect"]) == taint["effect"]
+            one.get("key", taint["key"]) == taint["key"]
+            and one.get("effect", taint["effect"]) == taint["effect"]
             and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
             for one in agent.tolerations
         )
-        for taint in taints if taint["effect"] in ("NoSchedule", "NoExecute")
+        for taint in taints
+        if taint["effect"] in ("NoSchedule", "NoExecute")
     )
 
 
@@ -171,7 +243,12 @@ def _statuses(agent: Agent, name: str, fault: str) -> tuple[dict[str, Obj], Obj,
     crash, done = s.crash_loop("x", 6), dict.fromkeys(agent.inits, s.done())
     if name.startswith("cpu"):
         return done, crash if agent.part in ("plugin", "exporter") else s.running(), True
-    if fault == NO_TOOLKIT and agent.runtime and not agent.name.startswith("nvidia-operator") and "toolkit-validation" not in agent.inits[:1]:
+    if (
+        fault == NO_TOOLKIT
+        and agent.runtime
+        and not agent.name.startswith("nvidia-operator")
+        and "toolkit-validation" not in agent.inits[:1]
+    ):
         return dict.fromkeys(agent.inits, s.waiting()), s.waiting("ContainerCreating"), False
     held = {
         DRIVER_CRASH: {"driver": agent.inits[0] if agent.installer else agent.container, "nfd": ""},
@@ -209,12 +286,19 @@ def site(cluster: Foreign, clock: t.Any) -> Site:
     cluster.on_idle = lambda: (clock.advance(20), cluster.settle())[0]
     found, began = fleet_existing.components(t.cast(t.Any, cluster)), clock.now
     provider = cluster.stack.provider or ("existing" if found["cluster_policy"] or found["driver"] else "host")
-    spaces = {"features": _space(found, "nfd"), "driver": _space(found, "driver", "device_plugin") if provider == "existing" else s.NAMESPACE,
-              "devices": _space(found, "device_plugin")}
+    spaces = {
+        "features": _space(found, "nfd"),
+        "driver": _space(found, "driver", "device_plugin") if provider == "existing" else s.NAMESPACE,
+        "devices": _space(found, "device_plugin"),
+    }
     seen = Site({}, False, [], 0, 0.0)
     for gate, space in spaces.items():
         settings = Settings(
-            gate, namespace=space, max_failed="1", exclude=frozenset(seen.failed), driver_providers={"default": provider} if gate == "driver" else {},
+            gate,
+            namespace=space,
+            max_failed="1",
+            exclude=frozenset(seen.failed),
+            driver_providers={"default": provider} if gate == "driver" else {},
         )
         result = run(settings, t.cast(t.Any, cluster))
         assert result.failure is None and not result.warnings, (result.failure, result.warnings)
@@ -224,7 +308,9 @@ def site(cluster: Foreign, clock: t.Any) -> Site:
     options = validation.Settings(POD, exclude=frozenset(seen.failed), options=RunOptions(namespace="n"))
     proofs = validation.run(options, t.cast(t.Any, cluster), cluster.clock())
     assert proofs.failure is None, proofs.failure
-    return dataclasses.replace(seen, changed=seen.changed or proofs.changed, proven=proofs.values["nodes"]["passed"], took=clock.now - began)
+    return dataclasses.replace(
+        seen, changed=seen.changed or proofs.changed, proven=proofs.values["nodes"]["passed"], took=clock.now - began
+    )
 
 
 def _space(found: dict[str, list[dict[str, str]]], *components: str) -> str:
@@ -238,8 +324,14 @@ def only_ours(writes: t.Sequence[tuple[str, Obj]]) -> bool:
         metadata = patch["metadata"]
         keys = [*(metadata.get("labels") or {}), *(metadata.get("annotations") or {})]
         foreign = [one for one in patch.get("spec", {}).get("taints", []) if one["key"] != names.QUARANTINE]
-        if set(patch) - {"metadata", "spec"} or set(patch.get("spec", {})) - {"taints"} or not all(map(ours.match, keys)):
+        if (
+            set(patch) - {"metadata", "spec"}
+            or set(patch.get("spec", {})) - {"taints"}
+            or not all(map(ours.match, keys))
+        ):
             return False
-        if "taints" in patch.get("spec", {}) and foreign != [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]:
+        if "taints" in patch.get("spec", {}) and foreign != [
+            {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+        ]:
             return False
     return True

@@ -64,15 +64,22 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
     assert (asked(first), asked(second)) == ({s.GPU: 8}, {s.GPU: 1})
     assert hold_of(first) == 2 * 60 + 60 and hold_of(second) == 0
     # Of a run that is killed, the cluster ends and removes both; not before a run that lives would have given them up.
-    assert [(job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.made] == [(960 + 60 + 60, 300)] * 2
+    assert [(job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.made] == [
+        (960 + 60 + 60, 300)
+    ] * 2
     assert cluster.jobs == {}
-    assert any("1 pending: a (one more) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line for line in outcome.progress)
+    assert any(
+        "1 pending: a (one more) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line
+        for line in outcome.progress
+    )
 
 
 def test_one_more_asks_when_all_gpus_have_computed() -> None:
     cluster = Cluster(node("a"))
     cluster.busy = 100.0
-    assert go(cluster, exclusivity=True).failure is None, "not while the first is at work: it would have to wait for longer than a pod may"
+    assert go(cluster, exclusivity=True).failure is None, (
+        "not while the first is at work: it would have to wait for longer than a pod may"
+    )
 
 
 def test_a_pod_that_never_ends_is_refused_before_anything_is_made() -> None:
@@ -92,7 +99,11 @@ def test_a_scheduler_may_take_its_time_twice() -> None:
 def test_slices_are_given_out_one_by_one_too() -> None:
     sliced = s.node("a", labels={"pool": "training"})
     sliced["status"]["allocatable"] |= {SLICE: "7"}
-    sliced["metadata"]["labels"] |= {names.MIG_STRATEGY_LABEL: "mixed", names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3", "nvidia.com/mig-1g.10gb.count": "7"}
+    sliced["metadata"]["labels"] |= {
+        names.MIG_STRATEGY_LABEL: "mixed",
+        names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/mig-1g.10gb.count": "7",
+    }
     cluster = Cluster(sliced)
     assert go(cluster, exclusivity=True).values["nodes"]["passed"] == 1
     assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
@@ -124,14 +135,19 @@ def test_two_pods_with_the_same_gpu_are_told() -> None:
 def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
     cluster = Cluster(node("a"))
     cluster.beside, cluster.quick = ["GPU-a-8"], quick
-    assert fault(go(cluster, exclusivity=True))["reason"] == "one more pod was never Pending while another had all GPUs: it saw GPU-a-8"
+    assert (
+        fault(go(cluster, exclusivity=True))["reason"]
+        == "one more pod was never Pending while another had all GPUs: it saw GPU-a-8"
+    )
 
 
 def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
     cluster = Cluster(node("a"))
     cluster.taint = True
     reason = fault(go(cluster, exclusivity=True))["reason"]
-    assert reason.startswith("one more pod was never Pending for want of a GPU: no node has taken it for 60 s: Unschedulable: 0/2 nodes")
+    assert reason.startswith(
+        "one more pod was never Pending for want of a GPU: no node has taken it for 60 s: Unschedulable: 0/2 nodes"
+    )
     assert "untolerated taint" in reason
     assert cluster.jobs == {}
 
@@ -140,7 +156,9 @@ def test_gpus_that_are_not_given_back_are_told() -> None:
     cluster = Cluster(node("a"))
     cluster.stuck = True
     outcome = go(cluster, exclusivity=True)
-    assert fault(outcome)["reason"].startswith("one more pod did not start after the pod with all GPUs had ended: no node has taken it for 60 s")
+    assert fault(outcome)["reason"].startswith(
+        "one more pod did not start after the pod with all GPUs had ended: no node has taken it for 60 s"
+    )
     assert "restart the device plugin there" in fault(outcome)["next_step"]
     assert cluster.jobs == {}
 
@@ -148,7 +166,11 @@ def test_gpus_that_are_not_given_back_are_told() -> None:
 @pytest.mark.parametrize("exclusivity", [False, True])
 def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -> None:
     cluster = Cluster(node("a"), node("b"))
-    for pod in (foreign("job", "a"), foreign("ended", "b", phase="Succeeded"), foreign("network", "b", "nvidia.com/hostdev")):
+    for pod in (
+        foreign("job", "a"),
+        foreign("ended", "b", phase="Succeeded"),
+        foreign("network", "b", "nvidia.com/hostdev"),
+    ):
         cluster.put(pod)
     starting = foreign("starting", "a")
     starting["spec"] = {"nodeName": "a", "containers": [], "initContainers": starting["spec"]["containers"]}
@@ -156,7 +178,10 @@ def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -
     outcome = go(cluster, exclusivity=exclusivity)
     assert outcome.failure is None
     assert outcome.values["nodes"] == {"passed": 1, "busy": 1, "skipped": 0, "failed": 0}
-    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("busy", "pods hold GPUs there: team/job, team/starting")
+    assert (fault(outcome)["state"], fault(outcome)["reason"]) == (
+        "busy",
+        "pods hold GPUs there: team/job, team/starting",
+    )
     assert {node_of(job) for job in cluster.made} == {"b"}
 
 
@@ -173,16 +198,25 @@ def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
     cluster = Cluster(node("a"))
     go(cluster)
     (rule,) = cluster.made[0]["spec"]["podFailurePolicy"]["rules"]
-    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}] and cluster.made[0]["spec"]["backoffLimit"] == 0
+    assert (
+        rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+        and cluster.made[0]["spec"]["backoffLimit"] == 0
+    )
 
 
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
         (node("a", 0), "it is not Ready, quarantined, or offers no GPU"),
-        (node("a") | {"spec": {"taints": [{"key": names.QUARANTINE, "effect": "NoSchedule"}]}}, "it is not Ready, quarantined, or offers no GPU"),
+        (
+            node("a") | {"spec": {"taints": [{"key": names.QUARANTINE, "effect": "NoSchedule"}]}},
+            "it is not Ready, quarantined, or offers no GPU",
+        ),
         (node("a") | {"spec": {"unschedulable": True}}, "it is cordoned"),
-        (node("a", **{names.GPU_COUNT_LABEL: "8", names.GPU_REPLICAS_LABEL: "4"}), "each of its GPUs is shared by up to 4 pods"),
+        (
+            node("a", **{names.GPU_COUNT_LABEL: "8", names.GPU_REPLICAS_LABEL: "4"}),
+            "each of its GPUs is shared by up to 4 pods",
+        ),
         (jetson("a"), "its GPU is integrated: nvidia-smi does not list it"),
     ],
 )
@@ -195,10 +229,15 @@ def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str)
 
 
 def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> None:
-    cluster, none = Cluster(node("a"), node("b")), parse_pools([{"name": "training", "selector": "pool=training", "driver": {"provider": "none"}}])
+    cluster, none = (
+        Cluster(node("a"), node("b")),
+        parse_pools([{"name": "training", "selector": "pool=training", "driver": {"provider": "none"}}]),
+    )
     assert go(cluster, exclude=frozenset({"a"})).values["tried"] == ["b"]
     outcome = allocation.run(allocation.Settings(POD, none), cluster, cluster.clock())
-    assert outcome.values["tried"] == [] and outcome.warnings == ["no node to try: none shows a GPU, and no declared pool with GPUs has one"]
+    assert outcome.values["tried"] == [] and outcome.warnings == [
+        "no node to try: none shows a GPU, and no declared pool with GPUs has one"
+    ]
 
 
 def test_at_most_so_many_nodes_at_once_and_each_ends_its_contest() -> None:
@@ -212,7 +251,10 @@ def test_a_run_goes_on_where_its_slice_ended() -> None:
     cluster = Cluster(node("a"), node("b"))
     outcome, slices = go(cluster, exclusivity=True, slice_of=0.1), 1
     while outcome.pending is not None:
-        outcome, slices = go(cluster, exclusivity=True, slice_of=0.1, resume=json.loads(json.dumps(outcome.pending))), slices + 1
+        outcome, slices = (
+            go(cluster, exclusivity=True, slice_of=0.1, resume=json.loads(json.dumps(outcome.pending))),
+            slices + 1,
+        )
     assert slices > 3
     assert outcome.values["nodes"]["passed"] == 2 and outcome.values["tried"] == ["a", "b"]
     assert len(cluster.made) == 4 and cluster.jobs == {}
@@ -235,4 +277,6 @@ def test_a_partitioned_gpu_counts_by_its_slices() -> None:
     slices = "".join(f"  MIG 1g.10gb     Device  {index}: (UUID: MIG-{index + 1})\n" for index in range(2))
     log = f"GPU 0: NVIDIA H100 (UUID: GPU-1)\n{slices}GPU 1: NVIDIA H100 (UUID: GPU-2)\n"
     assert allocations.listed(log) == ["MIG-1", "MIG-2", "GPU-2"]
-    assert allocations.deviations("Failed to initialize NVML: Unknown Error\n", 1) == ["nvidia-smi -L has named no GPU in the pod"]
+    assert allocations.deviations("Failed to initialize NVML: Unknown Error\n", 1) == [
+        "nvidia-smi -L has named no GPU in the pod"
+    ]

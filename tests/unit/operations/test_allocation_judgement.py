@@ -21,7 +21,9 @@ DISRUPTED = "PodFailurePolicy: Pod n/v-1-x has condition DisruptionTarget matchi
 
 
 def found(second: dict[str, t.Any] | None, *, first: dict[str, t.Any] | None = None, refused: str = REFUSED) -> Finding:
-    return judgement.found(Result(GOOD | (first or {}), second, refused, False), Ask({RESOURCE: 1}, 1), exclusivity=True)
+    return judgement.found(
+        Result(GOOD | (first or {}), second, refused, False), Ask({RESOURCE: 1}, 1), exclusivity=True
+    )
 
 
 def test_what_is_as_it_should_be_passes() -> None:
@@ -44,9 +46,18 @@ def test_the_pod_with_all_gpus_that_fails_is_told_with_its_reason() -> None:
     ("second", "told"),
     [
         (None, "the pod with all GPUs ended before one more could ask"),
-        (GOOD | {"state": "failed", "reason": "exit code 1"}, "one more pod, after the pod with all GPUs had ended: exit code 1"),
-        (GOOD | {"log": "GPU 0: NVIDIA L4 (UUID: GPU-1)\n"}, "one more pod, after the pod with all GPUs had ended: no kernel has computed on GPU-1"),
-        (GOOD | {"state": "unschedulable", "reason": REFUSED}, f"one more pod did not start after the pod with all GPUs had ended: {REFUSED}"),
+        (
+            GOOD | {"state": "failed", "reason": "exit code 1"},
+            "one more pod, after the pod with all GPUs had ended: exit code 1",
+        ),
+        (
+            GOOD | {"log": "GPU 0: NVIDIA L4 (UUID: GPU-1)\n"},
+            "one more pod, after the pod with all GPUs had ended: no kernel has computed on GPU-1",
+        ),
+        (
+            GOOD | {"state": "unschedulable", "reason": REFUSED},
+            f"one more pod did not start after the pod with all GPUs had ended: {REFUSED}",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_second_pod_is_told(second: dict[str, t.Any] | None, told: str) -> None:
@@ -55,4 +66,7 @@ def test_what_is_wrong_with_the_second_pod_is_told(second: dict[str, t.Any] | No
 
 
 def test_a_second_pod_that_never_had_to_wait_is_told() -> None:
-    assert found(GOOD, refused="").reason == "one more pod was never Pending for want of a GPU: it ran when the other had ended"
+    assert (
+        found(GOOD, refused="").reason
+        == "one more pod was never Pending for want of a GPU: it ran when the other had ended"
+    )

@@ -17,8 +17,24 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings i
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import Run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import Obj, asked, foreign, jetson, node, node_of
-from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import DISRUPTED, POOL, RESOURCE, Meeting, go, reasons, states, value
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
+    Obj,
+    asked,
+    foreign,
+    jetson,
+    node,
+    node_of,
+)
+from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import (
+    DISRUPTED,
+    POOL,
+    RESOURCE,
+    Meeting,
+    go,
+    reasons,
+    states,
+    value,
+)
 
 
 def nodes(count: int) -> list[Obj]:
@@ -26,7 +42,9 @@ def nodes(count: int) -> list[Obj]:
 
 
 def tried(cluster: Meeting) -> list[list[str]]:
-    return [[node_of(first), node_of(second)] for first, second in zip(cluster.made[::2], cluster.made[1::2], strict=True)]
+    return [
+        [node_of(first), node_of(second)] for first, second in zip(cluster.made[::2], cluster.made[1::2], strict=True)
+    ]
 
 
 def test_two_pods_meet_and_say_what_they_reach() -> None:
@@ -34,10 +52,15 @@ def test_two_pods_meet_and_say_what_they_reach() -> None:
     outcome = go(cluster)
     assert outcome.failure is None
     assert outcome.values["nodes"] == {"passed": 2, "busy": 0, "skipped": 0, "suspect": 0, "failed": 0}
-    assert outcome.values["pairs"] == [{"nodes": ["n0", "n1"], "state": "passed", "bandwidth": 48.0, "networks": ["IBext_v11"], "reason": ""}]
+    assert outcome.values["pairs"] == [
+        {"nodes": ["n0", "n1"], "state": "passed", "bandwidth": 48.0, "networks": ["IBext_v11"], "reason": ""}
+    ]
     first, second = cluster.made
     assert asked(first) == asked(second) == {s.GPU: 8, RESOURCE: 1}
-    assert [[value(job, name) for name in ("DEVICES", "FIRST_RANK", "RANKS")] for job in cluster.made] == [["8", "0", "16"], ["8", "8", "16"]]
+    assert [[value(job, name) for name in ("DEVICES", "FIRST_RANK", "RANKS")] for job in cluster.made] == [
+        ["8", "0", "16"],
+        ["8", "8", "16"],
+    ]
     assert value(first, "PATIENCE_SECONDS") == str(60 + 300 + 600)
     assert (value(first, "PEER_ADDRESS"), value(second, "PEER_ADDRESS")) == ("", "at-n0")
     assert cluster.jobs == {}
@@ -49,9 +72,19 @@ def test_only_rdma_makes_the_pods_lock_memory() -> None:
     go(cluster)
     spec = cluster.made[0]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    assert container["securityContext"] == {"runAsUser": 0, "runAsNonRoot": False, "capabilities": {"add": ["IPC_LOCK"]}}
-    assert spec["volumes"][0]["emptyDir"]["medium"] == "Memory" and container["volumeMounts"][0]["mountPath"] == "/dev/shm"
-    cluster, pool = Meeting(*nodes(2)), POOL | {"interconnect": {"transport": "IB", "environment": {"NCCL_IB_HCA": "mlx5"}, "annotations": {"a/b": "c"}}}
+    assert container["securityContext"] == {
+        "runAsUser": 0,
+        "runAsNonRoot": False,
+        "capabilities": {"add": ["IPC_LOCK"]},
+    }
+    assert (
+        spec["volumes"][0]["emptyDir"]["medium"] == "Memory" and container["volumeMounts"][0]["mountPath"] == "/dev/shm"
+    )
+    cluster, pool = (
+        Meeting(*nodes(2)),
+        POOL
+        | {"interconnect": {"transport": "IB", "environment": {"NCCL_IB_HCA": "mlx5"}, "annotations": {"a/b": "c"}}},
+    )
     assert go(cluster, pool=pool).failure is None
     template = cluster.made[0]["spec"]["template"]
     assert "securityContext" not in template["spec"]["containers"][0] and asked(cluster.made[0]) == {s.GPU: 8}
@@ -62,7 +95,12 @@ def test_the_node_that_is_slow_is_found_by_one_that_has_passed() -> None:
     cluster = Meeting(*nodes(4))
     cluster.reach = {"n2": 12.0}
     outcome = go(cluster)
-    assert [pair["nodes"] for pair in outcome.values["pairs"]] == [["n0", "n1"], ["n2", "n3"], ["n2", "n0"], ["n3", "n1"]]
+    assert [pair["nodes"] for pair in outcome.values["pairs"]] == [
+        ["n0", "n1"],
+        ["n2", "n3"],
+        ["n2", "n0"],
+        ["n3", "n1"],
+    ]
     assert (outcome.values["failed_nodes"], states(outcome)) == (["n2"], {"n2": "failed"})
     assert reasons(outcome)["n2"] == "with n3: 12 GB/s bus bandwidth, 40 GB/s are expected"
     assert "bandwidth between nodes: 1 of 4 nodes failed, 0 may" in str(outcome.failure)
@@ -75,14 +113,23 @@ def test_of_a_pair_alone_nobody_says_which_of_its_nodes_it_is() -> None:
     outcome = go(cluster)
     assert (outcome.values["failed_nodes"], states(outcome)) == ([], {"n0": "suspect", "n1": "suspect"})
     assert reasons(outcome)["n0"].startswith("with n1: NCCL has used NET/Socket, NET/IB is expected (")
-    assert "1 of 2 nodes failed, 0 may" in str(outcome.failure) and "one of the nodes n0 and n1 (pool training)" in str(outcome.failure)
+    assert "1 of 2 nodes failed, 0 may" in str(outcome.failure) and "one of the nodes n0 and n1 (pool training)" in str(
+        outcome.failure
+    )
     assert go(cluster, max_failed="1").failure is None, "one of the two is fit"
 
 
 def test_two_that_pass_with_others_and_not_with_each_other_are_suspect() -> None:
     pairs = [("a", "b", PASSED), ("c", "d", FAILED), ("c", "a", PASSED), ("d", "b", PASSED)]
-    found = judgement.findings("abcd", [Verdict((one, other), state, "12 GB/s" if state == FAILED else "") for one, other, state in pairs])
-    assert {node: finding.state for node, finding in found.items()} == {"a": "passed", "b": "passed", "c": "suspect", "d": "suspect"}
+    found = judgement.findings(
+        "abcd", [Verdict((one, other), state, "12 GB/s" if state == FAILED else "") for one, other, state in pairs]
+    )
+    assert {node: finding.state for node, finding in found.items()} == {
+        "a": "passed",
+        "b": "passed",
+        "c": "suspect",
+        "d": "suspect",
+    }
     assert found["c"].reason == "with d: 12 GB/s (each passed with another node)"
 
 
@@ -130,7 +177,9 @@ def test_the_first_waits_while_the_image_of_the_second_is_pulled() -> None:
     assert cluster.made[0]["spec"]["activeDeadlineSeconds"] == 2 * (60 + 300 + 100) + 60
     cluster.pulls = {"n1": 400.0}
     outcome = go(cluster, timeout=100)
-    assert states(outcome) == {"n1": "failed", "n0": "skipped"} and "it has not started in 300 s" in reasons(outcome)["n1"]
+    assert (
+        states(outcome) == {"n1": "failed", "n0": "skipped"} and "it has not started in 300 s" in reasons(outcome)["n1"]
+    )
 
 
 def test_nodes_in_use_run_nothing_and_one_that_is_left_alone_is_skipped() -> None:
@@ -139,7 +188,8 @@ def test_nodes_in_use_run_nothing_and_one_that_is_left_alone_is_skipped() -> Non
     outcome = go(cluster)
     assert outcome.failure is None and cluster.made == []
     assert reasons(outcome) == {
-        "n0": "pods hold GPUs there: team/job", "n1": "no other node of its pool can be tried with it",
+        "n0": "pods hold GPUs there: team/job",
+        "n1": "no other node of its pool can be tried with it",
     }
     assert states(outcome) == {"n0": "busy", "n1": "skipped"}
 
@@ -159,7 +209,10 @@ def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
         (node("n9", 0), "it is not Ready, quarantined, or offers no GPU"),
         (node("n9") | {"spec": {"unschedulable": True}}, "it is cordoned"),
         (jetson("n9"), "its GPU is integrated"),
-        (node("n9", **{names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}), "its GPUs are partitioned: NCCL does not join slices"),
+        (
+            node("n9", **{names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}),
+            "its GPUs are partitioned: NCCL does not join slices",
+        ),
     ],
 )
 def test_a_node_that_cannot_be_tried_is_skipped(odd: Obj, told: str) -> None:

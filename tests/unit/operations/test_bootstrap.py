@@ -30,15 +30,18 @@ def history(state: str) -> dict[str, t.Any]:
     return {"status": {"history": [{"state": state}]}}
 
 
-@pytest.mark.parametrize(("answers", "complete", "why"), [
-    ({"bootstrap": {"data": {"status": "complete"}}}, True, "ConfigMap kube-system/bootstrap says so"),
-    ({"bootstrap": {"data": {"status": "progressing"}}}, False, "says progressing"),
-    ({"bootstrap": {}}, False, "there is no ConfigMap"),
-    ({}, False, "there is no ConfigMap"),
-    ({"version": history("Partial")}, False, "there is no ConfigMap"),
-    ({"version": history("Completed")}, True, "ClusterVersion has a completed installation"),
-    ({"bootstrap": Unreachable("no answer", "https://api:6443")}, None, "no answer (https://api:6443)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answers", "complete", "why"),
+    [
+        ({"bootstrap": {"data": {"status": "complete"}}}, True, "ConfigMap kube-system/bootstrap says so"),
+        ({"bootstrap": {"data": {"status": "progressing"}}}, False, "says progressing"),
+        ({"bootstrap": {}}, False, "there is no ConfigMap"),
+        ({}, False, "there is no ConfigMap"),
+        ({"version": history("Partial")}, False, "there is no ConfigMap"),
+        ({"version": history("Completed")}, True, "ClusterVersion has a completed installation"),
+        ({"bootstrap": Unreachable("no answer", "https://api:6443")}, None, "no answer (https://api:6443)"),
+    ],
+)
 def test_the_cluster_says_it_or_nobody_does(answers: dict[str, t.Any], complete: bool | None, why: str) -> None:
     told = bootstrap.state(Cluster(**answers))  # type: ignore[arg-type]
     assert told["complete"] is complete

@@ -10,7 +10,12 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, NotFound, UnknownKind
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Forbidden,
+    HwaccelError,
+    NotFound,
+    UnknownKind,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import confirmation, fleet
 
@@ -24,7 +29,9 @@ class Cluster:
     def __init__(self, refused: type[HwaccelError] | None = None) -> None:
         self.refused = refused
 
-    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
+    def get(
+        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
+    ) -> dict[str, t.Any]:
         assert (resource.kind, name) == ("Namespace", "kube-system")
         if self.refused:
             raise self.refused("no")
@@ -45,25 +52,53 @@ class Cluster:
 
 def ask(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[dict[str, t.Any], list[str]]:
     """What is found, and warnings."""
-    settings = {"name": "prod", "cluster_uid": "", "confirm": "", "command": "", "decided_by": "", "own": True, "where": "https://api:6443", "source": "here"}
+    settings = {
+        "name": "prod",
+        "cluster_uid": "",
+        "confirm": "",
+        "command": "",
+        "decided_by": "",
+        "own": True,
+        "where": "https://api:6443",
+        "source": "here",
+    }
     warnings: list[str] = []
-    found = confirmation.confirmed(cluster, confirmation.Settings(**settings | given), check_mode=check_mode, warn=warnings.append)
+    found = confirmation.confirmed(
+        cluster, confirmation.Settings(**settings | given), check_mode=check_mode, warn=warnings.append
+    )
     return found, warnings
 
 
-@pytest.mark.parametrize("given", [
-    {}, {"cluster_uid": UID}, {"confirm": UID}, {"decided_by": ENVIRONMENT, "own": False, "confirm": UID},
-    {"decided_by": ENVIRONMENT, "own": False, "confirm": UID, "cluster_uid": UID}, {"decided_by": "the default kubeconfig", "own": True, "cluster_uid": UID},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"cluster_uid": UID},
+        {"confirm": UID},
+        {"decided_by": ENVIRONMENT, "own": False, "confirm": UID},
+        {"decided_by": ENVIRONMENT, "own": False, "confirm": UID, "cluster_uid": UID},
+        {"decided_by": "the default kubeconfig", "own": True, "cluster_uid": UID},
+    ],
+    ids=str,
+)
 def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
     found, warnings = ask(Cluster(), **given)
-    assert found["text"] == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here"
+    assert (
+        found["text"]
+        == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here"
+    )
     assert warnings == []
 
 
-@pytest.mark.parametrize("given", [
-    {"decided_by": ENVIRONMENT, "own": False}, {"decided_by": ENVIRONMENT, "own": False, "cluster_uid": UID}, {"decided_by": "the default kubeconfig"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"decided_by": ENVIRONMENT, "own": False},
+        {"decided_by": ENVIRONMENT, "own": False, "cluster_uid": UID},
+        {"decided_by": "the default kubeconfig"},
+    ],
+    ids=str,
+)
 def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[str, t.Any]) -> None:
     with pytest.raises(HwaccelError) as refused:
         ask(Cluster(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
@@ -73,18 +108,28 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
         f"Next: if this is the cluster that is meant, run ansible-playbook -i here hwaccel.gpu.teardown -e hwaccel_confirm={UID}"
     )
     _found, warnings = ask(Cluster(), check_mode=True, **given)
-    assert warnings == [str(refused.value).replace("run ansible-playbook -i here hwaccel.gpu.teardown", "run again with").replace(
-        "which cluster this is", "Without check mode this will be refused: which cluster this is", 1
-    )]  # fmt: skip
+    assert warnings == [
+        str(refused.value)
+        .replace("run ansible-playbook -i here hwaccel.gpu.teardown", "run again with")
+        .replace("which cluster this is", "Without check mode this will be refused: which cluster this is", 1)
+    ]
 
 
 @pytest.mark.parametrize("check_mode", [False, True])
-@pytest.mark.parametrize(("given", "told"), [
-    ({"confirm": "another"}, "hwaccel_confirm names another cluster, so nothing was removed"), ({"confirm": "prod"}, "it says prod, and this is"),
-    ({"decided_by": ENVIRONMENT, "own": False, "confirm": "another"}, f"run again with -e hwaccel_confirm={UID}"),
-    ({"cluster_uid": "another"}, "this is another cluster than the inventory means"),
-    ({"decided_by": ENVIRONMENT, "own": False, "cluster_uid": "another", "confirm": UID}, "this is another cluster than the inventory means"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"confirm": "another"}, "hwaccel_confirm names another cluster, so nothing was removed"),
+        ({"confirm": "prod"}, "it says prod, and this is"),
+        ({"decided_by": ENVIRONMENT, "own": False, "confirm": "another"}, f"run again with -e hwaccel_confirm={UID}"),
+        ({"cluster_uid": "another"}, "this is another cluster than the inventory means"),
+        (
+            {"decided_by": ENVIRONMENT, "own": False, "cluster_uid": "another", "confirm": UID},
+            "this is another cluster than the inventory means",
+        ),
+    ],
+    ids=str,
+)
 def test_another_cluster_is_refused_in_check_mode_too(given: dict[str, t.Any], told: str, check_mode: bool) -> None:
     with pytest.raises(HwaccelError, match=told):
         ask(Cluster(), check_mode=check_mode, **given)
@@ -93,11 +138,16 @@ def test_another_cluster_is_refused_in_check_mode_too(given: dict[str, t.Any], t
 @pytest.mark.parametrize("refused", [Forbidden, NotFound])
 def test_without_a_uid_the_name_confirms_and_nothing_proves(refused: type[HwaccelError]) -> None:
     unreadable = Cluster(refused)
-    assert "a cluster whose uid cannot be read, kubernetes v1.36.4, nodes that may not be counted" in ask(unreadable)[0]["text"]
+    assert (
+        "a cluster whose uid cannot be read, kubernetes v1.36.4, nodes that may not be counted"
+        in ask(unreadable)[0]["text"]
+    )
     assert ask(unreadable, decided_by=ENVIRONMENT, own=False, confirm="prod")[1] == []
     with pytest.raises(HwaccelError, match="hwaccel_confirm=prod"):
         ask(unreadable, decided_by=ENVIRONMENT, own=False)
-    with pytest.raises(HwaccelError, match=r"nothing proves that this is the cluster that the inventory means.*cannot be read"):
+    with pytest.raises(
+        HwaccelError, match=r"nothing proves that this is the cluster that the inventory means.*cannot be read"
+    ):
         ask(unreadable, cluster_uid=UID)
     with pytest.raises(HwaccelError, match="nothing proves that this is the cluster that the inventory means"):
         fleet.refuse_another(unreadable, UID)

@@ -11,9 +11,22 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, HwaccelError, Invalid, ManyFaults, Unreachable, WebhookDenied
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Forbidden,
+    HwaccelError,
+    Invalid,
+    ManyFaults,
+    Unreachable,
+    WebhookDenied,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import drain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain import NOBODY, OTHERS, OURS, Outcome, Settings
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain import (
+    NOBODY,
+    OTHERS,
+    OURS,
+    Outcome,
+    Settings,
+)
 from ansible_collections.hwaccel.gpu.plugins.modules import node_drain as module
 from ansible_collections.hwaccel.gpu.tests.unit.operations.drain_nodes import NODE, DrainCluster, on_node, refused
 from ansible_collections.hwaccel.gpu.tests.unit.state.test_draining import pod
@@ -88,10 +101,14 @@ def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
 
 
 def test_all_faults_are_told_before_anything_is_touched() -> None:
-    cluster = DrainCluster(pod("web"), pod("alone", None), pod("local", volumes=LOCAL), pod("twice"), pod("kept"), pod("mine"))
+    cluster = DrainCluster(
+        pod("web"), pod("alone", None), pod("local", volumes=LOCAL), pod("twice"), pod("kept"), pod("mine")
+    )
     cluster.held["twice"] = Invalid("evicting Pod team-a/twice", "", "more than one PodDisruptionBudget", "leave one")
     for name in ("kept", "mine"):
-        cluster.held[name] = Forbidden(f"evicting Pod team-a/{name}", "", "no right", "let us create pods/eviction in namespace team-a")
+        cluster.held[name] = Forbidden(
+            f"evicting Pod team-a/{name}", "", "no right", "let us create pods/eviction in namespace team-a"
+        )
     outcome = drained(cluster, option_variables={"force": "the_role_force"})
     assert isinstance(outcome.failure, ManyFaults)
     told = [str(fault) for fault in outcome.failure.faults]
@@ -114,7 +131,9 @@ def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
     cluster.on_sleep = let_go
     outcome = drained(cluster)
     assert (outcome.failure, cluster.evicted) == (None, ["web", "train"])
-    assert any("1 held (team-a/train: The disruption budget train needs 2 healthy" in line for line in outcome.progress), outcome.progress
+    assert any(
+        "1 held (team-a/train: The disruption budget train needs 2 healthy" in line for line in outcome.progress
+    ), outcome.progress
     assert outcome.values["evicted"] == ["team-a/train", "team-a/web"]
 
 
@@ -125,7 +144,9 @@ def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> N
     assert 1030 <= cluster.now < 1040
     assert "gpu-1 is not drained after 30 s, and stays cordoned" in str(outcome.failure)
     assert "pod team-a/train is held: The disruption budget train needs 2 healthy pods" in str(outcome.failure)
-    assert outcome.values["held"] == [{"pod": "team-a/train", "why": "The disruption budget train needs 2 healthy pods and has 2 currently"}]
+    assert outcome.values["held"] == [
+        {"pod": "team-a/train", "why": "The disruption budget train needs 2 healthy pods and has 2 currently"}
+    ]
     assert (outcome.changed, cluster.unschedulable, outcome.values["evicted"]) == (True, True, ["team-a/web"])
     cluster.held.clear()
     assert drained(cluster).values["evicted"] == ["team-a/train"]
@@ -135,7 +156,9 @@ def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> N
     "error",
     [
         WebhookDenied("evicting", "", "its machine is moved first", "wait"),
-        Forbidden("evicting", "", "unable to create", "", body={"details": {"causes": [{"reason": "NamespaceTerminating"}]}}),
+        Forbidden(
+            "evicting", "", "unable to create", "", body={"details": {"causes": [{"reason": "NamespaceTerminating"}]}}
+        ),
     ],
 )
 def test_who_wants_time_gets_it(error: HwaccelError) -> None:
@@ -147,7 +170,9 @@ def test_who_wants_time_gets_it(error: HwaccelError) -> None:
     assert cluster.evicted == ["web"]
 
 
-@pytest.mark.parametrize(("ready", "told"), [(True, "raise my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")])
+@pytest.mark.parametrize(
+    ("ready", "told"), [(True, "raise my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
+)
 def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
     cluster = DrainCluster(pod("web"), ready=ready)
     cluster.ends = False

@@ -23,16 +23,28 @@ class Cluster:
     """A client of a cluster in memory, which hands out pages of two."""
 
     def __init__(
-        self, nodes: c.Sequence[dict] = (), workloads: c.Sequence[dict] = (), version: str = "v1.36.4", kinds: c.Collection[str] = (),
-        pods: c.Sequence[dict] = (), runtime_classes: c.Sequence[dict] = (),
+        self,
+        nodes: c.Sequence[dict] = (),
+        workloads: c.Sequence[dict] = (),
+        version: str = "v1.36.4",
+        kinds: c.Collection[str] = (),
+        pods: c.Sequence[dict] = (),
+        runtime_classes: c.Sequence[dict] = (),
     ) -> None:
-        self.objects = {"Node": list(nodes), "DaemonSet": list(workloads), "Pod": list(pods), "RuntimeClass": list(runtime_classes)}
+        self.objects = {
+            "Node": list(nodes),
+            "DaemonSet": list(workloads),
+            "Pod": list(pods),
+            "RuntimeClass": list(runtime_classes),
+        }
         self.version = version
         self.kinds = kinds
         self.selectors: list[str] = []
         self.read: list[str] = []
 
-    def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "", **_more: t.Any) -> c.Iterator[Page]:
+    def pages(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", **_more: t.Any
+    ) -> c.Iterator[Page]:
         self.selectors.append(label_selector)
         self.read.append(resource.kind)
         items = list(self.objects.get(resource.kind, []))
@@ -60,17 +72,30 @@ def node(name: str, ready: bool = True, gpu: bool = False, count: int = 8, **lab
             "nvidia.com/gpu.count": str(count),
             "nvidia.com/gpu.memory": "81559",
         }
-    info = {"kernelVersion": "6.8.0-45-generic", "osImage": "Ubuntu 24.04.1 LTS", "architecture": "amd64", "containerRuntimeVersion": "containerd://2.0.0"}
+    info = {
+        "kernelVersion": "6.8.0-45-generic",
+        "osImage": "Ubuntu 24.04.1 LTS",
+        "architecture": "amd64",
+        "containerRuntimeVersion": "containerd://2.0.0",
+    }
     return {
         "metadata": {"name": name, "labels": labels},
-        "status": {"nodeInfo": info, "conditions": [{"type": "Ready", "status": "True" if ready else "False", "reason": "KubeletNotReady"}]},
+        "status": {
+            "nodeInfo": info,
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False", "reason": "KubeletNotReady"}],
+        },
     }
 
 
-def workload(name: str, image: str, container: str = "x", command: str = "", manager: str = "helm", init: str = "") -> dict:
+def workload(
+    name: str, image: str, container: str = "x", command: str = "", manager: str = "helm", init: str = ""
+) -> dict:
     inits = [{"name": "init", "image": init}] if init else []
     pod = {"initContainers": inits, "containers": [{"name": container, "image": image, "command": [command]}]}
-    return {"metadata": {"name": name, "namespace": "n", "managedFields": [{"manager": manager}]}, "spec": {"template": {"spec": pod}}}
+    return {
+        "metadata": {"name": name, "namespace": "n", "managedFields": [{"manager": manager}]},
+        "spec": {"template": {"spec": pod}},
+    }
 
 
 def summary(cluster: Cluster, *arguments: t.Any, **options: t.Any) -> dict[str, t.Any]:
@@ -78,14 +103,26 @@ def summary(cluster: Cluster, *arguments: t.Any, **options: t.Any) -> dict[str, 
 
 
 def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() -> None:
-    cluster = Cluster([node("a", gpu=True), node("b", gpu=True), node("c", gpu=True, count=4), node("d", ready=False), node("t", pool="t")])
-    found = summary(cluster, [{"name": "training", "selector": "pool=t", "gpu": H100}, {"name": "empty", "nodes": ["d"]}])
+    cluster = Cluster(
+        [
+            node("a", gpu=True),
+            node("b", gpu=True),
+            node("c", gpu=True, count=4),
+            node("d", ready=False),
+            node("t", pool="t"),
+        ]
+    )
+    found = summary(
+        cluster, [{"name": "training", "selector": "pool=t", "gpu": H100}, {"name": "empty", "nodes": ["d"]}]
+    )
     assert found["pools"] == [
         {"name": "training", "declared": True, "nodes": 1, "ready": 1, "gpu": H100},
         {"name": "empty", "declared": True, "nodes": 1, "ready": 0, "gpu": None},
         {"name": "default", "declared": False, "nodes": 3, "ready": 3, "gpu": H100},
     ]
-    assert [(entry["pool"], entry["gpu_present"], entry["gpu_assumed"], entry["count"]) for entry in found["classes"]] == [
+    assert [
+        (entry["pool"], entry["gpu_present"], entry["gpu_assumed"], entry["count"]) for entry in found["classes"]
+    ] == [
         ("default", True, False, 3),
         ("empty", False, False, 1),
         ("training", False, True, 1),
@@ -96,7 +133,10 @@ def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() ->
 
 def test_rows_are_sorted_and_carry_the_pool() -> None:
     rows = summary(Cluster([node("b"), node("a", gpu=True, ready=False)]), rows=True)["nodes"]
-    assert [(row["name"], row["pool"], row["ready"], row["gpu"]) for row in rows] == [("a", "default", False, H100), ("b", "cpu", True, None)]
+    assert [(row["name"], row["pool"], row["ready"], row["gpu"]) for row in rows] == [
+        ("a", "default", False, H100),
+        ("b", "cpu", True, None),
+    ]
     assert rows[0]["not_ready"] == "KubeletNotReady"
 
 
@@ -118,10 +158,18 @@ def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_re
 
 @pytest.mark.parametrize(
     ("version", "kinds", "distribution"),
-    [("v1.33.1+k3s1", (), "k3s"), ("v1.33.1+rke2r1", (), "rke2"), ("v1.31.9", ("ClusterVersion",), "openshift"), ("v1.36.4", (), "kubernetes")],
+    [
+        ("v1.33.1+k3s1", (), "k3s"),
+        ("v1.33.1+rke2r1", (), "rke2"),
+        ("v1.31.9", ("ClusterVersion",), "openshift"),
+        ("v1.36.4", (), "kubernetes"),
+    ],
 )
 def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> None:
-    assert summary(Cluster(version=version, kinds=kinds))["platform"] == {"distribution": distribution, "version": version}
+    assert summary(Cluster(version=version, kinds=kinds))["platform"] == {
+        "distribution": distribution,
+        "version": version,
+    }
 
 
 @pytest.mark.parametrize(
@@ -148,7 +196,8 @@ def test_components_are_known_by_image(obj: dict, component: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "manager", "found"), [("nvidia", "helm", ["gpu"]), ("nvidia", "hwaccel.gpu/driver", []), ("kata", "helm", [])]
+    ("handler", "manager", "found"),
+    [("nvidia", "helm", ["gpu"]), ("nvidia", "hwaccel.gpu/driver", []), ("kata", "helm", [])],
 )
 def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
     runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
@@ -156,7 +205,9 @@ def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, mana
     assert [row["name"] for row in fleet_existing.components(t.cast(t.Any, cluster))["runtime_class"]] == found
 
 
-@pytest.mark.parametrize(("kinds", "found"), [(("PrometheusRule",), 0), (("PrometheusRule", "ServiceMonitor"), 2), ((), 0)])
+@pytest.mark.parametrize(
+    ("kinds", "found"), [(("PrometheusRule",), 0), (("PrometheusRule", "ServiceMonitor"), 2), ((), 0)]
+)
 def test_the_prometheus_operator_is_known_by_its_kinds(kinds: tuple[str, ...], found: int) -> None:
     rows = fleet_existing.components(t.cast(t.Any, Cluster(kinds=kinds)))["prometheus_operator"]
     assert len(rows) == found
@@ -166,12 +217,17 @@ def test_the_prometheus_operator_is_known_by_its_kinds(kinds: tuple[str, ...], f
 def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/driver") -> dict:
     labels = {"hwaccel.gpu/driver-version": "595.91.07", "hwaccel.gpu/pool": "training"}
     pod = {
-        "containers": [{"name": "nvidia-driver-ctr", "image": "mirror/driver:595", "securityContext": {"privileged": privileged}}],
+        "containers": [
+            {"name": "nvidia-driver-ctr", "image": "mirror/driver:595", "securityContext": {"privileged": privileged}}
+        ],
         "affinity": {"nodeAffinity": {"the": "terms"}},
     }
     return {
         "metadata": {"name": name, "namespace": "n", "labels": labels, "managedFields": [{"manager": manager}]},
-        "spec": {"selector": {"matchLabels": {"hwaccel.gpu/class": "c1"}}, "template": {"metadata": {"labels": {"hwaccel.gpu/kernel": "6.8"}}, "spec": pod}},
+        "spec": {
+            "selector": {"matchLabels": {"hwaccel.gpu/class": "c1"}},
+            "template": {"metadata": {"labels": {"hwaccel.gpu/kernel": "6.8"}}, "spec": pod},
+        },
     }
 
 
@@ -179,20 +235,42 @@ def driver_pod(node_name: str, owner: str = "ours", **status: t.Any) -> dict:
     statuses = [{"name": "nvidia-driver-ctr", **status}]
     return {
         "metadata": {"name": node_name, "ownerReferences": [{"name": owner}]},
-        "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]}, "status": {"containerStatuses": statuses},
+        "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]},
+        "status": {"containerStatuses": statuses},
     }
 
 
 def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
     up, pulling = {"state": {"running": {}}}, {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
-    crashed = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 3, "lastState": {"terminated": {"exitCode": 1}}}
-    pods = [*(driver_pod(f"node-{number}", **up) for number in (7, 3, 5, 1, 4)), driver_pod("node-2", **crashed), driver_pod("new", **pulling),
-            driver_pod("node-1", **up), driver_pod("orphaned", owner="gone", **up)]
-    cluster = Cluster(workloads=[driver("ours"), driver("refuses", privileged=False), driver("copied", manager="helm")], pods=pods)
-    assert fleet_drivers.daemon_sets(t.cast(t.Any, cluster)) == [{
-        "namespace": "n", "name": "ours", "pool": "training", "class": "c1", "version": "595.91.07", "kernel": "6.8", "image": "mirror/driver:595",
-        "node_affinity": {"the": "terms"}, "running": 6, "nodes": ["node-1", "node-2", "node-3", "node-4", "node-5"],
-    }]
+    crashed = {
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "restartCount": 3,
+        "lastState": {"terminated": {"exitCode": 1}},
+    }
+    pods = [
+        *(driver_pod(f"node-{number}", **up) for number in (7, 3, 5, 1, 4)),
+        driver_pod("node-2", **crashed),
+        driver_pod("new", **pulling),
+        driver_pod("node-1", **up),
+        driver_pod("orphaned", owner="gone", **up),
+    ]
+    cluster = Cluster(
+        workloads=[driver("ours"), driver("refuses", privileged=False), driver("copied", manager="helm")], pods=pods
+    )
+    assert fleet_drivers.daemon_sets(t.cast(t.Any, cluster)) == [
+        {
+            "namespace": "n",
+            "name": "ours",
+            "pool": "training",
+            "class": "c1",
+            "version": "595.91.07",
+            "kernel": "6.8",
+            "image": "mirror/driver:595",
+            "node_affinity": {"the": "terms"},
+            "running": 6,
+            "nodes": ["node-1", "node-2", "node-3", "node-4", "node-5"],
+        }
+    ]
 
 
 def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
@@ -202,8 +280,9 @@ def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "name"), [("a/b/c:1@sha256:0", "c"), ("host:5000/c", "c"), ("c", "c"), ("host:5000/x/c:tag", "c"), ("", "")]
-)  # fmt: skip
+    ("image", "name"),
+    [("a/b/c:1@sha256:0", "c"), ("host:5000/c", "c"), ("c", "c"), ("host:5000/x/c:tag", "c"), ("", "")],
+)
 def test_names_of_images(image: str, name: str) -> None:
     assert image_base(image) == name
 

@@ -22,7 +22,9 @@ class Cluster:
     def __init__(self, **found: dict[str, t.Any] | None) -> None:
         self.found = found
 
-    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict[str, t.Any]:
+    def get(
+        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
+    ) -> dict[str, t.Any]:
         assert (resource.kind, metadata_only) == ("Namespace", True)
         if name not in self.found:
             raise NotFound(f"no {name}")
@@ -39,12 +41,24 @@ class Cluster:
 
 
 def test_namespaces_tell_their_maker_and_their_level() -> None:
-    ours = {"managedFields": [{"manager": "kubectl"}, {"manager": "hwaccel.gpu/driver"}], "labels": {ENFORCE: "privileged"}}
+    ours = {
+        "managedFields": [{"manager": "kubectl"}, {"manager": "hwaccel.gpu/driver"}],
+        "labels": {ENFORCE: "privileged"},
+    }
     cluster = Cluster(ours=ours, theirs={}, going={"deletionTimestamp": "2026-01-01T00:00:00Z"}, hidden=None)
     assert namespaces(t.cast(t.Any, cluster), ["theirs", "ours", "ours", "going", "hidden", "nowhere"]) == [
         {
-            "name": "ours", "set": "driver", "pod_security": "privileged",
-            "config_maps": ["ours-ConfigMap-a", "ours-ConfigMap-b"], "secrets": ["ours-Secret-a", "ours-Secret-b"],
+            "name": "ours",
+            "set": "driver",
+            "pod_security": "privileged",
+            "config_maps": ["ours-ConfigMap-a", "ours-ConfigMap-b"],
+            "secrets": ["ours-Secret-a", "ours-Secret-b"],
         },
-        {"name": "theirs", "set": "", "pod_security": "", "config_maps": ["theirs-ConfigMap-a", "theirs-ConfigMap-b"], "secrets": None},
+        {
+            "name": "theirs",
+            "set": "",
+            "pod_security": "",
+            "config_maps": ["theirs-ConfigMap-a", "theirs-ConfigMap-b"],
+            "secrets": None,
+        },
     ]

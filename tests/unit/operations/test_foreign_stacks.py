@@ -24,13 +24,31 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 
 #: (stack, driver of the host, fault, the gate that tells it, the reason).
 FAULTS = [
-    ("gpu-operator", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-gpu-1 crashed"),
+    (
+        "gpu-operator",
+        False,
+        DRIVER_CRASH,
+        "driver",
+        r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-gpu-1 crashed",
+    ),
     ("gpu-operator", False, NO_TOOLKIT, "driver", r"container nvidia-container-toolkit-ctr of pod \S+ crashed"),
     ("gpu-operator", False, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
-    ("gpu-operator", False, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod nvidia-device-plugin-daemonset-gpu-1 crashed"),
+    (
+        "gpu-operator",
+        False,
+        PLUGIN_CRASH,
+        "devices",
+        r"container nvidia-device-plugin of pod nvidia-device-plugin-daemonset-gpu-1 crashed",
+    ),
     ("gpu-operator", True, DRIVER_CRASH, "driver", r"the validator checks the driver"),
     ("gpu-operator", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
-    ("openshift", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-9\S+ crashed"),
+    (
+        "openshift",
+        False,
+        DRIVER_CRASH,
+        "driver",
+        r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-9\S+ crashed",
+    ),
     ("openshift", True, NO_TOOLKIT, "driver", r"container nvidia-container-toolkit-ctr of pod \S+ crashed"),
     ("openshift", False, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
     ("openshift", False, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
@@ -40,7 +58,13 @@ FAULTS = [
     ("upstream", False, PLUGIN_CRASH, "driver", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
     ("upstream", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
     ("upstream", True, NO_TOOLKIT, "driver", r"pod nvidia-validator-gpu-1: its sandbox is not created"),
-    ("gke", False, DRIVER_CRASH, "driver", r"container nvidia-driver-installer of pod nvidia-driver-installer-gpu-1 crashed"),
+    (
+        "gke",
+        False,
+        DRIVER_CRASH,
+        "driver",
+        r"container nvidia-driver-installer of pod nvidia-driver-installer-gpu-1 crashed",
+    ),
     ("gke", False, PLUGIN_CRASH, "driver", r"container nvidia-gpu-device-plugin of pod \S+ crashed"),
     ("gke", True, PLUGIN_CRASH, "driver", r"container nvidia-gpu-device-plugin of pod \S+ crashed"),
     ("k3s", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod \S+ crashed"),
@@ -75,7 +99,9 @@ def test_a_ready_stack_of_others_passes_at_once_and_is_left_alone(clock: Clock, 
 
 
 @pytest.mark.parametrize(("name", "host", "fault", "gate", "reason"), FAULTS)
-def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(clock: Clock, name: str, host: bool, fault: str, gate: str, reason: str) -> None:
+def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(
+    clock: Clock, name: str, host: bool, fault: str, gate: str, reason: str
+) -> None:
     cluster = Foreign(stack(name, host=host))
     theirs = cluster.theirs()
     cluster.faults["gpu-1"] = fault
@@ -87,7 +113,11 @@ def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(clock: Cloc
     if fault == DRIVER_CRASH and not host:
         assert "Xid" in row["log_tail"] and "Could not load NVIDIA driver kernel modules" in row["log_tail"]
         assert "the GPU does not answer the driver" in row["next_step"]
-    marks = [taint["effect"] for taint in cluster.objects["Node"]["gpu-1"]["spec"]["taints"] if taint["key"] == names.QUARANTINE]
+    marks = [
+        taint["effect"]
+        for taint in cluster.objects["Node"]["gpu-1"]["spec"]["taints"]
+        if taint["key"] == names.QUARANTINE
+    ]
     assert marks == ["NoSchedule" if name in TOLERANT else "PreferNoSchedule"]
 
     written, ran = len(cluster.writes), len(cluster.ran)

@@ -25,7 +25,9 @@ PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.count": "4"}
 def read(*nodes: s.Obj, warnings: list[str] | None = None, **options: t.Any) -> dict[str, t.Any]:
     cluster = FakeCluster(list(nodes), [])
     warn = [].append if warnings is None else warnings.append
-    return inventory.inventory(t.cast(t.Any, cluster), inventory.Ask(**options), safe_name=lambda name: re.sub(r"\W", "_", name), warn=warn)
+    return inventory.inventory(
+        t.cast(t.Any, cluster), inventory.Ask(**options), safe_name=lambda name: re.sub(r"\W", "_", name), warn=warn
+    )
 
 
 def groups(found: dict[str, t.Any]) -> dict[str, list[str]]:
@@ -46,13 +48,28 @@ def test_an_empty_cluster_has_the_groups_that_plays_name() -> None:
 
 def test_each_node_is_in_the_groups_of_what_it_is() -> None:
     found = read(
-        s.node("whole", 4, allocatable=4, labels=PRODUCT), s.node("bare", 0), s.node("undiscovered", 0, nfd=False),
-        quarantined(s.node("bad", 4, allocatable=4, labels=PRODUCT), "driver"), quarantined(s.node("odd", 0), "of-old"),
-        pools=[{"name": "graphics", "nodes": ["whole", "bad"]}, {"name": "declared", "nodes": ["undiscovered"], "gpu": {"count": 8}}], cluster="site-1",
+        s.node("whole", 4, allocatable=4, labels=PRODUCT),
+        s.node("bare", 0),
+        s.node("undiscovered", 0, nfd=False),
+        quarantined(s.node("bad", 4, allocatable=4, labels=PRODUCT), "driver"),
+        quarantined(s.node("odd", 0), "of-old"),
+        pools=[
+            {"name": "graphics", "nodes": ["whole", "bad"]},
+            {"name": "declared", "nodes": ["undiscovered"], "gpu": {"count": 8}},
+        ],
+        cluster="site-1",
     )
     kernel = "kernel_6_8_0_111_generic"
     assert groups(found) == {
-        "bad": ["cluster_site_1", "gpu_unschedulable", kernel, "pool_graphics", "product_NVIDIA_L40S", "quarantined", "quarantined_driver"],
+        "bad": [
+            "cluster_site_1",
+            "gpu_unschedulable",
+            kernel,
+            "pool_graphics",
+            "product_NVIDIA_L40S",
+            "quarantined",
+            "quarantined_driver",
+        ],
         "bare": ["cluster_site_1", kernel, "pool_cpu"],
         "odd": ["cluster_site_1", kernel, "pool_cpu", "quarantined"],
         "undiscovered": ["cluster_site_1", "gpu_unschedulable", kernel, "pool_declared"],
@@ -62,12 +79,20 @@ def test_each_node_is_in_the_groups_of_what_it_is() -> None:
 
 
 def test_what_is_told_of_a_node() -> None:
-    node = quarantined(s.node("n", 4, allocatable=3, labels={**PRODUCT, "zone/a": "1", "zone/b": "2"}), "devices", "one GPU fell off")
+    node = quarantined(
+        s.node("n", 4, allocatable=3, labels={**PRODUCT, "zone/a": "1", "zone/b": "2"}), "devices", "one GPU fell off"
+    )
     addresses = (("InternalIP", "192.0.2.1"), ("InternalIP", "2001:db8::1"), ("Hostname", "n"))
     node["status"]["addresses"] = [{"type": kind, "address": value} for kind, value in addresses]
-    (host,) = read(node, labels=("zone/*", "nothing"), host_address="InternalIP", host_prefix="far-", cluster="c")["hosts"]
+    (host,) = read(node, labels=("zone/*", "nothing"), host_address="InternalIP", host_prefix="far-", cluster="c")[
+        "hosts"
+    ]
     told = host["variables"]["hwaccel_node"]
-    assert (host["name"], host["variables"]["ansible_host"], host["variables"]["hwaccel_cluster"]) == ("far-n", "192.0.2.1", "c")
+    assert (host["name"], host["variables"]["ansible_host"], host["variables"]["hwaccel_cluster"]) == (
+        "far-n",
+        "192.0.2.1",
+        "c",
+    )
     assert told["name"] == "n" and told["gpu"] == {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 0}
     assert told["labels"] == {"zone/a": "1", "zone/b": "2"}
     assert told["addresses"] == {"InternalIP": ["192.0.2.1", "2001:db8::1"], "Hostname": ["n"]}
@@ -80,16 +105,27 @@ def test_a_node_without_that_address_is_reached_by_its_name_and_nameless_ones_ar
     assert [list(host["variables"]) for host in found["hosts"]] == [["hwaccel_node"]]
 
 
-@pytest.mark.parametrize(("node", "pool", "obstacles"), [
-    (s.node(allocatable=8), Pool("p"), []),
-    (s.node(allocatable=8), Pool("p", gpu=PoolGpu(count=8)), []),
-    (s.node(allocatable=7), Pool("p", gpu=PoolGpu(count=8)), ["7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"]),
-    (s.node(allocatable=0), Pool("p"), ["0 nvidia.com/gpu schedulable"]),
-    (s.node(), Pool("p"), ["none schedulable"]),
-    (s.node(allocatable=8, ready=False), Pool("p"), ["not Ready: NodeStatusUnknown: Kubelet stopped posting node status."]),
-    ({**s.node(allocatable=8), "spec": {"unschedulable": True}}, Pool("p"), ["cordoned"]),
-    (quarantined(s.node(allocatable=8), "driver"), Pool("p"), ["quarantined"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("node", "pool", "obstacles"),
+    [
+        (s.node(allocatable=8), Pool("p"), []),
+        (s.node(allocatable=8), Pool("p", gpu=PoolGpu(count=8)), []),
+        (
+            s.node(allocatable=7),
+            Pool("p", gpu=PoolGpu(count=8)),
+            ["7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"],
+        ),
+        (s.node(allocatable=0), Pool("p"), ["0 nvidia.com/gpu schedulable"]),
+        (s.node(), Pool("p"), ["none schedulable"]),
+        (
+            s.node(allocatable=8, ready=False),
+            Pool("p"),
+            ["not Ready: NodeStatusUnknown: Kubelet stopped posting node status."],
+        ),
+        ({**s.node(allocatable=8), "spec": {"unschedulable": True}}, Pool("p"), ["cordoned"]),
+        (quarantined(s.node(allocatable=8), "driver"), Pool("p"), ["quarantined"]),
+    ],
+)
 def test_what_keeps_pods_from_the_gpus(node: s.Obj, pool: Pool, obstacles: list[str]) -> None:
     assert inventory.obstacles(reduce_node(node), pool) == obstacles
 

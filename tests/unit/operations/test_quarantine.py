@@ -16,7 +16,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    daemon_set,
+    fleet,
+    healthy,
+    settings,
+    training,
+)
 
 
 def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Clock) -> None:
@@ -28,7 +35,12 @@ def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Clock) -> No
     assert result.changed
     assert result.values["quarantined"] == ["training-3"]
     (fault,) = result.values["faults"]
-    assert (fault["node"], fault["pool"], fault["link"], fault["container"]) == ("training-3", "training", "driver", "nvidia-driver-ctr")
+    assert (fault["node"], fault["pool"], fault["link"], fault["container"]) == (
+        "training-3",
+        "training",
+        "driver",
+        "nvidia-driver-ctr",
+    )
     assert "crashed 5 times" in fault["reason"]
     assert "previous run" in fault["log_tail"]
     assert "current run" in fault["log_tail"]
@@ -80,7 +92,10 @@ def test_an_earlier_gate_does_not_lift_what_a_later_one_imposed(clock: Clock) ->
 
 
 def test_foreign_taints_and_cordons_stay(clock: Clock) -> None:
-    foreign = [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-11-20T10:00:00Z"}, {"key": names.QUARANTINE, "effect": "NoExecute"}]
+    foreign = [
+        {"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-11-20T10:00:00Z"},
+        {"key": names.QUARANTINE, "effect": "NoExecute"},
+    ]
     cluster = fleet(16, {3}, clock)
     node = cluster.objects["Node"]["training-3"]
     node["spec"] |= {"taints": list(foreign), "unschedulable": True}
@@ -95,10 +110,17 @@ def _marks(gate: str) -> dict[str, t.Any]:
 
 def test_teardown_lifts_the_marks_of_one_gate_and_nothing_else(clock: Clock) -> None:
     foreign = [{"key": "maintenance", "effect": "NoExecute"}, {"key": names.QUARANTINE, "effect": "NoExecute"}]
-    nodes = [training(0, taints=[*foreign, _marks("driver")]), training(1, taints=[_marks("devices")]), training(2, taints=list(foreign)), training(3)]
+    nodes = [
+        training(0, taints=[*foreign, _marks("driver")]),
+        training(1, taints=[_marks("devices")]),
+        training(2, taints=list(foreign)),
+        training(3),
+    ]
     nodes[0]["metadata"]["labels"][names.QUARANTINE] = "driver"
     nodes[0]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = "driver: it crashed"
-    nodes[3]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = "a rest of a mark that somebody took away in part"
+    nodes[3]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = (
+        "a rest of a mark that somebody took away in part"
+    )
     cluster = FakeCluster(nodes, [], on_idle=clock.advance)
     cluster.objects["Node"]["training-0"]["spec"]["unschedulable"] = True
     assert quarantine.lift(cluster, "driver", check_mode=True) == ["training-0", "training-3"]
@@ -128,7 +150,11 @@ def test_two_writers_at_once_lose_nothing(clock: Clock) -> None:
 
     cluster.before_patch = other_writer
     run(settings(), cluster)
-    assert [taint["key"] for taint in cluster.objects["Node"]["training-3"]["spec"]["taints"]] == ["first", "second", names.QUARANTINE]
+    assert [taint["key"] for taint in cluster.objects["Node"]["training-3"]["spec"]["taints"]] == [
+        "first",
+        "second",
+        names.QUARANTINE,
+    ]
 
 
 def test_a_writer_that_never_stops_is_an_error(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +191,16 @@ def test_check_mode_looks_once_and_tells_what_it_would_do(clock: Clock) -> None:
 
 @pytest.mark.parametrize(
     ("given", "nodes", "limit"),
-    [("0", 16, 0), (2, 16, 2), ("10%", 16, 2), ("10%", 3, 1), ("10%", 1, 0), ("100%", 4, 4), ("0%", 9, 0), (" 5 %", 100, 5)],
+    [
+        ("0", 16, 0),
+        (2, 16, 2),
+        ("10%", 16, 2),
+        ("10%", 3, 1),
+        ("10%", 1, 0),
+        ("100%", 4, 4),
+        ("0%", 9, 0),
+        (" 5 %", 100, 5),
+    ],
 )
 def test_limits(given: t.Any, nodes: int, limit: int) -> None:
     assert quarantine.limit_of(given, nodes) == limit
@@ -185,7 +220,9 @@ OURS: list[dict[str, t.Any]] = [{"operator": "Exists", "effect": "NoSchedule"}]
 def _driver_set(tolerations: list[dict[str, t.Any]], **selector: str) -> Obj:
     made = s.exporter("") if selector.pop("exporter", "") else s.driver("")
     made["spec"] |= {"tolerations": tolerations, "nodeSelector": selector}
-    return daemon_set("nvidia-driver-daemonset", made, 16) | {"metadata": {"name": "nvidia-driver-daemonset", "namespace": "gpu-operator", "generation": 1}}
+    return daemon_set("nvidia-driver-daemonset", made, 16) | {
+        "metadata": {"name": "nvidia-driver-daemonset", "namespace": "gpu-operator", "generation": 1}
+    }
 
 
 def _taint(cluster: FakeCluster, name: str) -> list[tuple[str, str]]:
@@ -196,15 +233,29 @@ def _taint(cluster: FakeCluster, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("tolerations", "selector", "effect"),
     [
-        (THEIRS, {}, "PreferNoSchedule"), (OURS, {}, "NoSchedule"), ([{"operator": "Exists"}], {}, "NoSchedule"),
+        (THEIRS, {}, "PreferNoSchedule"),
+        (OURS, {}, "NoSchedule"),
+        ([{"operator": "Exists"}], {}, "NoSchedule"),
         ([*THEIRS, {"key": names.QUARANTINE, "operator": "Exists"}], {}, "NoSchedule"),
-        (THEIRS, {"pool": "training"}, "PreferNoSchedule"), (THEIRS, {"pool": "another"}, "NoSchedule"),
-        (THEIRS, {"exporter": "yes"}, "NoSchedule"), (None, None, "NoSchedule"),
+        (THEIRS, {"pool": "training"}, "PreferNoSchedule"),
+        (THEIRS, {"pool": "another"}, "NoSchedule"),
+        (THEIRS, {"exporter": "yes"}, "NoSchedule"),
+        (None, None, "NoSchedule"),
     ],
-    ids=["another's", "ours", "a cloud's that tolerates all", "another's that knows us", "another's of this pool", "another's of another pool",
-         "another's exporter", "none"],
+    ids=[
+        "another's",
+        "ours",
+        "a cloud's that tolerates all",
+        "another's that knows us",
+        "another's of this pool",
+        "another's of another pool",
+        "another's exporter",
+        "none",
+    ],
 )
-def test_a_mark_never_keeps_off_those_that_mend_the_node(clock: Clock, tolerations: t.Any, selector: t.Any, effect: str) -> None:
+def test_a_mark_never_keeps_off_those_that_mend_the_node(
+    clock: Clock, tolerations: t.Any, selector: t.Any, effect: str
+) -> None:
     cluster = fleet(16, {3}, clock)
     if tolerations is not None:
         cluster.put(_driver_set(tolerations, **selector))
@@ -243,19 +294,34 @@ def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(cl
             for pod in healthy("training-0"):
                 cluster.put(pod)
 
-    cluster = FakeCluster(nodes, [pod for number in range(1, 8) for pod in healthy(f"training-{number}")], [controller], on_idle=clock.advance)
+    cluster = FakeCluster(
+        nodes,
+        [pod for number in range(1, 8) for pod in healthy(f"training-{number}")],
+        [controller],
+        on_idle=clock.advance,
+    )
     cluster.put(_driver_set(THEIRS))
     assert run(settings(), cluster, check_mode=True).values["quarantined"] == ["training-0"]
     assert cluster.writes == []
     result = run(settings(), cluster)
     assert result.changed
     if mended:
-        assert (result.values["failed_nodes"], result.values["quarantined"], result.values["released"]) == ([], [], ["training-0"])
-        assert _taint(cluster, "training-0") == [] and names.QUARANTINE not in cluster.objects["Node"]["training-0"]["metadata"]["labels"]
+        assert (result.values["failed_nodes"], result.values["quarantined"], result.values["released"]) == (
+            [],
+            [],
+            ["training-0"],
+        )
+        assert (
+            _taint(cluster, "training-0") == []
+            and names.QUARANTINE not in cluster.objects["Node"]["training-0"]["metadata"]["labels"]
+        )
     else:
         assert (result.values["failed_nodes"], result.values["quarantined"]) == (["training-0"], ["training-0"])
         assert _taint(cluster, "training-0") == [("driver", "PreferNoSchedule")]
-        assert cluster.objects["Node"]["training-0"]["metadata"]["annotations"][names.QUARANTINE_REASON] == "driver: it crashed"
+        assert (
+            cluster.objects["Node"]["training-0"]["metadata"]["annotations"][names.QUARANTINE_REASON]
+            == "driver: it crashed"
+        )
         assert quarantine.lift(cluster, "driver") == ["training-0"] and _taint(cluster, "training-0") == []
 
 

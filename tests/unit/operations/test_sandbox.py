@@ -23,7 +23,14 @@ MISSING = "the sandbox needs cryptography urllib3 PyYAML"
 
 
 def faults(folder: pathlib.Path, *, check_mode: bool, **options: t.Any) -> list[str]:
-    params = {"state": "started", "name": "unit", "state_dir": str(folder / "state"), "sources": str(SOURCES), "component_sources": ["cache"], **options}
+    params = {
+        "state": "started",
+        "name": "unit",
+        "state_dir": str(folder / "state"),
+        "sources": str(SOURCES),
+        "component_sources": ["cache"],
+        **options,
+    }
     try:
         failure = run(settings_of(params), check_mode=check_mode, deadline=None, resume={}).failure
     except HwaccelError as error:
@@ -39,13 +46,21 @@ def test_a_look_ahead_tells_all_at_once(tmp_path: pathlib.Path, monkeypatch: pyt
     assert told == [TOLD, MISSING, "the folder of the components is not there"]
 
 
-def test_a_start_tells_what_it_knows_before_it_gets_components(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_tells_what_it_knows_before_it_gets_components(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert faults(tmp_path, check_mode=False, fleet=WRONG) == [TOLD, MISSING]
 
 
-def test_a_look_ahead_sees_that_no_way_leads_to_the_components(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_ahead_sees_that_no_way_leads_to_the_components(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("HWACCEL_COMPONENTS", raising=False)
     monkeypatch.delenv("HWACCEL_COMPONENT_SOURCES", raising=False)
-    assert faults(tmp_path, check_mode=True)[1:] == ["the cache has none", "the way release is not allowed", "the way build is not allowed"]
+    assert faults(tmp_path, check_mode=True)[1:] == [
+        "the cache has none",
+        "the way release is not allowed",
+        "the way build is not allowed",
+    ]

@@ -21,7 +21,12 @@ def node(number: int, by_manager: dict[str, str], by_people: dict[str, str] | No
     made = training(number)
     made["metadata"]["labels"] |= by_manager | (by_people or {})
     made["metadata"]["managedFields"] = [
-        {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{key}": {} for key in keys}}}}
+        {
+            "manager": manager,
+            "operation": "Update",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {f"f:{key}": {} for key in keys}}},
+        }
         for manager, keys in (("driver-manager", by_manager), ("kubectl-label", by_people or {}))
     ]
     return made
@@ -36,17 +41,25 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.usefixtures("others")
 def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
-    cluster = FakeCluster([
-        node(0, {DEPLOY + "dcgm": "", DEPLOY + "mig-manager": "true", "nvidia.com/other": ""}, {DEPLOY + "client": ""}),
-        node(1, {DEPLOY + "driver": "pre-installed"}),
-        node(2, {}, {DEPLOY + "driver": "pre-installed"}),
-    ], [])
+    cluster = FakeCluster(
+        [
+            node(
+                0,
+                {DEPLOY + "dcgm": "", DEPLOY + "mig-manager": "true", "nvidia.com/other": ""},
+                {DEPLOY + "client": ""},
+            ),
+            node(1, {DEPLOY + "driver": "pre-installed"}),
+            node(2, {}, {DEPLOY + "driver": "pre-installed"}),
+        ],
+        [],
+    )
     before = cluster.objects["Node"]["training-2"]["metadata"]
     assert switches.take_back(cluster, check_mode=True) == ["training-0", "training-1"]
     assert cluster.writes == []
     assert switches.take_back(cluster) == ["training-0", "training-1"]
     assert [(name, patch["metadata"]["labels"]) for name, patch in cluster.writes] == [
-        ("training-0", {DEPLOY + "dcgm": None}), ("training-1", {DEPLOY + "driver": None}),
+        ("training-0", {DEPLOY + "dcgm": None}),
+        ("training-1", {DEPLOY + "driver": None}),
     ]
     assert cluster.objects["Node"]["training-2"]["metadata"] == before
     assert switches.take_back(cluster) == []
@@ -55,7 +68,9 @@ def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
 @pytest.mark.parametrize("component", ["driver", "cluster_policy"])
 def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[str, str]]], component: str) -> None:
     cluster = FakeCluster([node(0, {DEPLOY + "dcgm": ""})], [])
-    others[component].append({"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""})
+    others[component].append(
+        {"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""}
+    )
     assert switches.take_back(cluster) == []
     assert cluster.writes == []
 
@@ -72,7 +87,9 @@ def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> Non
     assert reduce_node(made).switched
     assert not switches.provide(cluster, "training-0")
     fields = {"f:metadata": {"f:labels": {f"f:{key}": {} for key in given}}}
-    made["metadata"]["managedFields"].append({"manager": quarantine.FIELD_MANAGER, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    made["metadata"]["managedFields"].append(
+        {"manager": quarantine.FIELD_MANAGER, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    )
     assert switches.take_back(cluster) == ["training-0"]
     assert not cluster.objects["Node"]["training-0"]["metadata"]["labels"].keys() & given.keys()
     assert cluster.objects["Node"]["training-0"]["metadata"]["labels"][DEPLOY + "device-plugin"] == "false"

@@ -17,7 +17,18 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
-from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import GPU, LOG, POD, POOLS, Cluster, Obj, cordoned, fault, go, node
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
+    GPU,
+    LOG,
+    POD,
+    POOLS,
+    Cluster,
+    Obj,
+    cordoned,
+    fault,
+    go,
+    node,
+)
 
 
 def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
@@ -78,7 +89,10 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
     [
         (LOG.replace("Test PASSED", "Result verification failed"), "no kernel has computed"),
         (LOG.partition("\n")[2], "nvidia-smi has named no GPU"),
-        (LOG.replace("H100 80GB HBM3", "A100-SXM4-40GB"), "the pod sees a NVIDIA A100-SXM4-40GB, NVIDIA-H100-80GB-HBM3 is expected"),
+        (
+            LOG.replace("H100 80GB HBM3", "A100-SXM4-40GB"),
+            "the pod sees a NVIDIA A100-SXM4-40GB, NVIDIA-H100-80GB-HBM3 is expected",
+        ),
         (LOG.replace("580.178.04", "595.91.07"), "the pod sees driver 595.91.07, the node's label says 580.178.04"),
         (LOG.replace("81559", "40960"), "the pod sees 40960 MiB of memory, 81559 MiB are expected"),
     ],
@@ -144,7 +158,9 @@ def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
     cluster.objects["Node"]["a"]["status"]["nodeInfo"]["bootID"] = "another"
     settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n"))
     validation.run(settings, cluster, cluster.clock(), resume=first.pending)
-    assert cluster.proof("a")["subject"] == proofs.subject(reduce_node(cluster.objects["Node"]["a"]), POOLS[0], "sample:1")
+    assert cluster.proof("a")["subject"] == proofs.subject(
+        reduce_node(cluster.objects["Node"]["a"]), POOLS[0], "sample:1"
+    )
 
 
 def test_a_node_that_leaves_meanwhile_is_told() -> None:
@@ -154,18 +170,47 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
     cluster.remove("Node", "a")
     settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n"))
     outcome = validation.run(settings, cluster, cluster.clock(), resume=first.pending)
-    assert (fault(outcome)["node"], fault(outcome)["state"], fault(outcome)["reason"]) == ("a", "unproven", "the node has left the cluster meanwhile")
+    assert (fault(outcome)["node"], fault(outcome)["state"], fault(outcome)["reason"]) == (
+        "a",
+        "unproven",
+        "the node has left the cluster meanwhile",
+    )
     assert [name for name, _patch in cluster.writes] == ["b"]
 
 
 @pytest.mark.parametrize(
     ("declared", "seen", "told", "next_step"),
     [
-        ({"ecc": True}, "Disabled, Disabled", "ECC mode is Disabled, Enabled is expected", "run nvidia-smi -e 1 on the node, and reboot it"),
-        ({"ecc": False}, "Enabled, Disabled", "ECC mode is Enabled, Disabled is expected", "run nvidia-smi -e 0 on the node, and reboot it"),
-        ({"ecc": True}, "[N/A], [N/A]", "ECC mode is [N/A], Enabled is expected", "correct gpu.ecc of the pool: this GPU has no such mode"),
-        ({"mig": True}, "Enabled, Disabled", "MIG mode is Disabled, Enabled is expected", "run nvidia-smi -mig 1 on the node while nothing uses its GPUs"),
-        ({"mig": False}, "Enabled, Enabled", "MIG mode is Enabled, Disabled is expected", "run nvidia-smi -mig 0 on the node"),
+        (
+            {"ecc": True},
+            "Disabled, Disabled",
+            "ECC mode is Disabled, Enabled is expected",
+            "run nvidia-smi -e 1 on the node, and reboot it",
+        ),
+        (
+            {"ecc": False},
+            "Enabled, Disabled",
+            "ECC mode is Enabled, Disabled is expected",
+            "run nvidia-smi -e 0 on the node, and reboot it",
+        ),
+        (
+            {"ecc": True},
+            "[N/A], [N/A]",
+            "ECC mode is [N/A], Enabled is expected",
+            "correct gpu.ecc of the pool: this GPU has no such mode",
+        ),
+        (
+            {"mig": True},
+            "Enabled, Disabled",
+            "MIG mode is Disabled, Enabled is expected",
+            "run nvidia-smi -mig 1 on the node while nothing uses its GPUs",
+        ),
+        (
+            {"mig": False},
+            "Enabled, Enabled",
+            "MIG mode is Enabled, Disabled is expected",
+            "run nvidia-smi -mig 0 on the node",
+        ),
     ],
 )
 def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, told: str, next_step: str) -> None:
@@ -178,7 +223,10 @@ def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, to
     assert go(cluster).failure is None, "where the pool does not say, either is right"
 
 
-@pytest.mark.parametrize(("count", "told"), [("0", ""), ("[N/A]", ""), ("2", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2")])
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [("0", ""), ("[N/A]", ""), ("2", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2")],
+)
 def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: str, told: str) -> None:
     cluster = Cluster(node("a"))
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", f"Enabled, Disabled, {count}")
@@ -200,7 +248,10 @@ def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None
     cluster = Cluster(node("a"))
     cluster.refusing = {"a"}
     found = fault(go(cluster))
-    assert (found["link"], found["reason"]) == ("plugin", "UnexpectedAdmissionError: Allocate failed due to no healthy devices present")
+    assert (found["link"], found["reason"]) == (
+        "plugin",
+        "UnexpectedAdmissionError: Allocate failed due to no healthy devices present",
+    )
     assert "device plugin" in found["next_step"] and found["log_tail"] == ""
 
 
@@ -234,7 +285,11 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
     ("odd", "state", "told"),
     [
         (node("a", ready=False), "failed", "the node is not Ready"),
-        (node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}]), "failed", "it is quarantined at gate driver"),
+        (
+            node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}]),
+            "failed",
+            "it is quarantined at gate driver",
+        ),
         (cordoned("a"), "unproven", "it is cordoned; never proven"),
     ],
 )
@@ -249,7 +304,9 @@ def test_a_node_that_cannot_run_a_pod_runs_none(odd: Obj, state: str, told: str)
 def test_a_node_that_a_pool_names_must_be_there() -> None:
     cluster = Cluster(node("a"))
     pools = parse_pools([{"name": "training", "nodes": ["a", "b"], "gpu": GPU}])
-    outcome = validation.run(validation.Settings(POD, pools, options=RunOptions(namespace="n")), cluster, cluster.clock())
+    outcome = validation.run(
+        validation.Settings(POD, pools, options=RunOptions(namespace="n")), cluster, cluster.clock()
+    )
     assert (fault(outcome)["node"], fault(outcome)["reason"]) == ("b", "the cluster has no such node")
     assert outcome.values["nodes"] == {"passed": 1, "unproven": 0, "failed": 1}
     assert go(cluster, exclude=frozenset({"a"})).values["nodes"]["passed"] == 0
@@ -288,7 +345,10 @@ def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
 
 
 #: What our agents tolerate, and what the pod tolerated before.
-AS_AGENTS, GPU_ONLY = [{"operator": "Exists", "effect": "NoSchedule"}], [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+AS_AGENTS, GPU_ONLY = (
+    [{"operator": "Exists", "effect": "NoSchedule"}],
+    [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +368,10 @@ def test_a_taint_that_no_pod_tolerates_is_told_without_one(tolerations: list[Obj
     ran, written = len(cluster.ran), len(cluster.writes)
     again = go(cluster, definition=definition)
     assert not again.changed and (len(cluster.ran), len(cluster.writes)) == (ran, written)
-    assert not told or (fault(again)["reason"] == f"the node has taint {told}, which the pod does not tolerate" and "a" not in again.values["validated"])
+    assert not told or (
+        fault(again)["reason"] == f"the node has taint {told}, which the pod does not tolerate"
+        and "a" not in again.values["validated"]
+    )
 
 
 def test_a_node_that_cannot_prove_itself_fails_the_same_way_and_changes_nothing() -> None:

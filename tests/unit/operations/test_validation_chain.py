@@ -15,7 +15,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import P
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import Cluster, Obj, deployed, fault, go, node
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
+    Cluster,
+    Obj,
+    deployed,
+    fault,
+    go,
+    node,
+)
 
 LACKING = node("a", allocatable=0)
 QUARANTINED = node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}])
@@ -23,11 +30,19 @@ QUARANTINED = node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "ef
 
 def stack(name: str, **parts: Obj) -> list[Obj]:
     """A healthy chain on a node, and what takes the place of one of its pods."""
-    made = {"worker": s.worker(name), "driver": s.driver(name), "toolkit": s.toolkit(name), "validator": s.validator(name), "plugin": s.plugin(name)}
+    made = {
+        "worker": s.worker(name),
+        "driver": s.driver(name),
+        "toolkit": s.toolkit(name),
+        "validator": s.validator(name),
+        "plugin": s.plugin(name),
+    }
     return list((made | parts).values())
 
 
-CRASHED = stack("a", driver=s.driver("a", s.crash_loop("nvidia-driver-ctr", 3)), validator=s.validator("a", s.running(ready=False)))
+CRASHED = stack(
+    "a", driver=s.driver("a", s.crash_loop("nvidia-driver-ctr", 3)), validator=s.validator("a", s.running(ready=False))
+)
 
 
 @pytest.mark.parametrize("namespace", ["hwaccel-gpu", "gpu-operator"])
@@ -59,13 +74,44 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
 @pytest.mark.parametrize(
     ("odd", "pods", "link", "told"),
     [
-        (node("a", 0, nfd=False), stack("a", worker=s.worker("a", s.crash_loop("nfd-worker", 5))), "hardware seen", "nfd-worker"),
-        (LACKING, stack("a", driver=s.driver("a", s.running(ready=False, started=False)), validator=s.validator("a", s.running(ready=False))),
-         "driver", "the driver is compiling or loading"),
-        (LACKING, stack("a", toolkit=s.toolkit("a", s.waiting("ErrImagePull", "manifest unknown")), validator=s.validator("a", toolkit=s.running(ready=False))),
-         "toolkit", "the image cannot be pulled"),
-        (LACKING, stack("a", validator=s.validator("a", cuda=s.crash_loop("cuda-validation", 5))), "cuda", "cuda-validation"),
-        (LACKING, stack("a", plugin=s.plugin("a", s.crash_loop("nvidia-device-plugin", 5))), "plugin", "nvidia-device-plugin"),
+        (
+            node("a", 0, nfd=False),
+            stack("a", worker=s.worker("a", s.crash_loop("nfd-worker", 5))),
+            "hardware seen",
+            "nfd-worker",
+        ),
+        (
+            LACKING,
+            stack(
+                "a",
+                driver=s.driver("a", s.running(ready=False, started=False)),
+                validator=s.validator("a", s.running(ready=False)),
+            ),
+            "driver",
+            "the driver is compiling or loading",
+        ),
+        (
+            LACKING,
+            stack(
+                "a",
+                toolkit=s.toolkit("a", s.waiting("ErrImagePull", "manifest unknown")),
+                validator=s.validator("a", toolkit=s.running(ready=False)),
+            ),
+            "toolkit",
+            "the image cannot be pulled",
+        ),
+        (
+            LACKING,
+            stack("a", validator=s.validator("a", cuda=s.crash_loop("cuda-validation", 5))),
+            "cuda",
+            "cuda-validation",
+        ),
+        (
+            LACKING,
+            stack("a", plugin=s.plugin("a", s.crash_loop("nvidia-device-plugin", 5))),
+            "plugin",
+            "nvidia-device-plugin",
+        ),
         (node("a", 7), stack("a"), "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
         (QUARANTINED, CRASHED, "driver", "nvidia-driver-ctr"),
         (QUARANTINED, stack("a"), "schedulable", "it is quarantined at gate driver"),
@@ -78,13 +124,17 @@ def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, tol
     assert outcome.values["validated"] == []
 
 
-def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED))
     allowed = cluster.pages
 
     def pages(resource: Resource, *place: str, **options: t.Any) -> t.Iterator[Page]:
         if resource.kind == "DaemonSet":
-            raise Forbidden("listing daemonsets", "https://x", "the right to list daemonsets.apps is missing", "grant it")
+            raise Forbidden(
+                "listing daemonsets", "https://x", "the right to list daemonsets.apps is missing", "grant it"
+            )
         return allowed(resource, *place, **options)
 
     monkeypatch.setattr(cluster, "pages", pages)
@@ -106,7 +156,13 @@ def test_where_nothing_is_deployed_site_is_the_next_step() -> None:
 
 
 def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
-    pods = [pod for name in "abc" for pod in deployed(s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(name, s.running(ready=False)))]
+    pods = [
+        pod
+        for name in "abc"
+        for pod in deployed(
+            s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(name, s.running(ready=False))
+        )
+    ]
     cluster = Cluster(*(node(name, 0) for name in "abc"), pods=pods)
     outcome = go(cluster, sample=1)
     assert outcome.values["failed_nodes"] == ["a", "b", "c"]
@@ -115,10 +171,16 @@ def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
 
 
 def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() -> None:
-    config: dict[str, t.Any] = {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2, "rename": "example.com/half"}]}}}
+    config: dict[str, t.Any] = {
+        "sharing": {
+            "timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2, "rename": "example.com/half"}]}
+        }
+    }
     odd = node("a")
     odd["status"]["allocatable"] = {"example.com/half": "16"}
     cluster = Cluster(odd)
     assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
-    assert cluster.ran[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"example.com/half": 1}}
+    assert cluster.ran[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+        "limits": {"example.com/half": 1}
+    }
     assert go(cluster).values["nodes"]["failed"] == 1

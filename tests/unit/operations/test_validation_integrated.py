@@ -14,17 +14,34 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import val
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD, NO_DRIVER
-from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import LOG, POD, Cluster, fault, go, node, node_of
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
+    LOG,
+    POD,
+    Cluster,
+    fault,
+    go,
+    node,
+    node_of,
+)
 
 Obj = dict[str, t.Any]
 
-JETSON_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "j"}, "spec": {"containers": [{"name": "cuda", "image": "jetson:1"}]}}
-POOLS = parse_pools([{"name": "edge", "selector": "pool=edge", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}}])
+JETSON_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "j"},
+    "spec": {"containers": [{"name": "cuda", "image": "jetson:1"}]},
+}
+POOLS = parse_pools(
+    [{"name": "edge", "selector": "pool=edge", "gpu": {"product": "Orin", "count": 1, "memory_mib": 16384}}]
+)
 COMPUTED = GOOD + "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
 
 
 def jetson(name: str, architecture: str = "arm64") -> Obj:
-    made = s.node(name, labels={"pool": "edge", names.INTEGRATED_LABEL: "true"}, allocatable=1, gpus=1, kernel="5.15.148-tegra")
+    made = s.node(
+        name, labels={"pool": "edge", names.INTEGRATED_LABEL: "true"}, allocatable=1, gpus=1, kernel="5.15.148-tegra"
+    )
     made["status"]["nodeInfo"]["architecture"] = architecture
     return made
 
@@ -68,7 +85,8 @@ def test_of_another_architecture_or_without_such_a_pod_the_usual_one_runs() -> N
 
 def test_what_cuda_says_is_judged() -> None:
     for log, told in (
-        (GOOD, "no kernel has computed"), (COMPUTED.replace('"Orin"', '"NVIDIA Tegra X1"'), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
+        (GOOD, "no kernel has computed"),
+        (COMPUTED.replace('"Orin"', '"NVIDIA Tegra X1"'), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
         (COMPUTED.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
     ):
         outcome = go(cluster(jetson("orin"), log=log), pools=POOLS, integrated_definition=JETSON_POD)
@@ -91,7 +109,9 @@ def test_a_pod_that_ends_badly_tells_the_error_of_cuda() -> None:
 
 def test_the_pods_are_the_same_in_the_slices_that_follow() -> None:
     made = cluster(jetson("orin"), jetson("xavier"))
-    settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=1), integrated_definition=JETSON_POD)
+    settings = validation.Settings(
+        POD, POOLS, options=RunOptions(namespace="n", parallel=1), integrated_definition=JETSON_POD
+    )
     outcome = validation.run(settings, made, made.clock(0.1))
     while outcome.pending is not None:
         outcome = validation.run(settings, made, made.clock(0.1), resume=json.loads(json.dumps(outcome.pending)))

@@ -25,7 +25,12 @@ Obj = dict[str, t.Any]
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU}])
 LOG = "NVIDIA H100 80GB HBM3, 81559 MiB, 580.178.04, Enabled, Disabled\n[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v"}, "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]}}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "v"},
+    "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]},
+}
 LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
@@ -52,12 +57,20 @@ class Cluster(FakeCluster):
         def sleep(seconds: float) -> None:
             self.at += seconds
 
-        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=sleep)
+        return Clock(
+            None if slice_of is None else self.at + slice_of,
+            now=lambda: self.at,
+            monotonic=lambda: self.at,
+            sleep=sleep,
+        )
 
     def pages(self, resource: Resource, namespace: str = "", **options: t.Any) -> t.Iterator[Page]:
         self.read.append(f"{resource.kind} {namespace}".rstrip())
         for page in super().pages(resource, namespace, **options):
-            yield Page([item for item in page.items if namespace in ("", item["metadata"].get("namespace"))], page.resource_version)
+            yield Page(
+                [item for item in page.items if namespace in ("", item["metadata"].get("namespace"))],
+                page.resource_version,
+            )
 
     def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
         if not dry_run:
@@ -78,7 +91,11 @@ class Cluster(FakeCluster):
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
         job = self.jobs.get(pod.removesuffix("-x"))
-        return self.printed.get(node_of(job), LOG) if job else super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
+        return (
+            self.printed.get(node_of(job), LOG)
+            if job
+            else super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
+        )
 
     def _status(self, job: Obj) -> Obj:
         ended = {"Succeeded": "Complete", "Failed": "Failed"}.get(self._phase(job))
@@ -93,11 +110,24 @@ class Cluster(FakeCluster):
 
     def _pod(self, name: str, job: Obj) -> Obj:
         placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
-        no_room = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu."}
+        no_room = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        }
         phase = self._phase(job)
-        status = {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]} if placed else {"phase": phase, "conditions": [no_room]}
+        status = (
+            {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
+            if placed
+            else {"phase": phase, "conditions": [no_room]}
+        )
         if node_of(job) in self.refusing:
-            status = {"phase": phase, "reason": "UnexpectedAdmissionError", "message": "Allocate failed due to no healthy devices present"}
+            status = {
+                "phase": phase,
+                "reason": "UnexpectedAdmissionError",
+                "message": "Allocate failed due to no healthy devices present",
+            }
         metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
         return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
 
@@ -106,7 +136,9 @@ class Cluster(FakeCluster):
 
 
 def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
     return str(terms[0]["matchFields"][0]["values"][0])
 
 
@@ -118,7 +150,10 @@ def deployed(*pods: Obj, namespace: str = s.NAMESPACE) -> list[Obj]:
     """Pods of a namespace, and the DaemonSets that have made them."""
     placed = [pod | {"metadata": pod["metadata"] | {"namespace": namespace}} for pod in pods]
     made = {pod["metadata"]["ownerReferences"][0]["name"]: pod for pod in placed}
-    sets = [{"kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace}, "spec": {"template": pod}} for name, pod in made.items()]
+    sets = [
+        {"kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace}, "spec": {"template": pod}}
+        for name, pod in made.items()
+    ]
     return [*placed, *sets]
 
 
@@ -126,7 +161,14 @@ def cordoned(name: str) -> Obj:
     return node(name) | {"spec": {"unschedulable": True}}
 
 
-def go(cluster: Cluster, *, check_mode: bool = False, definition: Obj | None = None, pools: tuple[Pool, ...] = POOLS, **options: t.Any) -> Outcome:
+def go(
+    cluster: Cluster,
+    *,
+    check_mode: bool = False,
+    definition: Obj | None = None,
+    pools: tuple[Pool, ...] = POOLS,
+    **options: t.Any,
+) -> Outcome:
     settings = validation.Settings(definition or POD, pools, options=RunOptions(namespace="n"), **options)
     return validation.run(settings, cluster, cluster.clock(), check_mode=check_mode)
 

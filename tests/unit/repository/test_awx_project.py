@@ -24,10 +24,19 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 SURVEYS = sorted(path.stem for path in (PROJECT / "surveys").glob("*.json"))
 QUESTIONS = [(name, question) for name in SURVEYS for question in survey(name)]
 #: SURVEY_TYPE_MAPPING of awx/main/constants.py, but for passwords: what a default may be.
-ANSWERS: dict[str, tuple[type, ...]] = {"text": (str,), "textarea": (str,), "multiplechoice": (str,), "integer": (int,), "float": (str, float, int)}
+ANSWERS: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "textarea": (str,),
+    "multiplechoice": (str,),
+    "integer": (int,),
+    "float": (str, float, int),
+}
 #: Kinds of variables that can be read from an answer. Lists are read by the filter as_list.
 READABLE = {
-    "text": {"str", "path"}, "textarea": {"str", "list of str", "list of dict"}, "multiplechoice": {"str", "bool"}, "integer": {"int", "float", "str"},
+    "text": {"str", "path"},
+    "textarea": {"str", "list of str", "list of dict"},
+    "multiplechoice": {"str", "bool"},
+    "integer": {"int", "float", "str"},
     "float": {"float", "str"},
 }
 ROW = re.compile(r"^\| `(hwaccel_\w+)` \| ([^|]+?) \|", re.MULTILINE)
@@ -37,7 +46,9 @@ def kinds() -> dict[str, str]:
     """Of every variable that a user may set: those of playbooks and those of roles."""
     found = dict(ROW.findall((TOP / "docs" / "variables.md").read_text(encoding="utf-8")))
     for path in sorted(TOP.glob("roles/*/meta/argument_specs.yml")):
-        for name, option in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"].items():
+        for name, option in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"][
+            "options"
+        ].items():
             found[name] = option["type"] + (f" of {option['elements']}" if "elements" in option else "")
     return found
 
@@ -46,10 +57,14 @@ def choices(variable: str) -> set[str]:
     if variable == "hwaccel_distribution":
         return set(PLATFORMS)
     specs = TOP / "roles" / variable.partition("_")[0] / "meta" / "argument_specs.yml"
-    return set(yaml.safe_load(specs.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"][variable]["choices"])
+    return set(
+        yaml.safe_load(specs.read_text(encoding="utf-8"))["argument_specs"]["main"]["options"][variable]["choices"]
+    )
 
 
-@pytest.mark.parametrize(("name", "question"), QUESTIONS, ids=[f"{name} {question['variable']}" for name, question in QUESTIONS])
+@pytest.mark.parametrize(
+    ("name", "question"), QUESTIONS, ids=[f"{name} {question['variable']}" for name, question in QUESTIONS]
+)
 def test_what_is_asked_for_can_be_set(name: str, question: dict[str, t.Any]) -> None:
     assert kinds()[question["variable"]] in READABLE[question["type"]]
     assert set(question.get("choices", ())) <= (choices(question["variable"]) if "choices" in question else set())
@@ -59,7 +74,11 @@ def test_what_is_asked_for_can_be_set(name: str, question: dict[str, t.Any]) -> 
 def test_a_survey_is_one_that_awx_takes(name: str) -> None:
     """JobTemplateSurveySpec._validate_spec_data of awx/api/views/__init__.py."""
     spec = json.loads((PROJECT / "surveys" / f"{name}.json").read_text(encoding="utf-8"))
-    assert {key: type(spec[key]) for key in ("name", "description", "spec")} == {"name": str, "description": str, "spec": list}
+    assert {key: type(spec[key]) for key in ("name", "description", "spec")} == {
+        "name": str,
+        "description": str,
+        "spec": list,
+    }
     assert len({question["variable"] for question in spec["spec"]}) == len(spec["spec"]) > 0
     for question in spec["spec"]:
         assert {type(question[key]) for key in ("type", "question_name", "variable")} == {str}
@@ -98,20 +117,59 @@ SECRETS = {"hwaccel_image_pull_secrets": "mirror, backup"}
 
 
 EMPTY = {"hwaccel_pools": POOLS, "driver_version": "", "hwaccel_namespace": "", "driver_adopt": "true"}
-NULL = {"hwaccel_pools": POOLS.replace('"count": 8', '"product": "{{ 1 / 0 }}"'), "driver_version": "580.126.20", "hwaccel_namespace": None}
+NULL = {
+    "hwaccel_pools": POOLS.replace('"count": 8', '"product": "{{ 1 / 0 }}"'),
+    "driver_version": "580.126.20",
+    "hwaccel_namespace": None,
+}
 
 
 @pytest.mark.parametrize(("given", "driver"), [(EMPTY, "595.91.07"), (NULL, "580.126.20")], ids=["empty", "null"])
 def test_answers_arrive_as_texts(tmp_path: pathlib.Path, given: dict[str, t.Any], driver: str) -> None:
     """As AWX hands them over: marked as no templates, a list as its JSON."""
-    (tmp_path / "extravars").write_text(extra_variables({**given, **SECRETS, "hwaccel_render_to": str(tmp_path / "rendered")}), encoding="utf-8")
-    environ = environment(tmp_path, "K8S_AUTH_") | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000"}
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory/clusters.yml", "-e", f"@{tmp_path}/extravars", "render.yml"]
-    done = subprocess.run(command, cwd=PROJECT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
+    (tmp_path / "extravars").write_text(
+        extra_variables({**given, **SECRETS, "hwaccel_render_to": str(tmp_path / "rendered")}), encoding="utf-8"
+    )
+    environ = environment(tmp_path, "K8S_AUTH_") | {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_NOCOLOR": "1",
+        "COLUMNS": "4000",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "playbook",
+        "-i",
+        "inventory/clusters.yml",
+        "-e",
+        f"@{tmp_path}/extravars",
+        "render.yml",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=PROJECT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     assert "[WARNING]" not in done.stdout, done.stdout
-    objects = [one for one in yaml.safe_load_all((tmp_path / "rendered" / "frankfurt" / "driver.yaml").read_text(encoding="utf-8")) if one]
-    made = [one for one in objects if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training-6")]
+    objects = [
+        one
+        for one in yaml.safe_load_all((tmp_path / "rendered" / "frankfurt" / "driver.yaml").read_text(encoding="utf-8"))
+        if one
+    ]
+    made = [
+        one
+        for one in objects
+        if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training-6")
+    ]
     assert [one["metadata"]["labels"]["hwaccel.gpu/driver-version"] for one in made] == [driver]
     assert {one["metadata"]["namespace"] for one in made} == {"hwaccel-gpu"}
-    assert [one["spec"]["template"]["spec"]["imagePullSecrets"] for one in made] == [[{"name": "mirror"}, {"name": "backup"}]]
+    assert [one["spec"]["template"]["spec"]["imagePullSecrets"] for one in made] == [
+        [{"name": "mirror"}, {"name": "backup"}]
+    ]

@@ -50,7 +50,10 @@ def test_proxy_adds_the_round_trip_and_keeps_the_bytes(load) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=echo, args=(server,))
         thread.start()
-        with load("delay_proxy").delayed("127.0.0.1", server.getsockname()[1], 0.05) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        with (
+            load("delay_proxy").delayed("127.0.0.1", server.getsockname()[1], 0.05) as port,
+            socket.create_connection(("127.0.0.1", port)) as client,
+        ):
             for message in (b"one", b"two"):
                 began = time.monotonic()
                 client.sendall(message)

@@ -40,7 +40,9 @@ class Bare:
 
     def start(self) -> subprocess.Popen[str]:
         environment = {"PATH": str(self.place / "bin"), "PLACE": str(self.place)}
-        return subprocess.Popen([self.place / ".ci" / "run"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            [self.place / ".ci" / "run"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     def run(self) -> tuple[int, list[str]]:
         started = self.start()
@@ -58,8 +60,12 @@ def bare(tmp_path: pathlib.Path) -> Bare:
     (tmp_path / ".ci").mkdir()
     text = (TOP / ".ci" / "run").read_text()
     # Of this machine nothing is looked at, and nothing is written to it.
-    text = re.sub(r"^PATH=.*$", "", text, flags=re.MULTILINE).replace("/usr/sbin/policy-rc.d", f"{tmp_path}/policy-rc.d")
-    text = text.replace("/usr/lib/podman/netavark", f"{tmp_path}/bin/netavark").replace("/usr/include/stdio.h", f"{tmp_path}/bin/stdio.h")
+    text = re.sub(r"^PATH=.*$", "", text, flags=re.MULTILINE).replace(
+        "/usr/sbin/policy-rc.d", f"{tmp_path}/policy-rc.d"
+    )
+    text = text.replace("/usr/lib/podman/netavark", f"{tmp_path}/bin/netavark").replace(
+        "/usr/include/stdio.h", f"{tmp_path}/bin/stdio.h"
+    )
     made.command("run", text, ".ci")
     for name in (*COMMANDS, "netavark", "stdio.h", "gcc", "gpgv", "prometheus", "promtool"):
         made.command(name)
@@ -96,7 +102,10 @@ def test_what_cannot_be_installed_is_told(bare: Bare) -> None:
     (bare.place / "bin" / "gcc").unlink()
     bare.command("id", "#!/bin/sh\necho 1000\n")
     status, said = bare.run()
-    assert (status, said) == (0, ["this machine lacks, and tests that need it are skipped: gcc", "7 passed, 0 failed, 0 skipped"])
+    assert (status, said) == (
+        0,
+        ["this machine lacks, and tests that need it are skipped: gcc", "7 passed, 0 failed, 0 skipped"],
+    )
     assert bare.asked == []
 
 
@@ -107,7 +116,10 @@ def test_every_command_of_the_rig_has_its_package() -> None:
 
 
 def test_who_is_told_to_end_tells_the_tests_and_waits_for_them(bare: Bare) -> None:
-    bare.command("make", '#!/bin/sh\ntrap \'sleep 0.5; touch "$PLACE/ended"; exit 1\' TERM\ntouch "$PLACE/ready"\nwhile :; do sleep 0.1; done\n')
+    bare.command(
+        "make",
+        '#!/bin/sh\ntrap \'sleep 0.5; touch "$PLACE/ended"; exit 1\' TERM\ntouch "$PLACE/ready"\nwhile :; do sleep 0.1; done\n',
+    )
     started = bare.start()
     give_up = time.monotonic() + 60
     while not (bare.place / "ready").exists():

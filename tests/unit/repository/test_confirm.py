@@ -39,14 +39,27 @@ def server() -> t.Iterator[fake.Fake]:
 
 
 def teardown(folder: pathlib.Path, server: fake.Fake, *arguments: str, name: str = "teardown") -> tuple[int, str]:
-    return run(folder, name, {"gpu_clusters": {"hosts": {"prod": {}}}}, *arguments, K8S_AUTH_HOST=server.host, K8S_AUTH_API_KEY="secret-token")
+    return run(
+        folder,
+        name,
+        {"gpu_clusters": {"hosts": {"prod": {}}}},
+        *arguments,
+        K8S_AUTH_HOST=server.host,
+        K8S_AUTH_API_KEY="secret-token",
+    )
 
 
 def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, server: fake.Fake) -> None:
     code, output = teardown(tmp_path, server)
     assert code == 2, output
-    assert "which cluster this is was decided by K8S_AUTH_HOST of the environment, and not by the inventory, so nothing was removed (prod)" in output
-    assert f"the cluster with uid {UID}, kubernetes v1.36.4, 1 node, API server {server.host}, reached with the options given" in output
+    assert (
+        "which cluster this is was decided by K8S_AUTH_HOST of the environment, and not by the inventory, so nothing was removed (prod)"
+        in output
+    )
+    assert (
+        f"the cluster with uid {UID}, kubernetes v1.36.4, 1 node, API server {server.host}, reached with the options given"
+        in output
+    )
     assert f"run ansible-playbook -i {tmp_path}/inventory.yml hwaccel.gpu.teardown -e hwaccel_confirm={UID}" in output
     assert "secret-token" not in output
     assert {seen.method for seen in server.seen} == {"GET"}
@@ -56,7 +69,10 @@ def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, ser
 def test_a_wrong_confirmation_is_refused(tmp_path: pathlib.Path, server: fake.Fake, arguments: tuple[str, ...]) -> None:
     code, output = teardown(tmp_path, server, "-e", "hwaccel_confirm=2a62dddd", *arguments)
     assert code == 2, output
-    assert f"hwaccel_confirm names another cluster, so nothing was removed (prod): it says 2a62dddd, and this is the cluster with uid {UID}" in output
+    assert (
+        f"hwaccel_confirm names another cluster, so nothing was removed (prod): it says 2a62dddd, and this is the cluster with uid {UID}"
+        in output
+    )
     assert {seen.method for seen in server.seen} == {"GET"}
 
 
@@ -81,4 +97,6 @@ def test_every_role_on_clusters_that_removes_something_asks_first() -> None:
     """Machines are named by their hosts. Whoever adds a role on clusters adds it here by its teardown alone."""
     texts = {path.parents[1].name: path.read_text(encoding="utf-8") for path in TOP.glob("roles/*/tasks/teardown.yml")}
     asking = {role for role, text in texts.items() if "hwaccel.gpu.cluster_confirm" in text.split("- name: ")[1]}
-    assert asking == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"} == set(ROLES)
+    assert (
+        asking == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"} == set(ROLES)
+    )

@@ -39,7 +39,11 @@ def imports(path: pathlib.Path) -> frozenset[str]:
 
 def own(names: frozenset[str], part: str) -> set[pathlib.Path]:
     """Files of this part of the collection among what is imported."""
-    places = {TOP / f"{name.removeprefix(COLLECTION).replace('.', '/')}.py" for name in names if name.startswith(f"{COLLECTION}{part}.")}
+    places = {
+        TOP / f"{name.removeprefix(COLLECTION).replace('.', '/')}.py"
+        for name in names
+        if name.startswith(f"{COLLECTION}{part}.")
+    }
     return {place for place in places if place.exists()}
 
 
@@ -56,7 +60,9 @@ def meets_ansible(path: pathlib.Path) -> bool:
         one = left.pop()
         seen.add(one)
         names = imports(one)
-        if any(name.split(".")[0] in ("ansible", "ansible_runner") for name in names) or STARTED.search(one.read_text(encoding="utf-8")):
+        if any(name.split(".")[0] in ("ansible", "ansible_runner") for name in names) or STARTED.search(
+            one.read_text(encoding="utf-8")
+        ):
             return True
         # Filters are functions, and each one's own tests are in a folder that runs on every core.
         if any(rests_on_ansible(plugin) for plugin in own(names, "plugins") if plugin.parent.name != "filter"):
@@ -79,8 +85,14 @@ def test_every_unit_test_runs_in_a_job(runs: c.Callable[[jobs.Job, str], bool]) 
 def test_what_meets_ansible_runs_on_the_oldest_and_the_newest_core(runs: c.Callable[[jobs.Job, str], bool]) -> None:
     assert {job.profile for job in ON_CORES} == {"core-2.16", "core-newest"} < set(jobs.CORES)
     meeting = [file for file in FILES if meets_ansible(TOP / file)]
-    assert {"tests/unit/repository/test_playbooks.py", "tests/unit/inventory/test_fleet.py", "tests/unit/module/test_adapter.py"} <= set(meeting)
-    assert [file for file in meeting if not all(runs(job, file) for job in ON_CORES)] == [], "Next: add them to ANSIBLE_FACING in tests/tools/jobs.py"
+    assert {
+        "tests/unit/repository/test_playbooks.py",
+        "tests/unit/inventory/test_fleet.py",
+        "tests/unit/module/test_adapter.py",
+    } <= set(meeting)
+    assert [file for file in meeting if not all(runs(job, file) for job in ON_CORES)] == [], (
+        "Next: add them to ANSIBLE_FACING in tests/tools/jobs.py"
+    )
 
 
 def test_paths_of_jobs_are_there() -> None:
@@ -107,5 +119,7 @@ def test_everything_is_imported_without_a_warning(folder: str, tmp_path: pathlib
     assert len(names) > 20
     path = os.pathsep.join([str(base), *sys.path])
     environ = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *names], env=environ, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *names], env=environ, capture_output=True, text=True, timeout=300, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -72,7 +72,10 @@ def until(done: t.Callable[[], bool], what: str, seconds: float = 60) -> None:
 def test_a_daemon_that_left_its_job_is_paid_by_it_and_ends_with_it(tmp_path: pathlib.Path) -> None:
     number, report = tmp_path / "daemon", tmp_path / "report"
     program = f"{DAEMON}\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)\nsys.exit(3)"
-    done = subprocess.run([sys.executable, str(TOOLS / "reaper.py"), str(report), sys.executable, "-c", program, str(number), "0.5"], check=False)
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "reaper.py"), str(report), sys.executable, "-c", program, str(number), "0.5"],
+        check=False,
+    )
     assert done.returncode == 3, "the job's own status"
     assert gone(int(number.read_text()))
     told = json.loads(report.read_text())
@@ -82,7 +85,9 @@ def test_a_daemon_that_left_its_job_is_paid_by_it_and_ends_with_it(tmp_path: pat
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_runner_that_is_ended_leaves_nothing(tmp_path: pathlib.Path, number: signal.Signals) -> None:
-    runner = subprocess.Popen([sys.executable, "-c", RUNNER, str(TOOLS), str(tmp_path), DAEMON], stdout=subprocess.PIPE, text=True)
+    runner = subprocess.Popen(
+        [sys.executable, "-c", RUNNER, str(TOOLS), str(tmp_path), DAEMON], stdout=subprocess.PIPE, text=True
+    )
     until((tmp_path / "daemon").exists, "the job's daemon")
     daemon = int((tmp_path / "daemon").read_text())
     assert not gone(daemon)
@@ -93,7 +98,9 @@ def test_a_runner_that_is_ended_leaves_nothing(tmp_path: pathlib.Path, number: s
 
 
 def test_a_command_that_is_ended_by_a_signal_has_failed(tmp_path: pathlib.Path) -> None:
-    done = subprocess.run([sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), "sh", "-c", "kill -9 $$"], check=False)
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), "sh", "-c", "kill -9 $$"], check=False
+    )
     assert done.returncode == 128 + signal.SIGKILL
 
 
@@ -109,14 +116,21 @@ def test_every_job_has_its_reason_and_the_page_has_the_budgets(load) -> None:
 def test_what_is_over_its_budget_by_half_is_told(load) -> None:
     costs = load("costs")
     known = {"a": {"cpu": 100, "wall": 60}, "b": {"cpu": 100, "wall": 60}, "c": {"cpu": None, "wall": 60}}
-    measured = {"a": {"cpu": 151.0, "wall": 90.0}, "b": {"cpu": 150.0, "wall": 60.0}, "c": {"cpu": 900.0, "wall": 60.0}, "new": {"cpu": 1.0, "wall": 1.0}}
+    measured = {
+        "a": {"cpu": 151.0, "wall": 90.0},
+        "b": {"cpu": 150.0, "wall": 60.0},
+        "c": {"cpu": 900.0, "wall": 60.0},
+        "new": {"cpu": 1.0, "wall": 1.0},
+    }
     (told,) = costs.over(measured, known)
     assert told.startswith("warning: a is over its budget by half: 151 s CPU, budget 100 s. Next:")
     assert costs.over(measured, known, 1.1) == [], "a machine that takes longer"
     assert len(costs.over(measured, known, 0.9)) == 2
 
 
-def test_a_machine_is_compared_with_the_one_of_the_budgets(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_a_machine_is_compared_with_the_one_of_the_budgets(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     costs, pace = load("costs"), load("pace")
     taken = iter([0.5, 0.4, 0.6, 0.4, 0.7, 0.5, 0.9])
     monkeypatch.setattr(pace, "once", lambda: next(taken))
@@ -130,7 +144,9 @@ def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPa
     costs = load("costs")
     for place in (costs.BUDGETS, costs.PAGE):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / costs.BUDGETS).write_text('{"pace": 0.2, "jobs": {"ruff": {"cpu": 10, "wall": 10}, "renamed": {"cpu": 10, "wall": 10}}}')
+    (tmp_path / costs.BUDGETS).write_text(
+        '{"pace": 0.2, "jobs": {"ruff": {"cpu": 10, "wall": 10}, "renamed": {"cpu": 10, "wall": 10}}}'
+    )
     (tmp_path / costs.PAGE).write_text(f"before\n{costs.BEGIN}\nold\n{costs.END}\nafter\n")
     (tmp_path / "measured").write_text('{"pace": 0.31234, "jobs": {"mypy": {"cpu": 10.2, "wall": 31.0}}}')
     monkeypatch.setattr(costs.environments, "ROOT", tmp_path)
@@ -147,7 +163,9 @@ def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPa
 
 def test_the_longest_chain_starts_first_and_finds_a_slot(load, monkeypatch: pytest.MonkeyPatch) -> None:
     check, jobs = load("check"), load("jobs")
-    monkeypatch.setattr(check.costs, "budgets", lambda: {name: {"cpu": None, "wall": wall} for name, wall in WALLS.items()})
+    monkeypatch.setattr(
+        check.costs, "budgets", lambda: {name: {"cpu": None, "wall": wall} for name, wall in WALLS.items()}
+    )
     suite = (
         jobs.Job("lint", "dev", ()),
         jobs.Job("node", "dev", ()),

@@ -50,7 +50,9 @@ def sleeping(**more: str) -> c.Iterator[subprocess.Popen[bytes]]:
 
 
 def test_runs_of_threads_go_before_fixtures_wait_for_them_and_no_other_is_started() -> None:
-    with subprocess.Popen([sys.executable, "-c", TESTS], stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as tests:
+    with subprocess.Popen(
+        [sys.executable, "-c", TESTS], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as tests:
         assert tests.stdout
         pid = int(tests.stdout.readline())
         try:
@@ -85,7 +87,11 @@ def test_a_process_that_is_just_being_started_is_waited_for(monkeypatch: pytest.
 def test_one_that_never_has_an_environment_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with sleeping(HWACCEL_OF_THIS_TEST="1") as process:
         read = ending._read
-        monkeypatch.setattr(ending, "_read", lambda folder, name: b"" if folder.name == str(process.pid) and name != "stat" else read(folder, name))
+        monkeypatch.setattr(
+            ending,
+            "_read",
+            lambda folder, name: b"" if folder.name == str(process.pid) and name != "stat" else read(folder, name),
+        )
         monkeypatch.setattr(ending, "_EXEC", 0.1)
         ending.kill_with("HWACCEL_OF_THIS_TEST=1")
         assert process.poll() is None

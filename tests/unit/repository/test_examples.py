@@ -51,9 +51,11 @@ def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> 
     members = {service.name: [member.name for member in service.members] for service in made.services}
     control = ["bootstrap-0", "master-0", "master-1", "master-2"]
     assert members == {
-        "dgxpod-api": control, "dgxpod-machine-config": control, "dgxpod-ingress-https": ["worker-0", "worker-1"],
+        "dgxpod-api": control,
+        "dgxpod-machine-config": control,
+        "dgxpod-ingress-https": ["worker-0", "worker-1"],
         "dgxpod-ingress-http": ["worker-0", "worker-1"],
-    }  # fmt: skip
+    }
 
 
 def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory) -> None:
@@ -61,7 +63,9 @@ def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory)
     settings = dgxpod.settings("dns_pxe", "boot", address="10.33.3.18", **found)
     site, wrong = model.read(settings)
     assert site and wrong == [] and faults.found(site, settings) == []
-    assert {machine.name for machine in site.machines if site.installed_now(machine)} == {machine.name for machine in site.machines}
+    assert {machine.name for machine in site.machines if site.installed_now(machine)} == {
+        machine.name for machine in site.machines
+    }
     assert len(site.machines) == 6
     devices = {machine.role: profile.install_device for machine in site.machines if (profile := site.profile(machine))}
     assert devices == {"bootstrap": "/dev/vda", "master": "/dev/vda", "worker": "/dev/sda"}
@@ -70,11 +74,24 @@ def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory)
 def _asked(dgxpod: Inventory, host: str, role: str) -> dict[str, t.Any]:
     """Of machine_boot, as its defaults take it from the inventory."""
     told = {key.removeprefix("hwaccel_"): value for key, value in dgxpod.hostvars[host].items()}
-    machine = {"name": host, "cluster": "dgxpod", "role": role, **{key: told[key] for key in ("address", "mac", "firmware")}}
-    sizes = {key: told.get(f"vm_{key}", "") for key in ("memory", "vcpus", "disk", "pool", "bridge")} | {"path": told.get("vm_disk_path", "")}
+    machine = {
+        "name": host,
+        "cluster": "dgxpod",
+        "role": role,
+        **{key: told[key] for key in ("address", "mac", "firmware")},
+    }
+    sizes = {key: told.get(f"vm_{key}", "") for key in ("memory", "vcpus", "disk", "pool", "bridge")} | {
+        "path": told.get("vm_disk_path", "")
+    }
     on = told.get("hypervisor", "")
     vm = {**sizes, "hypervisor": on, "known": on in dgxpod.groups["hypervisors"], "secure_boot": False, "small": False}
-    bmc = {"address": told.get("bmc_address", ""), "username": told.get("bmc_username", ""), "has_password": True, "system": "", "verify": True}
+    bmc = {
+        "address": told.get("bmc_address", ""),
+        "username": told.get("bmc_username", ""),
+        "has_password": True,
+        "system": "",
+        "verify": True,
+    }
     asks = {"boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": ""}
     return {**machine, **asks, "provider": told["power_provider"], "vm": vm, "bmc": bmc}
 
@@ -85,6 +102,11 @@ def test_bootstrap_and_masters_are_virtual_machines_of_the_least_size_that_opens
     assert asked.faults(entries, {"community.libvirt": "2.0.0"}) == []
     virtual = {entry["name"]: wanted for entry in entries if (wanted := asked.read(entry).vm)}
     least = ("br0", 16384, 4, 100)
-    assert {host: (wanted.on, wanted.bridge, wanted.memory, wanted.vcpus, wanted.disk) for host, wanted in virtual.items()} == {
-        "bootstrap-0": ("kvm-0", *least), "master-0": ("kvm-0", *least), "master-1": ("kvm-1", *least), "master-2": ("kvm-2", *least),
-    }  # fmt: skip
+    assert {
+        host: (wanted.on, wanted.bridge, wanted.memory, wanted.vcpus, wanted.disk) for host, wanted in virtual.items()
+    } == {
+        "bootstrap-0": ("kvm-0", *least),
+        "master-0": ("kvm-0", *least),
+        "master-1": ("kvm-1", *least),
+        "master-2": ("kvm-2", *least),
+    }

@@ -25,49 +25,123 @@ ROLES = ("load_balancer", "dns_pxe", "machine_boot", "node_runtime")
 EVIL = "a\n    stats admin if TRUE"
 SECOND_MASTER = {"name": "m1", "cluster": "ocp", "role": "master", "address": "10.0.0.12"}
 SERVICE = {
-    "name": "web", "port": 80, "address": "10.0.0.3", "mode": "http", "balance": "source", "members": [{"name": "m0", "address": "10.0.0.11"}],
-    "check": {"type": "http", "path": "/ready", "status": "200", "interval": "5s"}, "sources": ["10.0.0.0/24"],
-}  # fmt: skip
+    "name": "web",
+    "port": 80,
+    "address": "10.0.0.3",
+    "mode": "http",
+    "balance": "source",
+    "members": [{"name": "m0", "address": "10.0.0.11"}],
+    "check": {"type": "http", "path": "/ready", "status": "200", "interval": "5s"},
+    "sources": ["10.0.0.0/24"],
+}
 #: Every variable with a value that has texts, so that each can be made bad.
 GIVEN: dict[str, dict[str, t.Any]] = {
     "load_balancer": {
-        **load_balancer.SETTINGS, "services": [SERVICE], "extra": "", "maxconn": "1000", "stats_user": "ops", "stats_password": "secret", "interface": "eth0",
-        "clusters": [{"name": "ocp", "profile": "kubernetes", "address": "10.0.0.3", "machine_network": "10.0.0.0/24"}], "machines": [SECOND_MASTER],
+        **load_balancer.SETTINGS,
+        "services": [SERVICE],
+        "extra": "",
+        "maxconn": "1000",
+        "stats_user": "ops",
+        "stats_password": "secret",
+        "interface": "eth0",
+        "clusters": [{"name": "ocp", "profile": "kubernetes", "address": "10.0.0.3", "machine_network": "10.0.0.0/24"}],
+        "machines": [SECOND_MASTER],
         "virtual_addresses": ["10.0.0.5/24"],
     },
     "dns_pxe": boot_server.settings(
-        forwarders=["10.77.0.3"], clients=["10.77.0.0/24"], install_again=["worker-0"], joined={"ocp": ["worker-0"]}, loaders={"ipxe.efi": "/l/ipxe.efi"},
-        networks=[{"network": "10.77.0.0/24", "router": "10.77.0.1", "dns": ["10.77.0.3"], "ntp": ["10.77.0.3"], "lease": "12h", "pool": ["10.77.0.200"]}],
-        extra_hosts=[{"address": "10.77.0.9", "names": ["files.example.com"]}], skipped_checks=["other_dhcp"],
-        profiles=[{"role": "master", "kernel": "os/kernel", "initramfs": "os/initramfs", "install_device": "/dev/sda", "arguments": ["console=ttyS0"]}],
+        forwarders=["10.77.0.3"],
+        clients=["10.77.0.0/24"],
+        install_again=["worker-0"],
+        joined={"ocp": ["worker-0"]},
+        loaders={"ipxe.efi": "/l/ipxe.efi"},
+        networks=[
+            {
+                "network": "10.77.0.0/24",
+                "router": "10.77.0.1",
+                "dns": ["10.77.0.3"],
+                "ntp": ["10.77.0.3"],
+                "lease": "12h",
+                "pool": ["10.77.0.200"],
+            }
+        ],
+        extra_hosts=[{"address": "10.77.0.9", "names": ["files.example.com"]}],
+        skipped_checks=["other_dhcp"],
+        profiles=[
+            {
+                "role": "master",
+                "kernel": "os/kernel",
+                "initramfs": "os/initramfs",
+                "install_device": "/dev/sda",
+                "arguments": ["console=ttyS0"],
+            }
+        ],
     ),
     "machine_boot": {
-        "name": "m0", "cluster": "ocp", "role": "master", "address": "10.0.0.11", "mac": "52:54:00:77:00:11", "firmware": "uefi", "architecture": "x86_64",
-        "nodes": ["m0", "m0.example.com"], "provider": "redfish", "boot": "network", "power": "on", "media": "http://10.0.0.1/a.iso", "http": False,
+        "name": "m0",
+        "cluster": "ocp",
+        "role": "master",
+        "address": "10.0.0.11",
+        "mac": "52:54:00:77:00:11",
+        "firmware": "uefi",
+        "architecture": "x86_64",
+        "nodes": ["m0", "m0.example.com"],
+        "provider": "redfish",
+        "boot": "network",
+        "power": "on",
+        "media": "http://10.0.0.1/a.iso",
+        "http": False,
         "bmc": {"address": "10.0.0.111", "username": "root", "has_password": True, "system": "1", "verify": True},
-        "vm": {"hypervisor": "h", "memory": "1024", "vcpus": "2", "disk": "20", "path": "/a", "pool": "p", "bridge": "br0", "found": {"xml": "<a>\n</a>"}},
+        "vm": {
+            "hypervisor": "h",
+            "memory": "1024",
+            "vcpus": "2",
+            "disk": "20",
+            "path": "/a",
+            "pool": "p",
+            "bridge": "br0",
+            "found": {"xml": "<a>\n</a>"},
+        },
     },
     "node_runtime": {
-        **node_runtime.SETTINGS, "engines": ["containerd"], "skipped_checks": ["disk"], "repository_url": "https://mirror.example.com", "repository_key": "",
-        "repository_username": "ops", "repository_password": "secret", "archive": "/a.tar", "toolkit_version": "1.20.1",
+        **node_runtime.SETTINGS,
+        "engines": ["containerd"],
+        "skipped_checks": ["disk"],
+        "repository_url": "https://mirror.example.com",
+        "repository_key": "",
+        "repository_username": "ops",
+        "repository_password": "secret",
+        "archive": "/a.tar",
+        "toolkit_version": "1.20.1",
     },
-}  # fmt: skip
+}
 #: Texts of several lines by their meaning.
-LINES = {"load_balancer": {"extra"}, "dns_pxe": {"dnsmasq_extra", "nginx_extra"}, "machine_boot": set(), "node_runtime": {"repository_key"}}
+LINES = {
+    "load_balancer": {"extra"},
+    "dns_pxe": {"dnsmasq_extra", "nginx_extra"},
+    "machine_boot": set(),
+    "node_runtime": {"repository_key"},
+}
 #: Options of the roles that are in no configuration, and where they go instead.
 ELSEWHERE = {
     "load_balancer": {"drain_timeout": "a wait of this run"},
     "dns_pxe": {"self_test": "a switch", "self_test_from": "a host of the inventory"},
     "machine_boot": {
         **dict.fromkeys(("bmc_password", "bmc_ca", "ipmi_cipher"), "an option of a module that speaks to the BMC"),
-        **dict.fromkeys(("connection", "wait_for", "from", "named", "node", "domain", "servers", "nodes"), "what this run asks, and of whom"),
-        **dict.fromkeys(("dhcp_log", "web_log", "marks"), "a file that is read"), **dict.fromkeys(("vm_small",), "names of hosts that are compared"),
+        **dict.fromkeys(
+            ("connection", "wait_for", "from", "named", "node", "domain", "servers", "nodes"),
+            "what this run asks, and of whom",
+        ),
+        **dict.fromkeys(("dhcp_log", "web_log", "marks"), "a file that is read"),
+        **dict.fromkeys(("vm_small",), "names of hosts that are compared"),
     },
     "node_runtime": {
-        "archive_checksum": "an option of a module that downloads", "cluster": "a host of the inventory", "node": "a name that is asked for",
-        "restart": "a switch", "drain": "a choice of this run",
+        "archive_checksum": "an option of a module that downloads",
+        "cluster": "a host of the inventory",
+        "node": "a name that is asked for",
+        "restart": "a switch",
+        "drain": "a choice of this run",
     },
-}  # fmt: skip
+}
 
 
 def faults(role: str, settings: dict[str, t.Any]) -> list[str]:
@@ -95,12 +169,19 @@ def spoilt(value: t.Any) -> c.Iterator[t.Any]:
 
 
 #: What no variable of the role gives.
-NOT_GIVEN = {("load_balancer", "name"), ("load_balancer", "collections"), ("dns_pxe", "collections"), ("node_runtime", "collections")}
+NOT_GIVEN = {
+    ("load_balancer", "name"),
+    ("load_balancer", "collections"),
+    ("dns_pxe", "collections"),
+    ("node_runtime", "collections"),
+}
 CASES = [
     pytest.param(role, {**GIVEN[role], name: other}, f"{role}_{name}", id=f"{role}_{name}-{number}")
-    for role in ROLES for name, value in GIVEN[role].items() if name not in LINES[role] and (role, name) not in NOT_GIVEN
+    for role in ROLES
+    for name, value in GIVEN[role].items()
+    if name not in LINES[role] and (role, name) not in NOT_GIVEN
     for number, other in enumerate(spoilt(value))
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("role", "settings", "named"), CASES)
@@ -119,41 +200,67 @@ def test_all_are_told_at_once(role: str) -> None:
     several = faults(role, {**GIVEN[role], **spoiled})
     expected = {name for name, value in spoiled.items() if value != GIVEN[role][name] and (role, name) not in NOT_GIVEN}
     assert len(expected) >= 10
-    assert {name for name in expected if any(f"({role}_{name}" in text and "line end" in text for text in several)} == expected
+    assert {
+        name for name in expected if any(f"({role}_{name}" in text and "line end" in text for text in several)
+    } == expected
 
 
 @pytest.mark.parametrize("sign", ["\r", "\x00", "\x1b", "\x85", "\u2028", "\x7f"])
 def test_other_control_characters_are_refused_too(sign: str) -> None:
-    assert any("load_balancer_stats_password" in text for text in faults("load_balancer", {**GIVEN["load_balancer"], "stats_password": f"a{sign}b"}))
-    assert any("load_balancer_extra" in text for text in faults("load_balancer", {**GIVEN["load_balancer"], "extra": f"a{sign}b"}))
+    assert any(
+        "load_balancer_stats_password" in text
+        for text in faults("load_balancer", {**GIVEN["load_balancer"], "stats_password": f"a{sign}b"})
+    )
+    assert any(
+        "load_balancer_extra" in text
+        for text in faults("load_balancer", {**GIVEN["load_balancer"], "extra": f"a{sign}b"})
+    )
 
 
 @pytest.mark.parametrize(
     ("role", "changed", "told"),
     [
-        ("load_balancer", {"stats_user": "ops insecure-password x"}, "load_balancer_stats_user"), ("load_balancer", {"stats_user": "a#b"}, "no name of a user"),
-        ("load_balancer", {"tunnel_timeout": "1h # x"}, "load_balancer_tunnel_timeout"), ("load_balancer", {"hard_stop_after": "soon"}, "hard_stop_after"),
+        ("load_balancer", {"stats_user": "ops insecure-password x"}, "load_balancer_stats_user"),
+        ("load_balancer", {"stats_user": "a#b"}, "no name of a user"),
+        ("load_balancer", {"tunnel_timeout": "1h # x"}, "load_balancer_tunnel_timeout"),
+        ("load_balancer", {"hard_stop_after": "soon"}, "hard_stop_after"),
         ("load_balancer", {"services": [{**SERVICE, "cluster": "a b"}]}, "is no name"),
-        ("dns_pxe", {"networks": [{"network": "10.77.0.0/24", "lease": "12h,option:router,1.2.3.4"}]}, "is no lease time"),
-        ("dns_pxe", {"profiles": [{**GIVEN["dns_pxe"]["profiles"][0], "arguments": ["a'; reboot; '"]}]}, "hold a single quote"),
+        (
+            "dns_pxe",
+            {"networks": [{"network": "10.77.0.0/24", "lease": "12h,option:router,1.2.3.4"}]},
+            "is no lease time",
+        ),
+        (
+            "dns_pxe",
+            {"profiles": [{**GIVEN["dns_pxe"]["profiles"][0], "arguments": ["a'; reboot; '"]}]},
+            "hold a single quote",
+        ),
         ("node_runtime", {"repository_password": "x machine other"}, "node_runtime_repository_password"),
         ("node_runtime", {"repository_username": 'a"b'}, "node_runtime_repository_username"),
     ],
-)  # fmt: skip
+)
 def test_what_would_be_read_as_more_than_one_word_is_refused(role: str, changed: dict[str, t.Any], told: str) -> None:
     assert [text for text in faults(role, {**GIVEN[role], **changed}) if told in text]
 
 
 def options(role: str) -> dict[str, dict[str, t.Any]]:
-    found = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    found = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+        "argument_specs"
+    ]
     return {name: option for entry in found.values() for name, option in (entry.get("options") or {}).items()}
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_each_variable_that_may_hold_a_text_is_among_those_that_are_looked_at(role: str) -> None:
     """By the argument specification: a new one is looked at, or has a reason here."""
-    texts = {name.removeprefix(f"{role}_") for name, option in options(role).items() if option.get("type", "str") in ("str", "path", "list", "dict", "raw")}
-    looked = set(GIVEN[role]) | {f"{name}_{part}" for name, value in GIVEN[role].items() if isinstance(value, dict) for part in value}
+    texts = {
+        name.removeprefix(f"{role}_")
+        for name, option in options(role).items()
+        if option.get("type", "str") in ("str", "path", "list", "dict", "raw")
+    }
+    looked = set(GIVEN[role]) | {
+        f"{name}_{part}" for name, value in GIVEN[role].items() if isinstance(value, dict) for part in value
+    }
     looked |= {"media_url", "vm_disk_path", "hypervisor"} if role == "machine_boot" else set()
     assert sorted(texts - looked - set(ELSEWHERE[role])) == []
     variables = yaml.safe_load((TOP / "roles" / role / "vars" / "main.yml").read_text(encoding="utf-8"))
@@ -166,15 +273,27 @@ def test_each_variable_that_may_hold_a_text_is_among_those_that_are_looked_at(ro
 SECRET = re.compile(r"password|token|secret|credential|_key$|^key$|_connection$")
 #: What has such a name and may be shown.
 SHOWN = {
-    **{f"{role}_image_pull_secrets": "names of Secrets" for role in ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")},
+    **{
+        f"{role}_image_pull_secrets": "names of Secrets"
+        for role in ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
+    },
     "node_runtime_repository_key": "a public key",
 }
 
 
 def test_no_log_is_on_every_variable_with_a_secret() -> None:
-    every = {name: option for path in sorted((TOP / "roles").glob("*/meta/argument_specs.yml")) for name, option in options(path.parents[1].name).items()}
+    every = {
+        name: option
+        for path in sorted((TOP / "roles").glob("*/meta/argument_specs.yml"))
+        for name, option in options(path.parents[1].name).items()
+    }
     named = {name for name in every if SECRET.search(name)}
-    assert {"load_balancer_stats_password", "machine_boot_bmc_password", "node_runtime_repository_password", "machine_boot_connection"} <= named
+    assert {
+        "load_balancer_stats_password",
+        "machine_boot_bmc_password",
+        "node_runtime_repository_password",
+        "machine_boot_connection",
+    } <= named
     assert sorted(name for name in named - set(SHOWN) if every[name].get("no_log") is not True) == []
     assert sorted(set(SHOWN) - named) == []
 
@@ -184,13 +303,18 @@ def test_no_log_is_on_every_variable_with_a_secret() -> None:
 WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "blockinfile")
 #: Folders that others cannot enter, by what begins a destination.
 CLOSED = {
-    "{{ __load_balancer_state }}/": "0700, install.yml", "{{ __node_runtime_folder }}/": "0700, keep.yml and archive.yml",
+    "{{ __load_balancer_state }}/": "0700, install.yml",
+    "{{ __node_runtime_folder }}/": "0700, keep.yml and archive.yml",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
 #: What has its mode from a file that is there, or lies in a folder made for it.
 OF_PLANS = {
     ("node_runtime", "try.yml", "{{ item }}"): "in folders of mode 0700 that the task before makes",
-    ("node_runtime", "teardown.yml", "{{ item.path }}"): "over a file that is there, whose mode a new text gets before its name",
+    (
+        "node_runtime",
+        "teardown.yml",
+        "{{ item.path }}",
+    ): "over a file that is there, whose mode a new text gets before its name",
     ("node_runtime", "configure.yml", "{{ item.path }}"): "over a file that is there, or 0644",
 }
 
@@ -231,13 +355,17 @@ def test_what_is_not_for_everybody_is_never_readable_by_all_while_it_is_written(
     folder.mkdir()
     seen = tmp_path / "modes"
     base64 = folder / "base64"
-    base64.write_text(f'#!/bin/sh\nexec 3>&1\nstat -L -c %a /proc/$$/fd/3 >>"{seen}"\nexec /usr/bin/base64 "$@"\n', encoding="ascii")
+    base64.write_text(
+        f'#!/bin/sh\nexec 3>&1\nstat -L -c %a /proc/$$/fd/3 >>"{seen}"\nexec /usr/bin/base64 "$@"\n', encoding="ascii"
+    )
     base64.chmod(0o755)
     kept, shown = tmp_path / "kept", tmp_path / "shown"
     (tmp_path / "kept.hwaccel-new").write_text("of a run that was cut off", encoding="ascii")
     lines = f"0600 =c2VjcmV0 {kept}\n0644 =c2hvd24= {shown}\n"
     script = TOP / "roles" / "dns_pxe" / "files" / "write.sh"
-    subprocess.run(["sh", str(script)], input=lines, text=True, check=True, env={"PATH": f"{folder}:/usr/bin:/bin"}, timeout=60)
+    subprocess.run(
+        ["sh", str(script)], input=lines, text=True, check=True, env={"PATH": f"{folder}:/usr/bin:/bin"}, timeout=60
+    )
     assert seen.read_text(encoding="ascii").split() == ["600", "644"]
     assert (kept.read_text(encoding="ascii"), kept.stat().st_mode & 0o777) == ("secret", 0o600)
     assert (shown.read_text(encoding="ascii"), shown.stat().st_mode & 0o777) == ("shown", 0o644)

@@ -35,11 +35,17 @@ def answer(seen: Seen) -> Answer:
     if path == "version":
         return Answer(body={"major": "1", "minor": "36", "gitVersion": "v1.36.4"})
     if path == "api/v1/namespaces/kube-system":
-        return Answer(body={"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": f"uid-{name}"}})
+        return Answer(
+            body={"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": f"uid-{name}"}}
+        )
     if path.startswith("api/v1/namespaces/") and path.count("/") == 3:
         return status(404, "not found", "NotFound")
     groups = {"kind": "APIGroupList", "apiVersion": "v1", "groups": []}
-    return Answer(body=groups if path == "apis" else {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": NODES if path == "api/v1/nodes" else []})
+    return Answer(
+        body=groups
+        if path == "apis"
+        else {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": NODES if path == "api/v1/nodes" else []}
+    )
 
 
 @pytest.fixture
@@ -67,15 +73,18 @@ def told(output: str) -> dict[str, list[str]]:
     """What the last failure of each host has said."""
     found = {}
     for mark in re.finditer(r"fatal: \[([\w-]+)\]: FAILED! => (?=\{)", output):
-        found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end():])[0]["msg"]
+        found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end() :])[0]["msg"]
     return found
 
 
 def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake) -> None:
     hosts = bad_clusters(api)
     half_bad = {
-        "hwaccel_pools": [{"name": "a", "selector": "pool=training"}, {"name": "b", "selector": "pool=trainig"}], "hwaccel_excluded_nodes": "gpu-1, gpu-22",
-        "hwaccel_max_failed": "ten", "monitoring_patches": [{"target": {"kind": "Deployment"}, "patch": {"spec": {}}}], "driver_version": "latest",
+        "hwaccel_pools": [{"name": "a", "selector": "pool=training"}, {"name": "b", "selector": "pool=trainig"}],
+        "hwaccel_excluded_nodes": "gpu-1, gpu-22",
+        "hwaccel_max_failed": "ten",
+        "monitoring_patches": [{"target": {"kind": "Deployment"}, "patch": {"spec": {}}}],
+        "driver_version": "latest",
     }
     given = {"gpu_clusters": {"hosts": {**hosts, "half-bad": cluster(api, "half-bad") | half_bad}}}
     code, output = run(tmp_path, *PLAYBOOK[:1], given, "--forks", "2", *PLAYBOOK[1:])
@@ -88,8 +97,11 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
         assert [text for text in found[name] if text in expected] == expected, name
     assert sum(map(len, found.values())) >= (90 if WHOLE else 40)
     assert [text.partition(" (")[0] for text in found["half-bad"]] == [
-        "'ten' is neither a number of nodes nor a percentage", "'latest' is no driver version", "the selector 'pool=trainig' matches no node",
-        "the cluster has no node gpu-22", "a patch matches no object of the set",
+        "'ten' is neither a number of nodes nor a percentage",
+        "'latest' is no driver version",
+        "the selector 'pool=trainig' matches no node",
+        "the cluster has no node gpu-22",
+        "a patch matches no object of the set",
     ]
     # Where messages are, beside the names of tasks.
     for texts in found.values():
@@ -101,10 +113,20 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
 def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: Fake) -> None:
     """Of each variable one of the answers that surveys give, all on one cluster."""
     given: dict[str, t.Any] = {"hwaccel_stages": "feature_discovery, driver, device_plugin, monitoring"}
-    wanted = ("hwaccel_max_failed", "hwaccel_wait_timeout", "driver_adopt", "driver_version", "monitoring_thresholds", "monitoring_alerts", "driver_build")
+    wanted = (
+        "hwaccel_max_failed",
+        "hwaccel_wait_timeout",
+        "driver_adopt",
+        "driver_version",
+        "monitoring_thresholds",
+        "monitoring_alerts",
+        "driver_build",
+    )
     for one in GOOD:
         given |= {name: value for name, value in one.items() if name in wanted and name not in given}
     given["hwaccel_excluded_nodes"] = "gpu-1"
-    given["hwaccel_pools"] = '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]'
+    given["hwaccel_pools"] = (
+        '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]'
+    )
     code, output = run(tmp_path, "preflight", {"gpu_clusters": {"hosts": {"good": cluster(api, "good") | given}}})
     assert code == 0, told(output) or output[-4000:]

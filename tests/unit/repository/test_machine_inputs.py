@@ -22,9 +22,18 @@ from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables i
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import told
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
-GROUPS = {"load_balancer": "load_balancers", "dns_pxe": "boot_servers", "machine_boot": "workers", "node_runtime": "workers"}
+GROUPS = {
+    "load_balancer": "load_balancers",
+    "dns_pxe": "boot_servers",
+    "machine_boot": "workers",
+    "node_runtime": "workers",
+}
 #: What the playbooks themselves give to the roles, from variables of machines and clusters.
-OF_PLAYBOOKS = {"load_balancer": ("clusters", "machines", "peers"), "dns_pxe": ("clusters", "machines", "joined"), "machine_boot": ("servers", "connection")}
+OF_PLAYBOOKS = {
+    "load_balancer": ("clusters", "machines", "peers"),
+    "dns_pxe": ("clusters", "machines", "joined"),
+    "machine_boot": ("servers", "connection"),
+}
 #: One playbook says of the oldest and the newest core that it is the same there.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
 
@@ -59,7 +68,11 @@ def test_what_is_right_passes(role: str) -> None:
 @pytest.mark.parametrize("role", inputs.ROLES)
 def test_no_variable_of_the_role_takes_any_kind(role: str) -> None:
     """By the argument specification, so that a new one is judged by itself."""
-    known = {name: option for name, option in _variables.options()[role].items() if name.removeprefix(f"{role}_") not in ("nodes", "joined")}
+    known = {
+        name: option
+        for name, option in _variables.options()[role].items()
+        if name.removeprefix(f"{role}_") not in ("nodes", "joined")
+    }
     for name, option in known.items():
         kinds = [{"a": [1]}, [[["x"]]]] if option.get("type") != "dict" else ["words", [[1]]]
         assert all(inputs.judge(role, {name: option}, {name: kind}) for kind in kinds), name
@@ -82,13 +95,22 @@ def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path
     hosts = {"bad": {"ansible_ssh_executable": str(ssh), **given}}
     if role == "machine_boot":
         # Which has nothing against it, and is left alone as well.
-        bmc = {"bmc_address": "127.0.0.9", "bmc_username": "ops", "bmc_password": "x", "address": "10.0.0.11", "provider": "ipmi"}
+        bmc = {
+            "bmc_address": "127.0.0.9",
+            "bmc_username": "ops",
+            "bmc_password": "x",
+            "address": "10.0.0.11",
+            "provider": "ipmi",
+        }
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
     code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}})
     assert code == 2, output[-3000:]
     found = told(output)
     for name, value in given.items():
-        assert all(text in found["bad"] for text in texts(role, {name.removeprefix(f"{role}_"): value})), (name, found["bad"])
+        assert all(text in found["bad"] for text in texts(role, {name.removeprefix(f"{role}_"): value})), (
+            name,
+            found["bad"],
+        )
     for message in found.values():
         assert not re.search(FORBIDDEN, "\n".join([message] if isinstance(message, str) else message)), message
     assert not called.exists() and "planted" not in output
@@ -103,26 +125,35 @@ BATCHES = ("ten", -1, 0, "0%", "150%", "10 %", "1.5", True, [1, "20%"], {"a": 1}
 def test_batches_are_numbers_or_percentages() -> None:
     for value in BATCHES:
         found = [str(fault) for fault in inputs.batch(value, "hwaccel_boots_at_a_time")]
-        assert len(found) == 1 and "is neither a number of machines nor a percentage (hwaccel_boots_at_a_time). Next: give" in found[0]
+        assert (
+            len(found) == 1
+            and "is neither a number of machines nor a percentage (hwaccel_boots_at_a_time). Next: give" in found[0]
+        )
         assert not re.search(FORBIDDEN, found[0])
     for value in (1, "1", "10%", "100%", 500, " 5 ", "", None, [], {}):
         assert inputs.batch(value, "") == []
 
 
 WRONG_BATCHES = [
-    ("node_runtime", "hwaccel_machines_at_a_time", "ten"), ("node_runtime", "hwaccel_machines_at_a_time", -1),
-    ("machine_boot", "hwaccel_boots_at_a_time", "many"), ("machine_boot", "hwaccel_boots_at_a_time", ["1", "20%"]),
-]  # fmt: skip
+    ("node_runtime", "hwaccel_machines_at_a_time", "ten"),
+    ("node_runtime", "hwaccel_machines_at_a_time", -1),
+    ("machine_boot", "hwaccel_boots_at_a_time", "many"),
+    ("machine_boot", "hwaccel_boots_at_a_time", ["1", "20%"]),
+]
 
 
 @pytest.mark.parametrize(("playbook", "name", "value"), WRONG_BATCHES if ONE_CORE else WRONG_BATCHES[:1])
-def test_a_batch_that_is_none_is_told_and_not_taken(tmp_path: pathlib.Path, playbook: str, name: str, value: t.Any) -> None:
+def test_a_batch_that_is_none_is_told_and_not_taken(
+    tmp_path: pathlib.Path, playbook: str, name: str, value: t.Any
+) -> None:
     """It becomes the serial of a play, which Ansible reads before the first task."""
     hosts = {f"m{number}": {"ansible_connection": "local"} for number in range(30)}
     code, output = run(tmp_path, playbook, {"workers": {"hosts": hosts}}, "-e", json.dumps({name: value}))
     assert code == 2, output[-3000:]
     found = told(output)
-    assert found and {str(text) for text in found.values()} == {str([str(fault) for fault in inputs.batch(value, name)])}
+    assert found and {str(text) for text in found.values()} == {
+        str([str(fault) for fault in inputs.batch(value, name)])
+    }
     # The safe number of machines, or the first play's one host.
     assert len(found) == (3 if playbook == "node_runtime" else 1)
     assert not re.search(FORBIDDEN, str(found)) and "Invalid" not in output

@@ -45,7 +45,10 @@ def changes(source: str) -> list[str]:
         ("if a:\n    raise b('c')", ["negation: a -> (not a)", "raise removed: raise b('c') -> pass"]),
         ("while f(a):\n    g(a)", ["negation: f(a) -> (not f(a))", "call removed: g(a) -> pass"]),
         ("a += 1", ["arithmetic: a += 1 -> a -= 1", "constant: 1 -> (2)"]),
-        ("match a:\n    case b if c > d:\n        e()", ["comparison: c > d -> (c <= d)", "boundary: c > d -> (c >= d)", "call removed: e() -> pass"]),
+        (
+            "match a:\n    case b if c > d:\n        e()",
+            ["comparison: c > d -> (c <= d)", "boundary: c > d -> (c >= d)", "call removed: e() -> pass"],
+        ),
     ],
 )
 def test_each_operator(source: str, expected: list[str]) -> None:
@@ -55,8 +58,18 @@ def test_each_operator(source: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        '"""Text, 1 == 2."""', "a = 'text'", "a = f'{b + 1} of {c}'", "a = 'x' + b", "log.debug(a, 1)", "display.vvv(a + 1)", "a: t.Literal[1]",
-        "@f(1)\ndef g(a: t.Literal[1]) -> t.Literal[2]:\n    pass", "import a", "assert a == 1", "def f():\n    return None", "raise NotImplementedError",
+        '"""Text, 1 == 2."""',
+        "a = 'text'",
+        "a = f'{b + 1} of {c}'",
+        "a = 'x' + b",
+        "log.debug(a, 1)",
+        "display.vvv(a + 1)",
+        "a: t.Literal[1]",
+        "@f(1)\ndef g(a: t.Literal[1]) -> t.Literal[2]:\n    pass",
+        "import a",
+        "assert a == 1",
+        "def f():\n    return None",
+        "raise NotImplementedError",
     ],
 )
 def test_no_mutant_in_texts_logs_and_annotations(source: str) -> None:
@@ -67,14 +80,19 @@ def test_a_mutant_is_known_again_where_all_around_it_has_moved() -> None:
     source = "def f(a):\n    return a == 1\n"
     moved = f"def g(a):\n    return a == 1\n\n\n{source.replace('a == 1', 'a  ==  1')}"
     assert {one.identity for one in mutants("one.py", source)} < {one.identity for one in mutants("one.py", moved)}
-    assert not {one.identity for one in mutants("other.py", source)} & {one.identity for one in mutants("one.py", source)}
+    assert not {one.identity for one in mutants("other.py", source)} & {
+        one.identity for one in mutants("one.py", source)
+    }
 
 
 def test_equal_statements_of_a_function_are_told_apart() -> None:
     source = "def f(a):\n    g(a)\n    g(a)\n"
     first, second = mutants("one.py", source)
     assert first.identity != second.identity
-    assert (first.applied(source), second.applied(source)) == ("def f(a):\n    pass\n    g(a)\n", "def f(a):\n    g(a)\n    pass\n")
+    assert (first.applied(source), second.applied(source)) == (
+        "def f(a):\n    pass\n    g(a)\n",
+        "def f(a):\n    g(a)\n    pass\n",
+    )
 
 
 def test_offsets_count_what_is_more_than_a_byte() -> None:
@@ -96,7 +114,9 @@ def test_a_seed_takes_the_same_mutants_from_each_area(tree: pathlib.Path) -> Non
     ten = choice.seeded(tree, 1, 10)
     assert [area for area, _mutant in ten] == [*choice.AREAS] * 2
     assert choice.seeded(tree, 1, 5) == ten[:5]
-    assert {mutant.identity for _area, mutant in choice.seeded(tree, 2, 10)} != {mutant.identity for _area, mutant in ten}
+    assert {mutant.identity for _area, mutant in choice.seeded(tree, 2, 10)} != {
+        mutant.identity for _area, mutant in ten
+    }
 
 
 def test_every_area_has_a_source() -> None:
@@ -106,8 +126,10 @@ def test_every_area_has_a_source() -> None:
 
 
 RECORD = choice.Record(
-    seconds={"slow": 2.0, "fast": 0.1, "other": 0.2}, lines={"one.py": {4: ("slow", "fast"), 9: ("other",)}},
-    imported={"one.py": frozenset({1})}, shared={"one.py": frozenset({7})},
+    seconds={"slow": 2.0, "fast": 0.1, "other": 0.2},
+    lines={"one.py": {4: ("slow", "fast"), 9: ("other",)}},
+    imported={"one.py": frozenset({1})},
+    shared={"one.py": frozenset({7})},
 )
 
 
@@ -126,7 +148,15 @@ def at(first: int, last: int, inside: bool = True, path: str = "one.py") -> Muta
         (at(8, 8), []),
         (at(4, 4, path="two.py"), []),
     ],
-    ids=["its line", "a statement of many lines", "a fixture of many tests", "at import, in a function", "at import", "nobody", "another source"],
+    ids=[
+        "its line",
+        "a statement of many lines",
+        "a fixture of many tests",
+        "at import, in a function",
+        "at import",
+        "nobody",
+        "another source",
+    ],
 )
 def test_a_mutant_meets_the_tests_that_run_its_lines_the_fastest_first(mutant: Mutant, expected: list[str]) -> None:
     assert list(choice.chosen(mutant, [RECORD])) == expected
@@ -137,18 +167,29 @@ def result(identity: str, verdict: str, area: str = "state") -> results.Result:
 
 
 def test_the_summary_has_each_area_and_each_survivor() -> None:
-    text = results.summary([result("a", results.KILLED), result("b", results.SURVIVED), result("c", results.UNCOVERED, "chain")])
+    text = results.summary(
+        [result("a", results.KILLED), result("b", results.SURVIVED), result("c", results.UNCOVERED, "chain")]
+    )
     assert text.splitlines() == [
-        "b one.py:3 f: constant: 1 -> (2) (survived 2 tests)", "c one.py:3 f: constant: 1 -> (2) (uncovered)",
-        "state        1 of 2 killed (50.0%)", "chain        0 of 1 killed (0.0%)", "all          1 of 3 killed (33.3%)",
+        "b one.py:3 f: constant: 1 -> (2) (survived 2 tests)",
+        "c one.py:3 f: constant: 1 -> (2) (uncovered)",
+        "state        1 of 2 killed (50.0%)",
+        "chain        0 of 1 killed (0.0%)",
+        "all          1 of 3 killed (33.3%)",
     ]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "fallen"),
-    [(results.KILLED, results.SURVIVED, True), (results.SURVIVED, results.KILLED, False), (results.SURVIVED, results.SURVIVED, False)],
+    [
+        (results.KILLED, results.SURVIVED, True),
+        (results.SURVIVED, results.KILLED, False),
+        (results.SURVIVED, results.SURVIVED, False),
+    ],
 )
-def test_two_runs_are_compared_by_the_mutants_of_both(tmp_path: pathlib.Path, before: str, after: str, fallen: bool) -> None:
+def test_two_runs_are_compared_by_the_mutants_of_both(
+    tmp_path: pathlib.Path, before: str, after: str, fallen: bool
+) -> None:
     paths = tmp_path / "before.json", tmp_path / "after.json"
     results.write_run(paths[0], 1, [result("a", before), result("only before", results.KILLED)])
     results.write_run(paths[1], 1, [result("a", after), result("only after", results.SURVIVED)])
@@ -189,11 +230,18 @@ def worker(tmp_path: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
     """worker.py over a tree of one source and its tests."""
     (tmp_path / "one.py").write_text(SOURCE)
     (tmp_path / "test_one.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\nfilterwarnings = error\nmarkers =\n  slow: minutes\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p no:cacheprovider\nfilterwarnings = error\nmarkers =\n  slow: minutes\n"
+    )
     script = pathlib.Path(results.__file__).with_name("worker.py")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     with subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path / "answer")], cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(script), str(tmp_path / "answer")],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         yield process
         process.terminate()
@@ -201,11 +249,19 @@ def worker(tmp_path: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
 
 def ask(worker: subprocess.Popen[str], limit: float = 300.0, **limits: float) -> dict:
     assert worker.stdin and worker.stdout
-    print(json.dumps({"limits": {f"test_one.py::test_{name}": seconds for name, seconds in limits.items()}, "limit": limit}), file=worker.stdin, flush=True)
+    print(
+        json.dumps(
+            {"limits": {f"test_one.py::test_{name}": seconds for name, seconds in limits.items()}, "limit": limit}
+        ),
+        file=worker.stdin,
+        flush=True,
+    )
     return json.loads(worker.stdout.readline())
 
 
-def test_a_worker_runs_the_chosen_tests_on_the_source_as_it_is(worker: subprocess.Popen[str], tmp_path: pathlib.Path) -> None:
+def test_a_worker_runs_the_chosen_tests_on_the_source_as_it_is(
+    worker: subprocess.Popen[str], tmp_path: pathlib.Path
+) -> None:
     assert ask(worker, knows=300.0, says_nothing=300.0) == {"failed": ""}
     (tmp_path / "one.py").write_text(SOURCE.replace("a + 1", "(a - -2)"))
     assert ask(worker, says_nothing=300.0) == {"failed": ""}

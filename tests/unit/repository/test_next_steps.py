@@ -21,8 +21,13 @@ def without_next_step(source: str) -> list[int]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in KINDS:
             continue
-        passed_on = any(isinstance(argument, ast.Starred) for argument in node.args) or any(keyword.arg is None for keyword in node.keywords)
-        given = [*node.args[POSITION : POSITION + 1], *(keyword.value for keyword in node.keywords if keyword.arg == "next_step")]
+        passed_on = any(isinstance(argument, ast.Starred) for argument in node.args) or any(
+            keyword.arg is None for keyword in node.keywords
+        )
+        given = [
+            *node.args[POSITION : POSITION + 1],
+            *(keyword.value for keyword in node.keywords if keyword.arg == "next_step"),
+        ]
         if not passed_on and not any(not isinstance(value, ast.Constant) or value.value for value in given):
             found.append(node.lineno)
     return found
@@ -31,8 +36,14 @@ def without_next_step(source: str) -> list[int]:
 @pytest.mark.parametrize(
     ("call", "lines"),
     [
-        ("Fault('what')", [1]), ("HwaccelError('what', 'where', 'why')", [1]), ("Fault('what', '', '', '')", [1]), ("Fault('what', next_step='')", [1]),
-        ("Fault('what', next_step='do')", []), ("Fault('what', '', '', step)", []), ("Fault(*told)", []), ("other('what')", []),
+        ("Fault('what')", [1]),
+        ("HwaccelError('what', 'where', 'why')", [1]),
+        ("Fault('what', '', '', '')", [1]),
+        ("Fault('what', next_step='')", [1]),
+        ("Fault('what', next_step='do')", []),
+        ("Fault('what', '', '', step)", []),
+        ("Fault(*told)", []),
+        ("other('what')", []),
     ],
 )
 def test_what_counts_as_a_next_step(call: str, lines: list[int]) -> None:
@@ -42,4 +53,8 @@ def test_what_counts_as_a_next_step(call: str, lines: list[int]) -> None:
 def test_every_fault_has_a_next_step() -> None:
     files = sorted(PLUGINS.rglob("*.py"))
     assert len(files) > 50
-    assert [f"{path.relative_to(PLUGINS)}:{line}" for path in files for line in without_next_step(path.read_text(encoding="utf-8"))] == []
+    assert [
+        f"{path.relative_to(PLUGINS)}:{line}"
+        for path in files
+        for line in without_next_step(path.read_text(encoding="utf-8"))
+    ] == []

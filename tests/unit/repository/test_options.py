@@ -26,9 +26,14 @@ def options(module: str) -> set[str]:
     found = [documented.get("options") or {}]
     for fragment in documented.get("extends_documentation_fragment") or []:
         name, _dot, part = fragment.removeprefix("hwaccel.gpu.").partition(".")
-        text = getattr(importlib.import_module(f"{COLLECTION}.doc_fragments.{name}").ModuleDocFragment, (part or "documentation").upper())
+        text = getattr(
+            importlib.import_module(f"{COLLECTION}.doc_fragments.{name}").ModuleDocFragment,
+            (part or "documentation").upper(),
+        )
         found.append(yaml.safe_load(text).get("options") or {})
-    return {known for part in found for name, option in part.items() for known in (name, *(option.get("aliases") or ()))}
+    return {
+        known for part in found for name, option in part.items() for known in (name, *(option.get("aliases") or ()))
+    }
 
 
 def given(value: t.Any) -> c.Iterator[tuple[str, str]]:
@@ -49,7 +54,11 @@ TASKS = [*sorted(TOP.glob("roles/*/tasks/*.yml")), *sorted(TOP.glob("playbooks/*
 
 @pytest.mark.parametrize("path", TASKS, ids=lambda path: str(path.relative_to(TOP)))
 def test_tasks_give_options_that_modules_have(path: pathlib.Path) -> None:
-    assert [(module, option) for module, option in given(yaml.safe_load(path.read_text(encoding="utf-8"))) if option not in options(module)] == []
+    assert [
+        (module, option)
+        for module, option in given(yaml.safe_load(path.read_text(encoding="utf-8")))
+        if option not in options(module)
+    ] == []
 
 
 def test_options_are_found_with_those_of_fragments() -> None:

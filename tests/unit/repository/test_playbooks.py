@@ -26,21 +26,43 @@ OTHERS = {f"{role}_provider": "existing" for role in ("feature_discovery", "driv
 WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHERS}}}
 
 
-def run(folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str) -> tuple[int, str]:
+def run(
+    folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str
+) -> tuple[int, str]:
     """name: of a playbook of the collection, or the path of another."""
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = programs.environment(folder, "K8S_AUTH_")
     # As a shell sets it.
     environ |= {"PWD": str(folder)}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", name if "/" in name else f"hwaccel.gpu.{name}", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "playbook",
+        "-i",
+        "inventory.yml",
+        name if "/" in name else f"hwaccel.gpu.{name}",
+        *arguments,
+    ]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     return done.returncode, " ".join(done.stdout.split())
 
 
 def first_play(path: pathlib.Path) -> dict[str, t.Any]:
     entry = yaml.safe_load(path.read_text(encoding="utf-8"))[0]
-    return first_play(path.parent / imported) if (imported := entry.get("ansible.builtin.import_playbook", "")) else entry
+    return (
+        first_play(path.parent / imported) if (imported := entry.get("ansible.builtin.import_playbook", "")) else entry
+    )
 
 
 @pytest.mark.parametrize("name", PLAYBOOKS)
@@ -77,7 +99,15 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("watched")
     (folder / "sitecustomize.py").write_text(WATCHED, encoding="utf-8")
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    code, output = run(folder, "render", WITH_GROUP, "-e", f"hwaccel_render_to={folder}/rendered", PYTHONPATH=path, SEEN=str(folder / "seen"))
+    code, output = run(
+        folder,
+        "render",
+        WITH_GROUP,
+        "-e",
+        f"hwaccel_render_to={folder}/rendered",
+        PYTHONPATH=path,
+        SEEN=str(folder / "seen"),
+    )
     assert code == 0, output
     return folder
 
@@ -90,12 +120,18 @@ def test_filters_are_loaded_once_and_not_by_each_task(watched: pathlib.Path) -> 
 @pytest.mark.parametrize(
     ("groups", "arguments", "told"),
     [
-        (NO_GROUP, (), "the inventory has no host in the group gpu_clusters. Next: make each cluster a host of that group"),
+        (
+            NO_GROUP,
+            (),
+            "the inventory has no host in the group gpu_clusters. Next: make each cluster a host of that group",
+        ),
         ({}, (), "the inventory has no host in the group gpu_clusters"),
         (WITH_GROUP, ("--limit", "machine"), "the limit of this run leaves none of one, two"),
     ],
 )
-def test_a_run_without_a_cluster_is_refused(tmp_path: pathlib.Path, groups: dict[str, t.Any], arguments: tuple[str, ...], told: str) -> None:
+def test_a_run_without_a_cluster_is_refused(
+    tmp_path: pathlib.Path, groups: dict[str, t.Any], arguments: tuple[str, ...], told: str
+) -> None:
     code, output = run(tmp_path, "site", groups, *arguments)
     assert code == 2, output
     assert told in output
@@ -112,7 +148,14 @@ def test_all_clusters_are_worked_on(watched: pathlib.Path) -> None:
 
 def test_clusters_are_worked_on_within_a_limit(tmp_path: pathlib.Path) -> None:
     """The first of the stages says which they are."""
-    arguments = ("-e", f"hwaccel_render_to={tmp_path}/rendered", "-e", "hwaccel_stages=feature_discovery", "--limit", "one,machine")
+    arguments = (
+        "-e",
+        f"hwaccel_render_to={tmp_path}/rendered",
+        "-e",
+        "hwaccel_stages=feature_discovery",
+        "--limit",
+        "one,machine",
+    )
     code, output = run(tmp_path, "render", WITH_GROUP, *arguments)
     assert code == 0, output
     assert rendered(tmp_path) == ["one"]

@@ -25,8 +25,17 @@ LONGEST_FILE, LONGEST_TEST_FILE, LONGEST_FUNCTION, LONGEST_MAIN = 330, 450, 45, 
 
 
 def files(*suffixes: str) -> list[pathlib.Path]:
-    found = [path for folder in OURS for path in sorted((TOP / folder).rglob("*")) if path.is_file() and path.suffix in suffixes]
-    return [path for path in found if "__pycache__" not in path.parts and "output" not in path.parts and not path.is_symlink()]
+    found = [
+        path
+        for folder in OURS
+        for path in sorted((TOP / folder).rglob("*"))
+        if path.is_file() and path.suffix in suffixes
+    ]
+    return [
+        path
+        for path in found
+        if "__pycache__" not in path.parts and "output" not in path.parts and not path.is_symlink()
+    ]
 
 
 def name(path: pathlib.Path) -> str:
@@ -41,7 +50,11 @@ def documentation_lines(tree: ast.Module) -> int:
     """Lines of docstrings and of a module's DOCUMENTATION, EXAMPLES and RETURN."""
     count = 0
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr | ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             count += (node.end_lineno or node.lineno) - node.lineno + 1
     return count
 
@@ -53,7 +66,11 @@ def test_python_files_begin_with_licence_and_docstring() -> None:
         body = text.split("\n", 1)[1] if text.startswith("#!") else text
         if not body.startswith(HEADER):
             faults.append(f"{name(path)}: licence header")
-        if "plugins/modules" not in name(path) and "doc_fragments" not in name(path) and not ast.get_docstring(ast.parse(text)):
+        if (
+            "plugins/modules" not in name(path)
+            and "doc_fragments" not in name(path)
+            and not ast.get_docstring(ast.parse(text))
+        ):
             faults.append(f"{name(path)}: docstring")
         if "from __future__ import annotations" not in text:
             faults.append(f"{name(path)}: from __future__ import annotations")
@@ -66,7 +83,9 @@ def test_init_files_have_nothing_but_what_their_package_is_for() -> None:
     for path in files(".py"):
         if path.name == "__init__.py" and path.stat().st_size:
             statements = ast.parse(path.read_text(encoding="utf-8")).body
-            if name(path).startswith(("plugins/modules/", "plugins/module_utils/", "tests/unit/")) or [type(one) for one in statements] != [ast.Expr]:
+            if name(path).startswith(("plugins/modules/", "plugins/module_utils/", "tests/unit/")) or [
+                type(one) for one in statements
+            ] != [ast.Expr]:
                 faults.append(name(path))
     assert not faults
 
@@ -98,7 +117,11 @@ def test_functions_fit_on_a_screen() -> None:
 def test_resource_names_come_from_gpu() -> None:
     """Gates, roles and messages ask `_gpu` which resources a node should have; MIG and DRA depend on that."""
     literal = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.]+)(?![\w./-])")
-    searched = [*(TOP / "plugins").rglob("*.py"), *(TOP / "roles").glob("*/tasks/**/*.yml"), *(TOP / "playbooks").glob("**/*.yml")]
+    searched = [
+        *(TOP / "plugins").rglob("*.py"),
+        *(TOP / "roles").glob("*/tasks/**/*.yml"),
+        *(TOP / "playbooks").glob("**/*.yml"),
+    ]
     faults = []
     for path in searched:
         if "_gpu" in path.parts or "doc_fragments" in path.parts:
@@ -107,27 +130,41 @@ def test_resource_names_come_from_gpu() -> None:
         if path.suffix == ".py":
             tree = ast.parse(text)
             text = without_documentation(tree)
-        faults += [f"{name(path)}: {line.strip()}" for line in text.splitlines() if literal.search(line.split("#", maxsplit=1)[0])]
+        faults += [
+            f"{name(path)}: {line.strip()}"
+            for line in text.splitlines()
+            if literal.search(line.split("#", maxsplit=1)[0])
+        ]
     assert not faults
 
 
 def without_documentation(tree: ast.Module) -> str:
     """The code alone: docstrings and documentation blocks may name a resource to the reader."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr | ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             node.value = ast.Constant("")
     return ast.unparse(tree)
 
 
 def test_no_machine_leaks_into_the_project() -> None:
     """Paths of somebody's home and loopback aside, no address of a machine: what ships must hold for everybody."""
-    leak = re.compile(r"/root/|/home/(?!me/)\w+/|/Users/\w+/|\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d+/")
+    leak = re.compile(
+        r"/root/|/home/(?!me/)\w+/|/Users/\w+/|\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d+/"
+    )
     faults = []
     for path in [*files(*TEXT), *(entry for entry in TOP.iterdir() if entry.is_file() and entry.suffix in TEXT)]:
         if path == pathlib.Path(__file__).resolve() or (not path.suffix and path.read_bytes()[:2] != b"#!"):
             continue
         text = path.read_text(encoding="utf-8")
-        faults += [f"{name(path)}:{number}: {line.strip()[:100]}" for number, line in enumerate(text.splitlines(), 1) if leak.search(line)]
+        faults += [
+            f"{name(path)}:{number}: {line.strip()[:100]}"
+            for number, line in enumerate(text.splitlines(), 1)
+            if leak.search(line)
+        ]
     assert not faults
 
 
@@ -163,7 +200,9 @@ def test_sanity_ignores_nothing() -> None:
 
 def test_execution_environment_has_the_same_requirements() -> None:
     def entries(path: str) -> set[str]:
-        lines = (line.split("#", maxsplit=1)[0].strip() for line in (TOP / path).read_text(encoding="utf-8").splitlines())
+        lines = (
+            line.split("#", maxsplit=1)[0].strip() for line in (TOP / path).read_text(encoding="utf-8").splitlines()
+        )
         return {line for line in lines if line}
 
     assert entries("meta/ee-requirements.txt") == entries("requirements.txt")
@@ -183,6 +222,10 @@ def test_every_requirement_has_its_reason() -> None:
 @pytest.mark.parametrize("group", ["cluster"])
 def test_action_group_names_the_modules_that_take_a_connection(group: str) -> None:
     runtime = yaml.safe_load((TOP / "meta" / "runtime.yml").read_text(encoding="utf-8"))
-    documented = {path.stem for path in (TOP / "plugins" / "modules").glob("*.py") if f"hwaccel.gpu.{group}" in path.read_text(encoding="utf-8")}
+    documented = {
+        path.stem
+        for path in (TOP / "plugins" / "modules").glob("*.py")
+        if f"hwaccel.gpu.{group}" in path.read_text(encoding="utf-8")
+    }
     assert documented, "no module uses the fragment: the comparison would prove nothing"
     assert set(runtime["action_groups"][group]) == documented

@@ -42,11 +42,16 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[bytes, types.CodeType]:
 
 def _say(text: str, backslashes: bool = True, variables: dict[str, t.Any] | None = None, **overrides: str) -> t.Any:
     trusted = getattr(ansible.template, "trust_as_template", str)(text)
-    return ansible.template.Templar(None, variables=variables or {}).template(trusted, escape_backslashes=backslashes, overrides=overrides or None)
+    return ansible.template.Templar(None, variables=variables or {}).template(
+        trusted, escape_backslashes=backslashes, overrides=overrides or None
+    )
 
 
 def test_a_template_is_compiled_once_and_says_what_its_variables_are(kept) -> None:
-    assert [_say("{{ one }} of {{ two | upper }}", variables={"one": number, "two": "a"}) for number in (1, 2)] == ["1 of A", "2 of A"]
+    assert [_say("{{ one }} of {{ two | upper }}", variables={"one": number, "two": "a"}) for number in (1, 2)] == [
+        "1 of A",
+        "2 of A",
+    ]
     assert len(kept) == (0 if FOLDS else 1)
 
 
@@ -105,11 +110,20 @@ for text in ("a: 1", "a: 2"):
 def test_only_playbooks_keep_what_they_compile_and_read(tmp_path: pathlib.Path, name: str) -> None:
     shutil.copytree(QUICK, tmp_path / "quick")
     (tmp_path / name).write_text(_PLAYBOOK)
-    known = {"PYTHONPATH": str(tmp_path / "quick"), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    known = {
+        "PYTHONPATH": str(tmp_path / "quick"),
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+    }
     command = [sys.executable, str(tmp_path / name), str(tmp_path / "file.yml")]
-    compiled, copies, *read = subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()
+    compiled, copies, *read = subprocess.run(
+        command, env=known, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     keeps = name == "ansible-playbook"
-    assert compiled == f"{'compile_once' if keeps and not FOLDS else 'compile'} {'compile_once' if keeps else 'compile'}"
+    assert (
+        compiled == f"{'compile_once' if keeps and not FOLDS else 'compile'} {'compile_once' if keeps else 'compile'}"
+    )
     assert copies == ("dict" if keeps else "deepcopy")
     # Older releases read them once by themselves.
     assert read == ["{'a': 1}", "{'a': 1}" if keeps or FOLDS else "{'a': 2}"]

@@ -16,7 +16,9 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[3]
 #: What others depend on and that takes nothing: with a spec of its own each role would begin with one task more.
 INTERNAL = {"variables"}
-ROLES = sorted(path.name for path in (TOP / "roles").iterdir() if (path / "tasks").is_dir() and path.name not in INTERNAL)
+ROLES = sorted(
+    path.name for path in (TOP / "roles").iterdir() if (path / "tasks").is_dir() and path.name not in INTERNAL
+)
 MISSING = object()
 
 
@@ -60,7 +62,11 @@ def test_every_entry_point_has_its_tasks(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_option_is_typed_and_described(role: str) -> None:
-    faults = [fault for entry, spec in specs_of(role).items() for fault in untyped(spec.get("options") or {}, f"{role} {entry}")]
+    faults = [
+        fault
+        for entry, spec in specs_of(role).items()
+        for fault in untyped(spec.get("options") or {}, f"{role} {entry}")
+    ]
     assert not faults
 
 
@@ -123,5 +129,7 @@ def test_role_pages_are_markdown_and_say_nothing_twice() -> None:
 
 
 def test_markup_of_descriptions_becomes_markdown() -> None:
-    told = tool("role_pages").markdown("V(auto), as O(hwaccel.gpu.manifest_set#module:patches) of M(hwaccel.gpu.node_info) and O(other)")
+    told = tool("role_pages").markdown(
+        "V(auto), as O(hwaccel.gpu.manifest_set#module:patches) of M(hwaccel.gpu.node_info) and O(other)"
+    )
     assert told == "`auto`, as `patches` of `hwaccel.gpu.manifest_set` of `hwaccel.gpu.node_info` and `other`"

@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-INSTALLS = sorted(path for path in (TOP / "roles").glob("*/tasks/install.yml") if "manifest_set" in path.read_text(encoding="utf-8"))
+INSTALLS = sorted(
+    path for path in (TOP / "roles").glob("*/tasks/install.yml") if "manifest_set" in path.read_text(encoding="utf-8")
+)
 
 
 def set_of(path: pathlib.Path) -> dict[str, t.Any]:

@@ -37,19 +37,33 @@ def everything(load) -> list[str]:
 def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType) -> None:
     files = everything(load)
     assert len(files) > 900
-    unknown = [path for path in files if changed.row(path) is None and not any(changed.runs(job, path) for job in changed.JOBS)]
+    unknown = [
+        path for path in files if changed.row(path) is None and not any(changed.runs(job, path) for job in changed.JOBS)
+    ]
     assert unknown == [], "Next: add a row to tests/tools/changed.py"
     reached = set().union(*(changed.touched(path) for path in files))
     assert reached == set(changed.ALL), "jobs that no change starts, or names that no job has"
-    assert [pattern for pattern, _jobs in changed.ROWS if not any(changed.fnmatch.fnmatchcase(path, pattern) for path in files)] == []
+    assert [
+        pattern
+        for pattern, _jobs in changed.ROWS
+        if not any(changed.fnmatch.fnmatchcase(path, pattern) for path in files)
+    ] == []
 
 
 @pytest.mark.parametrize(
     ("path", "within", "without"),
     [
-        ("plugins/plugin_utils/machines/boot/redfish.py", {"power", "mypy", "ruff", "unit core-2.16"}, {"live parts", "real node"}),
+        (
+            "plugins/plugin_utils/machines/boot/redfish.py",
+            {"power", "mypy", "ruff", "unit core-2.16"},
+            {"live parts", "real node"},
+        ),
         ("roles/driver/tasks/main.yml", {"live parts", "ansible-lint", "molecule"}, {"power", "ruff"}),
-        ("tests/live/test_mutations.py", {"live mutations"}, {"live faults", "live parts", "live interruptions", "mypy"}),
+        (
+            "tests/live/test_mutations.py",
+            {"live mutations"},
+            {"live faults", "live parts", "live interruptions", "mypy"},
+        ),
         ("tests/live/test_new.py", {"live parts", "live interruptions"}, {"live runs", "live faults"}),
         ("tests/live/test_drain.py", {"live parts", "real machines", "node runtimes"}, {"real node", "power"}),
         ("tests/node/test_gates.py", {"real node", "node stack"}, {"real machines"}),
@@ -109,7 +123,9 @@ def soak(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> Modul
     monkeypatch.setattr(module.environments, "ROOT", tmp_path)
     monkeypatch.setattr(module.check, "LOGS", tmp_path)
     monkeypatch.setattr(module.check.costs, "budgets", dict)
-    monkeypatch.setattr(module, "SOAK", tuple(part for part in module.SOAK if part.name in ("live faults", "boot balancers")))
+    monkeypatch.setattr(
+        module, "SOAK", tuple(part for part in module.SOAK if part.name in ("live faults", "boot balancers"))
+    )
     return module
 
 
@@ -145,7 +161,9 @@ def test_a_result_is_kept_until_an_input_of_its_part_changes(soak: ModuleType) -
     assert [soak.state(part, soak.kept(part)) for part in soak.SOAK] == ["stale", "holds"]
 
 
-def test_what_is_recorded_counts_in_another_cache(soak: ModuleType, changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_what_is_recorded_counts_in_another_cache(
+    soak: ModuleType, changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     for file in changed.RECORD:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         assert changed.touched(file) == set()
@@ -222,8 +240,14 @@ def loaded(tmp_path: pathlib.Path) -> subprocess.Popen[str]:
     (tmp_path / "tree").mkdir()
     (tmp_path / "copies").mkdir()
     os.mkfifo(tmp_path / "fifo")
-    given = os.environ | {"PATH": f"{make.parent}:{os.environ['PATH']}", "TMPDIR": str(tmp_path / "copies"), "FIFO": str(tmp_path / "fifo")}
-    return subprocess.Popen([TOOLS / "loaded"], cwd=tmp_path / "tree", env=given, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    given = os.environ | {
+        "PATH": f"{make.parent}:{os.environ['PATH']}",
+        "TMPDIR": str(tmp_path / "copies"),
+        "FIFO": str(tmp_path / "fifo"),
+    }
+    return subprocess.Popen(
+        [TOOLS / "loaded"], cwd=tmp_path / "tree", env=given, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def of_session(leader: int) -> list[str]:
@@ -237,7 +261,9 @@ def of_session(leader: int) -> list[str]:
 
 
 @pytest.mark.parametrize("told_to_end", [False, True])
-def test_a_loaded_run_has_two_loops_beside_it_and_leaves_none(loaded: subprocess.Popen[str], tmp_path: pathlib.Path, told_to_end: bool) -> None:
+def test_a_loaded_run_has_two_loops_beside_it_and_leaves_none(
+    loaded: subprocess.Popen[str], tmp_path: pathlib.Path, told_to_end: bool
+) -> None:
     assert loaded.stdout
     assert loaded.stdout.readline() == "runs\n"
     while len([line for line in of_session(loaded.pid) if line.startswith("sh -c while :; do :; done")]) < 2:

@@ -64,7 +64,9 @@ def test_tree_copies_only_what_changed_and_removes_what_is_gone(tree: ModuleType
     assert "changed" in (tree.TARGET / "roles" / "one" / "main.yml").read_text()
 
 
-def test_an_environment_is_named_by_what_is_in_it(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_an_environment_is_named_by_what_is_in_it(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     environments = load("environments")
     monkeypatch.setattr(environments, "ROOT", tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -80,7 +82,9 @@ def test_an_environment_is_named_by_what_is_in_it(load, monkeypatch: pytest.Monk
 
 def test_a_python_without_venv_is_told_with_its_package(load, monkeypatch: pytest.MonkeyPatch) -> None:
     environments = load("environments")
-    monkeypatch.setattr(environments, "probe", lambda path: environments.Interpreter("/usr/bin/python3", 11, "3.11.2 /usr", False))
+    monkeypatch.setattr(
+        environments, "probe", lambda path: environments.Interpreter("/usr/bin/python3", 11, "3.11.2 /usr", False)
+    )
     with pytest.raises(environments.Unavailable, match=r"apt-get install python3\.11-venv"):
         environments.find_python(environments.Profile("some.txt", pythons=(11, 11)))
 
@@ -101,14 +105,23 @@ def test_an_old_python_is_told(tmp_path: pathlib.Path) -> None:
     script = (TOOLS / "python").read_text().replace("/usr/bin/python3", str(old))
     (tmp_path / "wrapper").write_text(script)
     done = subprocess.run(
-        ["/bin/sh", str(tmp_path / "wrapper"), "x.py"], env={"PATH": f"{tmp_path}{os.pathsep}/bin"}, capture_output=True, text=True, check=False
+        ["/bin/sh", str(tmp_path / "wrapper"), "x.py"],
+        env={"PATH": f"{tmp_path}{os.pathsep}/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert "needs Python 3.11 or newer; found: Python 3.9.2" in done.stderr
 
 
-@pytest.mark.parametrize(("lacking", "given", "taken"), [("", "", "distribution"), ("distribution", "", "manager"), ("manager", "manager", "manager")])
-def test_the_distributions_python_is_taken_before_others(tmp_path: pathlib.Path, lacking: str, given: str, taken: str) -> None:
+@pytest.mark.parametrize(
+    ("lacking", "given", "taken"),
+    [("", "", "distribution"), ("distribution", "", "manager"), ("manager", "manager", "manager")],
+)
+def test_the_distributions_python_is_taken_before_others(
+    tmp_path: pathlib.Path, lacking: str, given: str, taken: str
+) -> None:
     """It is the faster one; not one that cannot make environments, unless it was named."""
     for name in ("distribution", "manager"):
         refuse = 'case "$2" in *venv*) exit 1;; esac\n' if name == lacking else ""
@@ -117,7 +130,9 @@ def test_the_distributions_python_is_taken_before_others(tmp_path: pathlib.Path,
     (tmp_path / "python3").symlink_to(tmp_path / "manager")
     script = (TOOLS / "python").read_text().replace("/usr/bin/python3", str(tmp_path / "distribution"))
     known = {"PATH": str(tmp_path)} | ({"PYTHON": str(tmp_path / given)} if given else {})
-    done = subprocess.run(["/bin/sh", "-c", script, "python", "x.py"], env=known, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "python", "x.py"], env=known, capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"{taken}\n"
 
 
@@ -140,7 +155,9 @@ def test_counts_of_a_pytest_run(load, text: str, status: int, expected: dict[str
 def test_what_a_soak_measures_is_in_its_log_also_when_it_passes(load, tmp_path: pathlib.Path) -> None:
     (job,) = [job for job in load("jobs").SOAK if job.name == "live interruptions"]
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra\nmarkers =\n  slow: minutes\n")
-    (tmp_path / "test_it.py").write_text("import pytest\n\n@pytest.mark.slow\ndef test_it():\n    print('site on 1,000 nodes: 300 s')\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.slow\ndef test_it():\n    print('site on 1,000 nodes: 300 s')\n"
+    )
     command = [sys.executable, *("test_it.py" if part == "tests/live" else part for part in job.command[1:])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "site on 1,000 nodes: 300 s" in done.stdout.splitlines()
@@ -153,7 +170,9 @@ def test_other_jobs_count_as_one(load) -> None:
     assert load("check").count(job, "12 passed in 3 s", 1) == {"failed": 1}
 
 
-def test_a_job_that_this_machine_cannot_run_is_skipped_with_the_reason_and_never_passed(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_a_job_that_this_machine_cannot_run_is_skipped_with_the_reason_and_never_passed(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     check, jobs = load("check"), load("jobs")
     monkeypatch.setattr(check, "LOGS", tmp_path)
     monkeypatch.setattr(check.environments, "TREE", tmp_path)
@@ -182,7 +201,9 @@ def demo_lines(tmp_path: pathlib.Path) -> list[str]:
 
 
 def as_ansible_shows(lines: list[str]) -> str:
-    return "\n".join(["TASK [Summary | Show the fleet] ***", "sandbox:", *lines, "ok: [sandbox]", "", "PLAY RECAP ***", ""])
+    return "\n".join(
+        ["TASK [Summary | Show the fleet] ***", "sandbox:", *lines, "ok: [sandbox]", "", "PLAY RECAP ***", ""]
+    )
 
 
 def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str]) -> None:
@@ -199,7 +220,12 @@ def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str])
         (3, "  8  ", "  7  ", "nodes, kernels and GPUs of the pools are"),
         (3, "64             64", "0              0 ", "nodes, kernels and GPUs of the pools are"),
         (3, "64         features", "63         features", "GPUs seen of pool training is '63', not '64'"),
-        (3, ", validation", "            ", "gates passed of pool training is 'features, driver, devices, exporters', not"),
+        (
+            3,
+            ", validation",
+            "            ",
+            "gates passed of pool training is 'features, driver, devices, exporters', not",
+        ),
         (3, "8 proven", "7 proven", "proofs of pool training is '7 proven', not '8 proven'"),
         (3, "16 s", "    ", "time of pool training is ''"),
         (3, "simulated", "", "remark of pool training is '', not 'simulated'"),
@@ -207,14 +233,18 @@ def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str])
         (6, "audit.log", "other.log", "AUDIT_LOG names"),
     ],
 )
-def test_what_the_demo_says_wrong_is_a_fault(load, demo_lines: list[str], line: int, told: str, instead: str, fault: str) -> None:
+def test_what_the_demo_says_wrong_is_a_fault(
+    load, demo_lines: list[str], line: int, told: str, instead: str, fault: str
+) -> None:
     assert told in demo_lines[line]
     demo_lines[line] = demo_lines[line].replace(told, instead)
     found = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
     assert [text for text in found if text.startswith(fault)] if fault else found == []
 
 
-def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(load, demo_lines: list[str], tmp_path: pathlib.Path) -> None:
+def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(
+    load, demo_lines: list[str], tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "kubeconfig").chmod(0o644)
     del demo_lines[2]
     shown, mode = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
@@ -268,7 +298,9 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
 def test_nobody_builds_the_control_plane_beside_another_process_namespace(load) -> None:
     """A build in progress is known by its process, and the rig of real nodes, which builds what it lacks, does not see those outside."""
     jobs = load("jobs")
-    assert [name for name, suite in jobs.SUITES.items() if jobs.NODE_PARTS in suite and jobs.CONTROL_PLANE not in suite] == []
+    assert [
+        name for name, suite in jobs.SUITES.items() if jobs.NODE_PARTS in suite and jobs.CONTROL_PLANE not in suite
+    ] == []
     assert jobs.NODE_PARTS.after == (jobs.CONTROL_PLANE.name,)
     alone = jobs.with_needed([job for job in jobs.NODE if job.name == "real node"], "node")
     assert [job.name for job in alone] == ["control plane", "parts of real nodes", "real node"]
@@ -285,7 +317,10 @@ def test_in_a_whole_run_unit_tests_have_the_rigs_containerd(load) -> None:
     ("output", "expected"),
     [
         ("Loading role driver\nImporter processing completed successfully\n", []),
-        ("WARNING: No changelog found.\nImporter processing completed successfully\n", ["WARNING: No changelog found."]),
+        (
+            "WARNING: No changelog found.\nImporter processing completed successfully\n",
+            ["WARNING: No changelog found."],
+        ),
         ("ERROR: The import failed: No role readme.\n", ["ERROR: The import failed: No role readme."]),
         ("Importing with galaxy-importer 0.4.44\n", ["galaxy-importer has not come to its end"]),
     ],
@@ -294,7 +329,9 @@ def test_what_galaxy_importer_warns_of_is_a_fault(load, output: str, expected: l
     assert load("importer").faults(output) == expected
 
 
-def test_a_collection_is_imported_as_it_is_published(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_a_collection_is_imported_as_it_is_published(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "galaxy.yml").write_text('name: gpu\nrepository: ""\n')
     monkeypatch.chdir(tmp_path / "here")
@@ -303,7 +340,9 @@ def test_a_collection_is_imported_as_it_is_published(load, monkeypatch: pytest.M
     assert pathlib.Path("galaxy.yml").read_text().endswith('repository: ""\n')
 
 
-def test_who_is_told_to_stop_ends_what_it_has_started(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_who_is_told_to_stop_ends_what_it_has_started(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     """Control planes of live tests would run on for ever."""
     check, jobs = load("check"), load("jobs")
     cleaned = tmp_path / "cleaned"

@@ -25,7 +25,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import
 PARTS = {"clusters", "summary"}
 PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
 #: The group whose hosts a playbook works on, where that is another than gpu_clusters.
-MACHINES = {"node_runtime": "workers", "load_balancer": "load_balancers", "dns_pxe": "boot_servers", "machine_boot": "workers"}
+MACHINES = {
+    "node_runtime": "workers",
+    "load_balancer": "load_balancers",
+    "dns_pxe": "boot_servers",
+    "machine_boot": "workers",
+}
 ROLES = sorted((path.name for path in (TOP / "roles").iterdir()), key=len, reverse=True)
 #: One playbook says of the oldest and the newest core that it is the same there; variables one by one take a host for each.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
@@ -73,34 +78,56 @@ def by_role() -> dict[str, list[str]]:
     """Names of hosts, with the variables that are undefined there: those of one role, or of the playbooks."""
     found: dict[str, list[str]] = {}
     for name in sorted(_variables.public()):
-        found.setdefault(f"of-{next((role for role in ROLES if name.startswith(f'{role}_')), 'playbooks').replace('_', '-')}", []).append(name)
+        found.setdefault(
+            f"of-{next((role for role in ROLES if name.startswith(f'{role}_')), 'playbooks').replace('_', '-')}", []
+        ).append(name)
     return found
 
 
 def inventory(counter: Counter, hosts: dict[str, list[str]], group: str) -> dict[str, t.Any]:
     """Clusters have credentials of their own: those of the environment are taken for a single one only."""
-    reached = {"hwaccel_connection": {"host": counter.url, "api_key": "none"}, "ansible_ssh_executable": str(counter.ssh)}
+    reached = {
+        "hwaccel_connection": {"host": counter.url, "api_key": "none"},
+        "ansible_ssh_executable": str(counter.ssh),
+    }
     if group == "gpu_clusters":
         reached["ansible_connection"] = "local"
-    others = {} if group == "gpu_clusters" else {"gpu_clusters": {"hosts": {"sound": reached | {"ansible_connection": "local"}}}}
-    return {group: {"hosts": {host: reached | dict.fromkeys(names, TEMPLATE) for host, names in hosts.items()}}, **others}
+    others = (
+        {}
+        if group == "gpu_clusters"
+        else {"gpu_clusters": {"hosts": {"sound": reached | {"ansible_connection": "local"}}}}
+    )
+    return {
+        group: {"hosts": {host: reached | dict.fromkeys(names, TEMPLATE) for host, names in hosts.items()}},
+        **others,
+    }
 
 
 def own_play(folder: pathlib.Path, tasks: list[dict[str, t.Any]], strategy: str = "linear") -> str:
     """The path of a playbook as a user writes one."""
     path = folder / "play.yml"
-    path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "strategy": strategy, "tasks": tasks}]), encoding="utf-8")
+    path.write_text(
+        yaml.safe_dump([{"hosts": "all", "gather_facts": False, "strategy": strategy, "tasks": tasks}]),
+        encoding="utf-8",
+    )
     return str(path)
 
 
 def check(counter: Counter, output: str, hosts: dict[str, list[str]]) -> None:
-    untold = [(host, name) for host, names in hosts.items() for name in names if f"{name} of {host}: nowhere_defined is undefined. Next: define" not in output]
+    untold = [
+        (host, name)
+        for host, names in hosts.items()
+        for name in names
+        if f"{name} of {host}: nowhere_defined is undefined. Next: define" not in output
+    ]
     assert untold == [], output[-4000:]
     assert (counter.requests, counter.connections) == ([], 0)
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS if ONE_CORE else ["site"])
-def test_every_playbook_refuses_it_before_the_first_request(tmp_path: pathlib.Path, counter: Counter, playbook: str) -> None:
+def test_every_playbook_refuses_it_before_the_first_request(
+    tmp_path: pathlib.Path, counter: Counter, playbook: str
+) -> None:
     hosts = by_role()
     assert sum(map(len, hosts.values())) > 300
     if playbook == "demo":
@@ -129,23 +156,37 @@ def test_each_variable_alone_is_enough_for_the_playbook_that_destroys(tmp_path: 
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("hwaccel_connection", ()), ("hwaccel_cluster_uid", ("--check",))])
-def test_the_cluster_of_the_environment_is_not_taken_instead(tmp_path: pathlib.Path, counter: Counter, name: str, arguments: tuple[str, ...]) -> None:
+def test_the_cluster_of_the_environment_is_not_taken_instead(
+    tmp_path: pathlib.Path, counter: Counter, name: str, arguments: tuple[str, ...]
+) -> None:
     """As it was found: with one cluster the environment says which, and an undefined uid said that any will do."""
     environment = {"K8S_AUTH_HOST": counter.url, "K8S_AUTH_API_KEY": "none"}
-    code, output = run(tmp_path, "teardown", {"gpu_clusters": {"hosts": {"alpha": {name: "{{ staging }}"}}}}, *arguments, **environment)
+    code, output = run(
+        tmp_path, "teardown", {"gpu_clusters": {"hosts": {"alpha": {name: "{{ staging }}"}}}}, *arguments, **environment
+    )
     assert code == 2, output
     assert f"{name} of alpha: staging is undefined. Next: define staging for alpha, or take it out of {name}" in output
     assert counter.requests == []
 
 
 @pytest.mark.parametrize("playbook", ["preflight", "site"] if ONE_CORE else ["preflight"])
-def test_whose_a_machine_is_is_told_before_a_cluster_is_asked(tmp_path: pathlib.Path, counter: Counter, playbook: str) -> None:
+def test_whose_a_machine_is_is_told_before_a_cluster_is_asked(
+    tmp_path: pathlib.Path, counter: Counter, playbook: str
+) -> None:
     """Of other variables of machines these playbooks read none."""
-    machines = {"worker-1": {"hwaccel_cluster": "{{ site_of_it }}", "hwaccel_bmc_password": TEMPLATE}, "worker-2": {"hwaccel_cluster": "alpha"}}
-    given = inventory(counter, {"alpha": [], "beta": ["hwaccel_cluster_uid"]}, "gpu_clusters") | {"workers": {"hosts": machines}}
+    machines = {
+        "worker-1": {"hwaccel_cluster": "{{ site_of_it }}", "hwaccel_bmc_password": TEMPLATE},
+        "worker-2": {"hwaccel_cluster": "alpha"},
+    }
+    given = inventory(counter, {"alpha": [], "beta": ["hwaccel_cluster_uid"]}, "gpu_clusters") | {
+        "workers": {"hosts": machines}
+    }
     code, output = run(tmp_path, playbook, given)
     assert code == 2, output
-    for told in ("hwaccel_cluster of worker-1: site_of_it is undefined. Next: define site_of_it for worker-1", "hwaccel_cluster_uid of beta: nowhere_defined"):
+    for told in (
+        "hwaccel_cluster of worker-1: site_of_it is undefined. Next: define site_of_it for worker-1",
+        "hwaccel_cluster_uid of beta: nowhere_defined",
+    ):
         assert told in output, output[-3000:]
     assert "hwaccel_bmc_password" not in output and "of worker-2" not in output
     assert (counter.requests, counter.connections) == ([], 0)
@@ -160,16 +201,27 @@ def test_what_is_empty_counts_as_unset(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["linear", "free"])
 def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, counter: Counter, strategy: str) -> None:
-    taken = {"linear": [("driver", "main"), ("driver", "render")], "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")]}[strategy]
+    taken = {
+        "linear": [("driver", "main"), ("driver", "render")],
+        "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")],
+    }[strategy]
     tasks = [
         {
-            "block": [{"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": entry}, "tags": ["some"]}],
+            "block": [
+                {"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": entry}, "tags": ["some"]}
+            ],
             "rescue": [{"ansible.builtin.debug": {"msg": "refused"}, "tags": ["some"]}],
         }
         for role, entry in taken
     ]
-    alone = {"hwaccel_pools": [{"name": "{{ pool }}", "selector": "{{ labels.of_it }}"}], "driver_version": TEMPLATE, "labels": {}}
-    given = inventory(counter, {"alpha": []}, "workers") | {"gpu_clusters": {"hosts": {"prod": {"hwaccel_cluster_uid": TEMPLATE}}}}
+    alone = {
+        "hwaccel_pools": [{"name": "{{ pool }}", "selector": "{{ labels.of_it }}"}],
+        "driver_version": TEMPLATE,
+        "labels": {},
+    }
+    given = inventory(counter, {"alpha": []}, "workers") | {
+        "gpu_clusters": {"hosts": {"prod": {"hwaccel_cluster_uid": TEMPLATE}}}
+    }
     given["workers"]["hosts"]["alpha"] |= alone
     code, output = run(tmp_path, own_play(tmp_path, tasks, strategy), given, "--limit", "alpha", "--tags", "some")
     assert code == 0, output
@@ -186,24 +238,44 @@ def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, co
 
 @pytest.mark.parametrize("role", sorted(set(ROLES) - {"variables"}))
 def test_every_role_begins_with_it(role: str) -> None:
-    assert "hwaccel.gpu.variables" in yaml.safe_load((TOP / "roles" / role / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert (
+        "hwaccel.gpu.variables"
+        in yaml.safe_load((TOP / "roles" / role / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
+    )
 
 
 #: Where something can be undefined, and what is said of it; "" where nothing is wrong.
 EXPRESSIONS = {
-    "{{ known }}": "", "plain { text }": "", "{{ missing | default('x') }}": "", "{{ omit }}": "", "{{ known ~ missing }}": "missing is undefined",
-    "https://{{ missing }}:6443": "missing is undefined", "{{ indirect }}": "missing is undefined", "{{ nested }}": "missing is undefined",
-    "{{ nested.inner.part }}": "missing is undefined", "{{ known_map.part }}": "part is undefined in what it names",
-    "{{ known_list[4] }}": "4 is undefined in what it names", "{{ hostvars['nobody'].x }}": "the inventory has no host nobody",
+    "{{ known }}": "",
+    "plain { text }": "",
+    "{{ missing | default('x') }}": "",
+    "{{ omit }}": "",
+    "{{ known ~ missing }}": "missing is undefined",
+    "https://{{ missing }}:6443": "missing is undefined",
+    "{{ indirect }}": "missing is undefined",
+    "{{ nested }}": "missing is undefined",
+    "{{ nested.inner.part }}": "missing is undefined",
+    "{{ known_map.part }}": "part is undefined in what it names",
+    "{{ known_list[4] }}": "4 is undefined in what it names",
+    "{{ hostvars['nobody'].x }}": "the inventory has no host nobody",
     "{{ hostvars['beta'].theirs }}": "missing is undefined",
     "{{ undef(hint='ask the platform team') }}": "something in it is undefined (ask the platform team)",
-    "{{ 1 / 0 }}": "it cannot be evaluated", "{{ unclosed": "it cannot be evaluated", "{{ known | no_such_filter }}": "it cannot be evaluated",
-    "{{ missing | upper }}": "missing is undefined", "{{ lookup('ansible.builtin.file', '/nowhere/at/all') }}": "it cannot be evaluated",
-}  # fmt: skip
+    "{{ 1 / 0 }}": "it cannot be evaluated",
+    "{{ unclosed": "it cannot be evaluated",
+    "{{ known | no_such_filter }}": "it cannot be evaluated",
+    "{{ missing | upper }}": "missing is undefined",
+    "{{ lookup('ansible.builtin.file', '/nowhere/at/all') }}": "it cannot be evaluated",
+}
 
 
 def test_what_is_undefined_is_named_wherever_it_stands(tmp_path: pathlib.Path) -> None:
-    known = {"known": "here", "known_map": {}, "known_list": [], "indirect": "{{ missing }}", "nested": {"inner": {"part": "{{ missing }}"}}}
+    known = {
+        "known": "here",
+        "known_map": {},
+        "known_list": [],
+        "indirect": "{{ missing }}",
+        "nested": {"inner": {"part": "{{ missing }}"}},
+    }
     hosts = {f"host-{number}": {**known, "driver_version": text} for number, text in enumerate(EXPRESSIONS)}
     hosts["beta"] = {"theirs": "{{ missing }}"}
     _code, output = run(tmp_path, own_play(tmp_path, [{"hwaccel.gpu.variables": None}]), {"all": {"hosts": hosts}})

@@ -17,7 +17,12 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([\w.\[\]]+)` \| [^|]+ \|([^|]*)\|", re.MULTILINE)
 #: The demo sets variables as a user would.
-SOURCES = [path for folder in ("playbooks", "roles") for path in sorted((TOP / folder).rglob("*.yml")) if path.name not in ("demo.yml", "public.yml")]
+SOURCES = [
+    path
+    for folder in ("playbooks", "roles")
+    for path in sorted((TOP / folder).rglob("*.yml"))
+    if path.name not in ("demo.yml", "public.yml")
+]
 PLAYBOOKS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((TOP / "playbooks").glob("*.yml")))
 #: Filters that read host variables for roles.
 SOURCES += sorted((TOP / "plugins" / "filter").glob("*_inventory.py"))
@@ -40,16 +45,25 @@ def test_every_variable_that_is_read_is_told_and_no_other() -> None:
 
 
 def test_the_list_of_the_playbooks_variables_has_every_variable_that_is_told() -> None:
-    listed = yaml.safe_load((TOP / "playbooks" / "vars" / "public.yml").read_text(encoding="utf-8"))["hwaccel_public_variables"]
+    listed = yaml.safe_load((TOP / "playbooks" / "vars" / "public.yml").read_text(encoding="utf-8"))[
+        "hwaccel_public_variables"
+    ]
     assert listed == list(VARIABLES)
     # What chooses a role's entry point is of the playbook, and in no argument spec.
-    assert {name for name in listed if not name.startswith("hwaccel_")} == set(re.findall(r"\b(?:\w+_entry|demo_fleet)\b", PLAYBOOKS))
+    assert {name for name in listed if not name.startswith("hwaccel_")} == set(
+        re.findall(r"\b(?:\w+_entry|demo_fleet)\b", PLAYBOOKS)
+    )
 
 
 def test_defaults_are_those_of_playbooks_and_roles() -> None:
-    found = {name: value.strip("'") for name, value in re.findall(r"\b(hwaccel_\w+) \| default\('{0,2}('[^']*'|\[\]|false)", TEXT)}
+    found = {
+        name: value.strip("'")
+        for name, value in re.findall(r"\b(hwaccel_\w+) \| default\('{0,2}('[^']*'|\[\]|false)", TEXT)
+    }
     assert len(found) > 10
-    assert {name: VARIABLES[name] for name in found if name in VARIABLES} == {name: value for name, value in found.items() if name in VARIABLES}
+    assert {name: VARIABLES[name] for name in found if name in VARIABLES} == {
+        name: value for name, value in found.items() if name in VARIABLES
+    }
 
 
 def test_every_key_of_a_pool_is_told_and_no_other() -> None:

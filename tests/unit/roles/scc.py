@@ -28,18 +28,31 @@ def refusals(spec: Data, scc: Data) -> list[str]:
     """Why a pod with this spec is not admitted under this SecurityContextConstraints; none where it is."""
     pod = spec.get("securityContext") or {}
     found = [
-        f"{field} is not allowed" for field, allowed in
-        (("hostNetwork", "allowHostNetwork"), ("hostPID", "allowHostPID"), ("hostIPC", "allowHostIPC")) if spec.get(field) and not scc[allowed]
+        f"{field} is not allowed"
+        for field, allowed in (
+            ("hostNetwork", "allowHostNetwork"),
+            ("hostPID", "allowHostPID"),
+            ("hostIPC", "allowHostIPC"),
+        )
+        if spec.get(field) and not scc[allowed]
     ]
     if scc.get("userNamespaceLevel") == "RequirePodLevel" and spec.get("hostUsers", True):
         found.append("hostUsers must be false")
     volumes = {next(key for key in volume if key != "name") for volume in spec.get("volumes") or ()}
     if "hostPath" in volumes and not scc["allowHostDirVolumePlugin"]:
         found.append("hostPath volumes are not allowed")
-    found += [f"{kind} volumes are not allowed" for kind in sorted(volumes - {"hostPath"}) if not {kind, "*"} & set(scc["volumes"])]
+    found += [
+        f"{kind} volumes are not allowed"
+        for kind in sorted(volumes - {"hostPath"})
+        if not {kind, "*"} & set(scc["volumes"])
+    ]
     found += _group("fsGroup", [pod["fsGroup"]] if "fsGroup" in pod else [], scc["fsGroup"])
     found += _group("supplementalGroups", pod.get("supplementalGroups") or [], scc["supplementalGroups"])
-    found += [f"sysctl {one['name']} is not allowed" for one in pod.get("sysctls") or () if "*" not in (scc.get("allowedUnsafeSysctls") or ())]
+    found += [
+        f"sysctl {one['name']} is not allowed"
+        for one in pod.get("sysctls") or ()
+        if "*" not in (scc.get("allowedUnsafeSysctls") or ())
+    ]
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         found += [f"{container['name']}: {text}" for text in _container(container, pod, scc)]
     return found
@@ -86,7 +99,9 @@ def _seccomp(profile: Data | None, allowed: list[str]) -> t.Iterator[str]:
     """What is not said becomes the first profile that is allowed; where none are listed, a profile may not be set."""
     if profile is None or "*" in allowed:
         return
-    name = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}.get(profile["type"], f"localhost/{profile.get('localhostProfile')}")
+    name = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}.get(
+        profile["type"], f"localhost/{profile.get('localhostProfile')}"
+    )
     if name not in allowed:
         yield f"seccomp profile {name} is not allowed"
 

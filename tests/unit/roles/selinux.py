@@ -53,9 +53,25 @@ class Policy:
         lines = base.read_text(encoding="utf-8").splitlines(keepends=True)
         base.write_text("".join(line for line in lines if not line.startswith(_USERS)), encoding="utf-8")
         more.write_text(over, encoding="utf-8")
-        self._run(root / _COMPILER, "-N", "-M", "1", "-c", "33", "-o", self._file, "-f", contexts, base, HERE / "container.cil", more)
+        self._run(
+            root / _COMPILER,
+            "-N",
+            "-M",
+            "1",
+            "-c",
+            "33",
+            "-o",
+            self._file,
+            "-f",
+            contexts,
+            base,
+            HERE / "container.cil",
+            more,
+        )
         self._patterns = [
-            (re.compile(words[0]), words[-1]) for line in contexts.read_text(encoding="utf-8").splitlines() if (words := line.split())
+            (re.compile(words[0]), words[-1])
+            for line in contexts.read_text(encoding="utf-8").splitlines()
+            if (words := line.split())
         ]
         self._groups = self._read_groups()
         self._rules = self._read_rules()
@@ -65,12 +81,19 @@ class Policy:
         found = [context for pattern, context in self._patterns if pattern.fullmatch(path)]
         return found[-1].split(":")[2] if found and ":" in found[-1] else ""
 
-    def lacks(self, source: str, target: str, kind: str, wanted: t.Iterable[str], booleans: t.Collection[str] = ()) -> set[str]:
+    def lacks(
+        self, source: str, target: str, kind: str, wanted: t.Iterable[str], booleans: t.Collection[str] = ()
+    ) -> set[str]:
         """Permissions that a domain does not have on objects of this type and class. booleans: those that are switched on beside the defaults."""
         sources, targets = ({name, *self._groups[name]} for name in (source, target))
         return set(wanted) - {
-            one for rule in self._rules if rule.kind == kind and rule.source in sources and rule.target in targets
-            and (not rule.boolean or rule.boolean in booleans) for one in rule.permissions
+            one
+            for rule in self._rules
+            if rule.kind == kind
+            and rule.source in sources
+            and rule.target in targets
+            and (not rule.boolean or rule.boolean in booleans)
+            for one in rule.permissions
         }
 
     def _read_groups(self) -> dict[str, set[str]]:
@@ -89,15 +112,36 @@ class Policy:
         found = [match for line in said.splitlines() if (match := _RULE.match(line.strip()))]
         # What holds only while a boolean is off is counted to nobody.
         return [
-            Rule(one[1], one[2], one[3], frozenset((one[4] or one[5]).split()), (one[6] or "").strip() if one[7] != "False" else "never") for one in found
+            Rule(
+                one[1],
+                one[2],
+                one[3],
+                frozenset((one[4] or one[5]).split()),
+                (one[6] or "").strip() if one[7] != "False" else "never",
+            )
+            for one in found
         ]
 
     def _run(self, *command: str | os.PathLike[str]) -> str:
-        libraries = ":".join(str(self.root / path) for path in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"))
-        own = {} if self.root == pathlib.Path("/") else {
-            "LD_LIBRARY_PATH": libraries, "PYTHONPATH": str(self.root / "usr/lib/python3/dist-packages"),
-        }
-        done = subprocess.run([str(part) for part in command], env={"PATH": "/usr/bin:/bin"} | own, capture_output=True, text=True, check=False)
+        libraries = ":".join(
+            str(self.root / path)
+            for path in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
+        )
+        own = (
+            {}
+            if self.root == pathlib.Path("/")
+            else {
+                "LD_LIBRARY_PATH": libraries,
+                "PYTHONPATH": str(self.root / "usr/lib/python3/dist-packages"),
+            }
+        )
+        done = subprocess.run(
+            [str(part) for part in command],
+            env={"PATH": "/usr/bin:/bin"} | own,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise RuntimeError(f"{pathlib.Path(str(command[0])).name}: {done.stderr[-600:]}")
         return done.stdout

@@ -41,14 +41,22 @@ def defaults(role: str) -> dict[str, t.Any]:
     values = load(TOP / "roles" / role / "defaults" / "main.yml")
     filled = {}
     for name, value in values.items():
-        filled[name] = yaml.safe_load(environment.from_string(value).render() or "''") if isinstance(value, str) and "{{" in value else value
+        filled[name] = (
+            yaml.safe_load(environment.from_string(value).render() or "''")
+            if isinstance(value, str) and "{{" in value
+            else value
+        )
     return filled
 
 
 def texts(role: str, *, apart: bool = False, **more: t.Any) -> list[str]:
     """The role's templates, values filled in, in the order of their names; apart: those for teardown only, else all others."""
     environment = _environment(keep_trailing_newline=True)
-    files = [path for path in sorted((TOP / "roles" / role / "templates").glob("*.j2")) if (path.name in APART.get(role, ())) == apart]
+    files = [
+        path
+        for path in sorted((TOP / "roles" / role / "templates").glob("*.j2"))
+        if (path.name in APART.get(role, ())) == apart
+    ]
     return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files]
 
 
@@ -83,14 +91,32 @@ def settings(role: str, **more: t.Any) -> dict[str, t.Any]:
 
 def fleet(*classes: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
     """As node_info returns it."""
-    return {"classes": list(classes), "platform": {"distribution": "kubernetes", "version": "v1.36.4"}, "existing": {}, "cluster_uid": "u-1"} | more
+    return {
+        "classes": list(classes),
+        "platform": {"distribution": "kubernetes", "version": "v1.36.4"},
+        "existing": {},
+        "cluster_uid": "u-1",
+    } | more
 
 
 def node_class(pool: str = "training", kernel: str = "6.8.0-134-generic", **more: t.Any) -> dict[str, t.Any]:
     base = {
-        "pool": pool, "kernel": kernel, "os_id": "ubuntu", "os_version": "24.04", "os_image": "Ubuntu 24.04.3 LTS", "architecture": "amd64",
-        "runtime": "containerd", "runtime_version": "2.1.4", "gpu_present": True, "gpu_assumed": False, "gpu_product": "", "host_driver": "",
-        "driver_version": "", "count": 2, "ready": 2, "unschedulable": 0,
+        "pool": pool,
+        "kernel": kernel,
+        "os_id": "ubuntu",
+        "os_version": "24.04",
+        "os_image": "Ubuntu 24.04.3 LTS",
+        "architecture": "amd64",
+        "runtime": "containerd",
+        "runtime_version": "2.1.4",
+        "gpu_present": True,
+        "gpu_assumed": False,
+        "gpu_product": "",
+        "host_driver": "",
+        "driver_version": "",
+        "count": 2,
+        "ready": 2,
+        "unschedulable": 0,
     }
     return base | more
 

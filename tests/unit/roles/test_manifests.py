@@ -24,11 +24,20 @@ TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9.
 
 
 def workloads(role: str) -> list[tuple[str, dict[str, t.Any]]]:
-    return [(one["metadata"]["name"], one["spec"]["template"]["spec"]) for one in stack.everything(role) if one["kind"] in WORKLOADS]
+    return [
+        (one["metadata"]["name"], one["spec"]["template"]["spec"])
+        for one in stack.everything(role)
+        if one["kind"] in WORKLOADS
+    ]
 
 
 def containers(role: str) -> list[tuple[str, dict[str, t.Any], dict[str, t.Any]]]:
-    return [(name, spec, one) for name, spec in workloads(role) for kind in ("initContainers", "containers") for one in spec.get(kind, ())]
+    return [
+        (name, spec, one)
+        for name, spec in workloads(role)
+        for kind in ("initContainers", "containers")
+        for one in spec.get(kind, ())
+    ]
 
 
 def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -37,10 +46,16 @@ def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) ->
     hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
     mounts = [mount for mount in container.get("volumeMounts", ()) if mount["name"] in hosts]
     return {
-        "workload": name, "container": container["name"], "privileged": security.get("privileged", False), "user": stack.user_of(spec, container),
-        "capabilities_dropped": security.get("capabilities", {}).get("drop", []), "capabilities_added": security.get("capabilities", {}).get("add", []),
-        "host_pid": spec.get("hostPID", False), "host_paths": {hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw" for mount in mounts},
-        "selinux": security.get("seLinuxOptions", {}), "scc": "privileged" if hosts else "nonroot-v2",
+        "workload": name,
+        "container": container["name"],
+        "privileged": security.get("privileged", False),
+        "user": stack.user_of(spec, container),
+        "capabilities_dropped": security.get("capabilities", {}).get("drop", []),
+        "capabilities_added": security.get("capabilities", {}).get("add", []),
+        "host_pid": spec.get("hostPID", False),
+        "host_paths": {hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw" for mount in mounts},
+        "selinux": security.get("seLinuxOptions", {}),
+        "scc": "privileged" if hosts else "nonroot-v2",
     }
 
 
@@ -55,11 +70,22 @@ def test_rights_are_those_of_the_table(role: str) -> None:
 def api_rights_of(role: str) -> list[dict[str, t.Any]]:
     """One row a rule and account, as the table in vars/rights.yml writes them."""
     found = stack.everything(role)
-    rules = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")}
+    rules = {
+        (one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")
+    }
     return [
-        {"account": subject["name"], "cluster": one["kind"] == "ClusterRoleBinding", "group": group, "resources": rule["resources"], "verbs": rule["verbs"]}
-        for one in found if one["kind"] in ("RoleBinding", "ClusterRoleBinding") for subject in one["subjects"]
-        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])] for group in rule["apiGroups"]
+        {
+            "account": subject["name"],
+            "cluster": one["kind"] == "ClusterRoleBinding",
+            "group": group,
+            "resources": rule["resources"],
+            "verbs": rule["verbs"],
+        }
+        for one in found
+        if one["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        for subject in one["subjects"]
+        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])]
+        for group in rule["apiGroups"]
     ]
 
 
@@ -81,10 +107,17 @@ def test_each_right_has_its_call_in_the_program_and_each_call_its_right(role: st
     """The source of a right is the real program, not what plays it on simulated nodes."""
     granted = {
         (row["account"], row["cluster"], row["group"], resource, verb)
-        for row in api_rights_of(role) for resource in row["resources"] for verb in row["verbs"] if row["group"] != "security.openshift.io"
+        for row in api_rights_of(role)
+        for resource in row["resources"]
+        for verb in row["verbs"]
+        if row["group"] != "security.openshift.io"
     }
     rows = calls_of(role)
-    assert {(row["account"], call["cluster"], call["group"], call["resource"], call["verb"]) for row in rows for call in row["calls"]} == granted
+    assert {
+        (row["account"], call["cluster"], call["group"], call["resource"], call["verb"])
+        for row in rows
+        for call in row["calls"]
+    } == granted
     places = [place for row in rows for entry in (*row["calls"], *row["not_made"]) for place in entry["at"]]
     assert [place for place in places if not re.fullmatch(r"[\w./-]+\.go:\d+", place)] == []
     assert all(entry["at"] for row in rows for entry in (*row["calls"], *row["not_made"]))
@@ -109,8 +142,10 @@ def test_what_keeps_a_program_from_a_call_is_in_its_manifest(role: str) -> None:
                 assert len(entry["because"]) > 20
                 continue
             env = [
-                {one["name"]: one.get("value") for one in container["env"]} for _name, spec, container in containers(role)
-                if spec["serviceAccountName"] == row["account"] and container["image"] == stack.defaults(role)[row["image"]]
+                {one["name"]: one.get("value") for one in container["env"]}
+                for _name, spec, container in containers(role)
+                if spec["serviceAccountName"] == row["account"]
+                and container["image"] == stack.defaults(role)[row["image"]]
             ]
             assert env
             assert [one for one in env if {name: one.get(name) for name in entry["because"]} != entry["because"]] == []
@@ -157,14 +192,21 @@ def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
     for role in stack.ROLES:
         for one in stack.everything(role):
             for rule in one.get("rules", ()) if one["kind"] == "ClusterRole" else ():
-                if any(resource.startswith("nodes") for resource in rule["resources"]) and set(rule["verbs"]) & {"patch", "update", "delete"}:
+                if any(resource.startswith("nodes") for resource in rule["resources"]) and set(rule["verbs"]) & {
+                    "patch",
+                    "update",
+                    "delete",
+                }:
                     writers[one["metadata"]["name"]] = sorted(rule["verbs"])
     assert writers == {
-        "hwaccel-gpu-nfd-master": ["get", "list", "patch"], "hwaccel-gpu-driver": ["get", "patch"],
+        "hwaccel-gpu-nfd-master": ["get", "list", "patch"],
+        "hwaccel-gpu-driver": ["get", "patch"],
         "hwaccel-gpu-nfd-prune": ["get", "list", "patch", "update"],
     }
     guards = [one for one in stack.manifests("driver") if one["kind"] == "ValidatingAdmissionPolicy"]
-    assert guards[0]["spec"]["matchConditions"][0]["expression"].endswith('"system:serviceaccount:hwaccel-gpu:nvidia-driver"')
+    assert guards[0]["spec"]["matchConditions"][0]["expression"].endswith(
+        '"system:serviceaccount:hwaccel-gpu:nvidia-driver"'
+    )
     assert guards[0]["spec"]["failurePolicy"] == "Fail"
 
 
@@ -174,33 +216,63 @@ WRITES = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "
 def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
     """By an admission policy for its account, whose rules ask for the token's node, with a binding that denies."""
     found = [one for role in stack.ROLES for one in stack.everything(role)]
-    agents = {f"{one['metadata']['namespace']}:{one['spec']['template']['spec']['serviceAccountName']}" for one in found if one["kind"] == "DaemonSet"}
-    rules = {(one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")}
+    agents = {
+        f"{one['metadata']['namespace']}:{one['spec']['template']['spec']['serviceAccountName']}"
+        for one in found
+        if one["kind"] == "DaemonSet"
+    }
+    rules = {
+        (one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")
+    }
     may = {
         (f"{subject['namespace']}:{subject['name']}", group, resource, WRITES[verb])
-        for one in found if one["kind"] in ("RoleBinding", "ClusterRoleBinding") for subject in one["subjects"]
-        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])] for group in rule["apiGroups"] for resource in rule["resources"]
-        for verb in rule["verbs"] if verb in WRITES
+        for one in found
+        if one["kind"] in ("RoleBinding", "ClusterRoleBinding")
+        for subject in one["subjects"]
+        for rule in rules[(one["roleRef"]["kind"], one["roleRef"]["name"])]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if verb in WRITES
     }
-    denying = {one["spec"]["policyName"] for one in found if one["kind"].endswith("PolicyBinding") and one["spec"]["validationActions"] == ["Deny"]}
+    denying = {
+        one["spec"]["policyName"]
+        for one in found
+        if one["kind"].endswith("PolicyBinding") and one["spec"]["validationActions"] == ["Deny"]
+    }
     held = set()
     for one in found:
         if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] in denying:
             spec = one["spec"]
             assert spec["failurePolicy"] == "Fail"
-            assert any("variables.node != \"\"" in rule["expression"] for rule in spec["validations"])
+            assert any('variables.node != ""' in rule["expression"] for rule in spec["validations"])
             (condition,) = spec["matchConditions"]
-            account = re.fullmatch(r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"])
+            account = re.fullmatch(
+                r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"]
+            )
             assert account, "a policy that may judge others as well keeps them from writing where it fails"
             for rule in spec["matchConstraints"]["resourceRules"]:
-                held |= {(account[1], group, resource, do) for group in rule["apiGroups"] for resource in rule["resources"] for do in rule["operations"]}
+                held |= {
+                    (account[1], group, resource, do)
+                    for group in rule["apiGroups"]
+                    for resource in rule["resources"]
+                    for do in rule["operations"]
+                }
     written = {one for one in may if one[0] in agents}
-    assert {account for account, *_what in written} == {"hwaccel-gpu:nfd-worker", "hwaccel-gpu:gpu-feature-discovery", "hwaccel-gpu:nvidia-driver"}
+    assert {account for account, *_what in written} == {
+        "hwaccel-gpu:nfd-worker",
+        "hwaccel-gpu:gpu-feature-discovery",
+        "hwaccel-gpu:nvidia-driver",
+    }
     assert written - held == set()
 
 
 def test_driver_container_has_what_a_real_driver_needs() -> None:
-    daemon_set = next(one for one in stack.manifests("driver") if one["metadata"]["name"] == "nvidia-driver" and one["kind"] == "DaemonSet")
+    daemon_set = next(
+        one
+        for one in stack.manifests("driver")
+        if one["metadata"]["name"] == "nvidia-driver" and one["kind"] == "DaemonSet"
+    )
     assert daemon_set["spec"]["updateStrategy"] == {"type": "OnDelete"}
     spec = daemon_set["spec"]["template"]["spec"]
     main = spec["containers"][0]
@@ -218,7 +290,11 @@ def test_driver_container_has_what_a_real_driver_needs() -> None:
 
 def test_validator_proves_in_order_through_the_runtime_without_taking_a_gpu() -> None:
     spec = next(spec for name, spec in workloads("driver") if name == "nvidia-validator")
-    assert [one["name"] for one in spec["initContainers"]] == ["driver-validation", "toolkit-validation", "cuda-validation"]
+    assert [one["name"] for one in spec["initContainers"]] == [
+        "driver-validation",
+        "toolkit-validation",
+        "cuda-validation",
+    ]
     assert spec["runtimeClassName"] == "nvidia"
     assert not any(one.get("resources") for one in [*spec["initContainers"], *spec["containers"]])
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in spec["initContainers"][2]["env"]
@@ -248,32 +324,64 @@ def test_consumers_of_the_driver_see_mounts_that_come_later() -> None:
 
 
 def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node() -> None:
-    config = next(one for one in stack.manifests("feature_discovery") if one["metadata"]["name"] == "nfd-worker-conf")["data"]["nfd-worker.conf"]
+    config = next(one for one in stack.manifests("feature_discovery") if one["metadata"]["name"] == "nfd-worker-conf")[
+        "data"
+    ]["nfd-worker.conf"]
     worker = stack.yaml.safe_load(config)
     assert worker["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
     assert worker["core"]["ownerRefs"] == ["node"]
     allowed = re.compile(worker["core"]["labelWhiteList"])
-    for wanted in ("pci-10de.present", "kernel-version.full", "system-os_release.ID", "system-os_release.VERSION_ID", "cpu-model.vendor_id"):
+    for wanted in (
+        "pci-10de.present",
+        "kernel-version.full",
+        "system-os_release.ID",
+        "system-os_release.VERSION_ID",
+        "cpu-model.vendor_id",
+    ):
         assert allowed.search(wanted), wanted
     assert not allowed.search("cpu-cpuid.AVX512F")
 
 
 @pytest.mark.parametrize(
     ("more", "namespaces"),
-    [({}, ["hwaccel-gpu"]), ({"device_plugin_namespace": "gpu-plugin"}, ["hwaccel-gpu", "gpu-plugin"]),
-     ({"feature_discovery_finding_namespaces": ["network-operator", "hwaccel-gpu"]}, ["hwaccel-gpu", "network-operator"])],
+    [
+        ({}, ["hwaccel-gpu"]),
+        ({"device_plugin_namespace": "gpu-plugin"}, ["hwaccel-gpu", "gpu-plugin"]),
+        (
+            {"feature_discovery_finding_namespaces": ["network-operator", "hwaccel-gpu"]},
+            ["hwaccel-gpu", "network-operator"],
+        ),
+    ],
 )
 def test_findings_of_our_agents_namespaces_alone_become_labels(more: dict[str, t.Any], namespaces: list[str]) -> None:
-    found = next(one for one in stack.manifests("feature_discovery", **more) if one["metadata"]["name"] == "nfd-master-conf")["data"]["nfd-master.conf"]
+    found = next(
+        one for one in stack.manifests("feature_discovery", **more) if one["metadata"]["name"] == "nfd-master-conf"
+    )["data"]["nfd-master.conf"]
     selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}]}
-    assert stack.yaml.safe_load(found)["restrictions"] == {"nodeFeatureNamespaceSelector": selector, "disableExtendedResources": True}
+    assert stack.yaml.safe_load(found)["restrictions"] == {
+        "nodeFeatureNamespaceSelector": selector,
+        "disableExtendedResources": True,
+    }
 
 
-@pytest.mark.parametrize(("vendor", "kernel", "integrated"), [
-    ("NVIDIA", "4.9.337-tegra", True), ("ARM", "5.15.148-tegra", True), ("ARM", "6.8.0-1013-nvidia-64k", False), ("Intel", "6.8.0-45-generic", False),
-])
+@pytest.mark.parametrize(
+    ("vendor", "kernel", "integrated"),
+    [
+        ("NVIDIA", "4.9.337-tegra", True),
+        ("ARM", "5.15.148-tegra", True),
+        ("ARM", "6.8.0-1013-nvidia-64k", False),
+        ("Intel", "6.8.0-45-generic", False),
+    ],
+)
 def test_boards_with_an_integrated_gpu_are_labelled(vendor: str, kernel: str, integrated: bool) -> None:
-    (rule,) = next(one for one in stack.manifests("feature_discovery") if one["kind"] == "NodeFeatureRule")["spec"]["rules"]
-    features = {"attributes": {"cpu.model": {"elements": {"vendor_id": vendor}}, "kernel.version": {"elements": {"full": kernel}}}}
+    (rule,) = next(one for one in stack.manifests("feature_discovery") if one["kind"] == "NodeFeatureRule")["spec"][
+        "rules"
+    ]
+    features = {
+        "attributes": {
+            "cpu.model": {"elements": {"vendor_id": vendor}},
+            "kernel.version": {"elements": {"full": kernel}},
+        }
+    }
     assert (rule_output(rule, features) is not None) is integrated
     assert rule["labels"] == {names.INTEGRATED_LABEL: "true"}

@@ -22,7 +22,10 @@ RHCOS = stack.node_class(kernel="5.14.0-570.el9.x86_64", os_id="rhcos", os_versi
 VARIANTS: dict[str, tuple[str, dict[str, t.Any]]] = {
     **{role: (role, {}) for role in stack.ROLES},
     "monitoring, profiling": ("monitoring", {"profiling": True}),
-    "driver, precompiled": ("driver", {"source": "precompiled", "precompiled_images": ["595-5.14.0-570.el9.x86_64-rhcos4.20"]}),
+    "driver, precompiled": (
+        "driver",
+        {"source": "precompiled", "precompiled_images": ["595-5.14.0-570.el9.x86_64-rhcos4.20"]},
+    ),
     "driver, of the host": ("driver", {"provider": "host"}),
 }
 
@@ -32,22 +35,36 @@ def made() -> dict[str, list[Manifest]]:
     fleet = stack.fleet(RHCOS, platform=OPENSHIFT)
     found = {name: run(role, fleet, pools=[TRAINING], **more)["objects"] for name, (role, more) in VARIANTS.items()}
     apart = stack.texts("feature_discovery", apart=True)
-    found["feature_discovery, at teardown"] = stage_objects(apart, "feature_discovery", stack.settings("feature_discovery"), fleet)["objects"]
+    found["feature_discovery, at teardown"] = stage_objects(
+        apart, "feature_discovery", stack.settings("feature_discovery"), fleet
+    )["objects"]
     return found | {"gpu_validation": validation(OPENSHIFT)}
 
 
 def validation(platform: dict[str, str]) -> list[Manifest]:
     texts = stack.texts("gpu_validation")
     plan = stage_objects(texts, "gpu_validation", stack.settings("gpu_validation"), {"platform": platform})
-    pods = [gpu_validation_pod(texts, {"service_account": plan["service_account"], "name": name, "image": image}) for name, image in (
-        ("gpu-validation", ""), ("gpu-validation-bandwidth", stack.defaults("gpu_validation")["gpu_validation_bandwidth_image"]),
-    )]
+    pods = [
+        gpu_validation_pod(texts, {"service_account": plan["service_account"], "name": name, "image": image})
+        for name, image in (
+            ("gpu-validation", ""),
+            ("gpu-validation-bandwidth", stack.defaults("gpu_validation")["gpu_validation_bandwidth_image"]),
+        )
+    ]
     namespace = stack.defaults("gpu_validation")["gpu_validation_namespace"]
-    return plan["objects"] + [{"kind": "Job", "metadata": one["metadata"] | {"namespace": namespace}, "spec": {"template": one}} for one in pods]
+    return plan["objects"] + [
+        {"kind": "Job", "metadata": one["metadata"] | {"namespace": namespace}, "spec": {"template": one}}
+        for one in pods
+    ]
 
 
 MADE = made()
-PODS = {(name, one["metadata"]["name"]): one for name, objects in MADE.items() for one in objects if one["kind"] in ("DaemonSet", "Deployment", "Job")}
+PODS = {
+    (name, one["metadata"]["name"]): one
+    for name, objects in MADE.items()
+    for one in objects
+    if one["kind"] in ("DaemonSet", "Deployment", "Job")
+}
 
 
 #: Pods that only say why a node gets no driver; they need nothing, and no user of theirs is lost.
@@ -61,12 +78,19 @@ def bound_to(workload: Manifest, objects: list[Manifest]) -> set[str]:
     namespace = workload["metadata"]["namespace"]
     account = workload["spec"]["template"]["spec"].get("serviceAccountName", "default")
     roles = {
-        one["roleRef"]["name"] for one in objects if one["kind"] == "RoleBinding" and one["metadata"]["namespace"] == namespace
-        for subject in one["subjects"] if (subject["kind"], subject["name"], subject["namespace"]) == ("ServiceAccount", account, namespace)
+        one["roleRef"]["name"]
+        for one in objects
+        if one["kind"] == "RoleBinding" and one["metadata"]["namespace"] == namespace
+        for subject in one["subjects"]
+        if (subject["kind"], subject["name"], subject["namespace"]) == ("ServiceAccount", account, namespace)
     }
     return {
-        name for one in objects if one["kind"] == "Role" and one["metadata"]["namespace"] == namespace and one["metadata"]["name"] in roles
-        for rule in one["rules"] if rule["resources"] == ["securitycontextconstraints"] and "use" in rule["verbs"] for name in rule["resourceNames"]
+        name
+        for one in objects
+        if one["kind"] == "Role" and one["metadata"]["namespace"] == namespace and one["metadata"]["name"] in roles
+        for rule in one["rules"]
+        if rule["resources"] == ["securitycontextconstraints"] and "use" in rule["verbs"]
+        for name in rule["resourceNames"]
     }
 
 
@@ -84,8 +108,12 @@ def test_a_pod_is_admitted_as_what_its_account_is_bound_to(key: tuple[str, str])
         assert scc.admitted_by(spec, bound) in scc.EVERYBODYS
         return
     # Under a narrower one, which the admission prefers, its users and SELinux types would become others than the manifest's.
-    assert {scc.admitted_by(spec, bound)} == bound, {name: scc.refusals(spec, scc.ALL[name]) for name in (*scc.EVERYBODYS, *bound)}
-    assert {"kind": "ServiceAccount", "name": spec["serviceAccountName"]} in [{"kind": one["kind"], "name": one["metadata"]["name"]} for one in objects]
+    assert {scc.admitted_by(spec, bound)} == bound, {
+        name: scc.refusals(spec, scc.ALL[name]) for name in (*scc.EVERYBODYS, *bound)
+    }
+    assert {"kind": "ServiceAccount", "name": spec["serviceAccountName"]} in [
+        {"kind": one["kind"], "name": one["metadata"]["name"]} for one in objects
+    ]
 
 
 @pytest.mark.parametrize("key", sorted(key for key in PODS if key[1] not in TELLS), ids="/".join)
@@ -93,7 +121,11 @@ def test_no_narrower_constraints_that_openshift_brings_admit_it(key: tuple[str, 
     workload = PODS[key]
     (bound,) = bound_to(workload, MADE[key[0]])
     narrower = list(scc.ALL)[: list(scc.ALL).index(bound)]
-    assert [name for name in narrower if name not in RECENT and not scc.refusals(workload["spec"]["template"]["spec"], scc.ALL[name])] == []
+    assert [
+        name
+        for name in narrower
+        if name not in RECENT and not scc.refusals(workload["spec"]["template"]["spec"], scc.ALL[name])
+    ] == []
 
 
 @pytest.mark.parametrize("key", sorted(PODS), ids="/".join)
@@ -122,18 +154,34 @@ def test_elsewhere_validation_makes_nothing_and_its_pods_run_under_no_account_of
 
 
 def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
-    plan = stage_objects(stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", provider="existing"), {"platform": OPENSHIFT})
+    plan = stage_objects(
+        stack.texts("gpu_validation"),
+        "gpu_validation",
+        stack.settings("gpu_validation", provider="existing"),
+        {"platform": OPENSHIFT},
+    )
     assert (plan["objects"], plan["service_account"]) == ([], "gpu-validation")
 
 
-@pytest.mark.parametrize(("declared", "asked", "objects", "faults"), [
-    ("openshift", None, 3, []), ("", None, 0, []), ("k3s", OPENSHIFT, 3, ["the cluster is openshift, not k3s"]), ("openshift", OPENSHIFT, 3, []),
-])
+@pytest.mark.parametrize(
+    ("declared", "asked", "objects", "faults"),
+    [
+        ("openshift", None, 3, []),
+        ("", None, 0, []),
+        ("k3s", OPENSHIFT, 3, ["the cluster is openshift, not k3s"]),
+        ("openshift", OPENSHIFT, 3, []),
+    ],
+)
 def test_the_platform_is_what_the_cluster_says_and_without_one_what_is_declared(
-    declared: str, asked: dict[str, str] | None, objects: int, faults: list[str],
+    declared: str,
+    asked: dict[str, str] | None,
+    objects: int,
+    faults: list[str],
 ) -> None:
     facts = {"platform": asked} if asked else None
-    plan = stage_objects(stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", distribution=declared), facts)
+    plan = stage_objects(
+        stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", distribution=declared), facts
+    )
     assert (len(plan["objects"]), [fault["what"] for fault in plan["faults"]]) == (objects, faults)
 
 
@@ -143,28 +191,45 @@ def test_the_platform_is_what_the_cluster_says_and_without_one_what_is_declared(
 def test_the_validation_pod_under_the_account_of_its_namespace_is_refused_as_openshift_refuses_it() -> None:
     spec = gpu_validation_pod(stack.texts("gpu_validation"), {})["spec"]
     assert "serviceAccountName" not in spec and scc.admitted_by(spec, ()) == ""
-    assert scc.refusals(spec, scc.ALL["restricted-v2"]) == ["cuda: runAsUser 65534 is not in the range 1000000000 to 1000009999"]
+    assert scc.refusals(spec, scc.ALL["restricted-v2"]) == [
+        "cuda: runAsUser 65534 is not in the range 1000000000 to 1000009999"
+    ]
 
 
 #: Field of pod or container, its value, and what is then said under nonroot-v2.
 WRONG: tuple[tuple[str, str, t.Any, str], ...] = (
-    ("pod", "hostNetwork", True, "hostNetwork is not allowed"), ("pod", "hostPID", True, "hostPID is not allowed"),
+    ("pod", "hostNetwork", True, "hostNetwork is not allowed"),
+    ("pod", "hostPID", True, "hostPID is not allowed"),
     ("pod", "hostIPC", True, "hostIPC is not allowed"),
     ("pod", "volumes", [{"name": "x", "hostPath": {"path": "/"}}], "hostPath volumes are not allowed"),
     ("pod", "volumes", [{"name": "x", "nfs": {"server": "s", "path": "/"}}], "nfs volumes are not allowed"),
-    ("pod", "securityContext", {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}, "sysctl kernel.msgmax is not allowed"),
-    ("container", "runAsUser", 0, "must not run as root"), ("container", "runAsNonRoot", False, "must not run as root"),
-    ("container", "privileged", True, "privileged is not allowed"), ("container", "allowPrivilegeEscalation", True, "allowPrivilegeEscalation is not allowed"),
+    (
+        "pod",
+        "securityContext",
+        {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
+        "sysctl kernel.msgmax is not allowed",
+    ),
+    ("container", "runAsUser", 0, "must not run as root"),
+    ("container", "runAsNonRoot", False, "must not run as root"),
+    ("container", "privileged", True, "privileged is not allowed"),
+    ("container", "allowPrivilegeEscalation", True, "allowPrivilegeEscalation is not allowed"),
     ("container", "capabilities", {"add": ["SYS_ADMIN"]}, "capability SYS_ADMIN may not be added"),
     ("container", "seLinuxOptions", {"type": "spc_t"}, "seLinuxOptions {'type': 'spc_t'} are not the namespace's"),
     ("container", "seccompProfile", {"type": "Unconfined"}, "seccomp profile unconfined is not allowed"),
-    ("container", "seccompProfile", {"type": "Localhost", "localhostProfile": "x"}, "seccomp profile localhost/x is not allowed"),
+    (
+        "container",
+        "seccompProfile",
+        {"type": "Localhost", "localhostProfile": "x"},
+        "seccomp profile localhost/x is not allowed",
+    ),
 )
 
 
 @pytest.mark.parametrize(("where", "field", "value", "told"), WRONG, ids=lambda value: str(value)[:40])
 def test_a_right_more_is_refused(where: str, field: str, value: t.Any, told: str) -> None:
-    spec = copy.deepcopy(next(one for key, one in PODS.items() if key == ("feature_discovery", "nfd-master"))["spec"]["template"]["spec"])
+    spec = copy.deepcopy(
+        next(one for key, one in PODS.items() if key == ("feature_discovery", "nfd-master"))["spec"]["template"]["spec"]
+    )
     assert scc.refusals(spec, scc.ALL["nonroot-v2"]) == []
     (spec if where == "pod" else spec["containers"][0].setdefault("securityContext", {}))[field] = value
     assert [text for text in scc.refusals(spec, scc.ALL["nonroot-v2"]) if text.endswith(told)]
@@ -172,8 +237,14 @@ def test_a_right_more_is_refused(where: str, field: str, value: t.Any, told: str
 
 
 def test_groups_and_host_ports_are_judged_too() -> None:
-    spec: Manifest = {"securityContext": {"fsGroup": 0, "supplementalGroups": [0]}, "containers": [{"name": "a", "ports": [{"hostPort": 80}]}]}
+    spec: Manifest = {
+        "securityContext": {"fsGroup": 0, "supplementalGroups": [0]},
+        "containers": [{"name": "a", "ports": [{"hostPort": 80}]}],
+    }
     assert scc.refusals(spec, scc.ALL["restricted-v2"]) == ["fsGroup 0 is not allowed", "a: host ports are not allowed"]
-    assert scc.refusals(spec | {"hostUsers": False}, scc.ALL["restricted-v3"])[:2] == ["fsGroup 0 is not allowed", "supplementalGroups 0 is not allowed"]
+    assert scc.refusals(spec | {"hostUsers": False}, scc.ALL["restricted-v3"])[:2] == [
+        "fsGroup 0 is not allowed",
+        "supplementalGroups 0 is not allowed",
+    ]
     assert scc.refusals({"containers": [{"name": "a"}]}, scc.ALL["restricted-v3"]) == ["hostUsers must be false"]
     assert scc.refusals(spec, scc.ALL["privileged"]) == []

@@ -42,11 +42,17 @@ def domain(spec: dict[str, t.Any], container: dict[str, t.Any]) -> str:
 
 def host_paths(spec: dict[str, t.Any], container: dict[str, t.Any]) -> dict[str, str]:
     hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
-    return {hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw" for mount in container.get("volumeMounts", ()) if mount["name"] in hosts}
+    return {
+        hosts[mount["name"]]: "ro" if mount.get("readOnly") else "rw"
+        for mount in container.get("volumeMounts", ())
+        if mount["name"] in hosts
+    }
 
 
 ALL = everything()
-MOUNTS = sorted({(domain(spec, one), path, mode) for _name, spec, one in ALL for path, mode in host_paths(spec, one).items()})
+MOUNTS = sorted(
+    {(domain(spec, one), path, mode) for _name, spec, one in ALL for path, mode in host_paths(spec, one).items()}
+)
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +84,12 @@ def test_confined_containers_with_host_paths_are_those_whose_accesses_are_known(
 def test_only_node_agents_and_what_waits_for_them_are_unconfined() -> None:
     unconfined = {name.partition("-training")[0] for name, spec, one in ALL if domain(spec, one) != CONFINED}
     assert unconfined == {
-        "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin", "gpu-feature-discovery", "nvidia-dcgm-exporter",
+        "nvidia-driver",
+        "nvidia-container-toolkit",
+        "nvidia-validator",
+        "nvidia-device-plugin",
+        "gpu-feature-discovery",
+        "nvidia-dcgm-exporter",
     }
 
 
@@ -92,18 +103,30 @@ def test_paths_have_the_types_that_are_told(policy: selinux.Policy) -> None:
 
 
 @pytest.mark.parametrize(("source", "path", "mode"), [mount for mount in MOUNTS if mount[0] != CONFINED])
-def test_an_unconfined_container_may_do_what_it_is_there_for(policy: selinux.Policy, source: str, path: str, mode: str) -> None:
+def test_an_unconfined_container_may_do_what_it_is_there_for(
+    policy: selinux.Policy, source: str, path: str, mode: str
+) -> None:
     told = DATA["paths"][path]
     for kind, wanted in READ.items():
-        more = WRITE[kind] if mode == "rw" and told["context"] not in ("sysfs_t",) else {"write"} if mode == "rw" else set()
+        more = (
+            WRITE[kind]
+            if mode == "rw" and told["context"] not in ("sysfs_t",)
+            else {"write"}
+            if mode == "rw"
+            else set()
+        )
         assert policy.lacks(source, told["context"], kind, wanted | more) == set()
     if "listens" in told:
         assert policy.lacks(source, told["context"], "sock_file", {"write"}) == set()
         assert policy.lacks(source, told["listens"], "unix_stream_socket", {"connectto"}) == set()
 
 
-@pytest.mark.parametrize("row", [row for rows in DATA["confined"].values() for row in rows], ids=lambda row: row["type"])
-def test_a_confined_container_may_do_what_it_needs_and_no_more_is_told(policy: selinux.Policy, row: dict[str, t.Any]) -> None:
+@pytest.mark.parametrize(
+    "row", [row for rows in DATA["confined"].values() for row in rows], ids=lambda row: row["type"]
+)
+def test_a_confined_container_may_do_what_it_needs_and_no_more_is_told(
+    policy: selinux.Policy, row: dict[str, t.Any]
+) -> None:
     lacking = policy.lacks(CONFINED, row["type"], row["class"], row["does"])
     assert lacking == (set(row["does"]) if "denied" in row else set())
 
@@ -116,8 +139,12 @@ def test_gpus_of_confined_pods(policy: selinux.Policy, row: dict[str, t.Any]) ->
     assert bool(lacking()) == ("boolean" in row)
     if "boolean" in row:
         assert lacking(row["boolean"]) == lacking(row["narrower"]) == set()
-        assert policy.lacks(CONFINED, "other_device_t", row["class"], row["does"], [row["boolean"]]) == set(), "it opens every device that is mounted"
-        assert policy.lacks(CONFINED, "other_device_t", row["class"], row["does"], [row["narrower"]]) == set(row["does"])
+        assert policy.lacks(CONFINED, "other_device_t", row["class"], row["does"], [row["boolean"]]) == set(), (
+            "it opens every device that is mounted"
+        )
+        assert policy.lacks(CONFINED, "other_device_t", row["class"], row["does"], [row["narrower"]]) == set(
+            row["does"]
+        )
 
 
 def test_what_waits_for_a_proof_could_not_read_it_confined(policy: selinux.Policy) -> None:

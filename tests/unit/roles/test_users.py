@@ -16,7 +16,9 @@ def test_who_writes_to_the_host_is_root(role: str) -> None:
     """What the kubelet makes for a host path is root's, and capabilities of a privileged container are root's too."""
     for name, spec, container in containers(role):
         hosts = {volume["name"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
-        writes = any(mount["name"] in hosts and not mount.get("readOnly") for mount in container.get("volumeMounts", ()))
+        writes = any(
+            mount["name"] in hosts and not mount.get("readOnly") for mount in container.get("volumeMounts", ())
+        )
         if writes or container.get("securityContext", {}).get("privileged"):
             assert stack.user_of(spec, container) == 0, f"{name} {container['name']}"
 
@@ -24,10 +26,14 @@ def test_who_writes_to_the_host_is_root(role: str) -> None:
 def test_nobody_else_is_root_without_a_reason() -> None:
     """The gates of the device plugin and of the exporter read one file of the host's root, and the exporter connects to the kubelet's socket."""
     found = {
-        (name, one["name"]) for role in stack.ROLES for name, spec, one in containers(role)
+        (name, one["name"])
+        for role in stack.ROLES
+        for name, spec, one in containers(role)
         if stack.user_of(spec, one) == 0 and not one.get("securityContext", {}).get("privileged")
     }
     assert found == {
-        ("nvidia-device-plugin", "cuda-proof"), ("gpu-feature-discovery", "cuda-proof"), ("nvidia-dcgm-exporter", "driver-proof"),
+        ("nvidia-device-plugin", "cuda-proof"),
+        ("gpu-feature-discovery", "cuda-proof"),
+        ("nvidia-dcgm-exporter", "driver-proof"),
         ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter"),
     }

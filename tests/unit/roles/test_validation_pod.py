@@ -27,7 +27,11 @@ def pod(**settings: t.Any) -> dict[str, t.Any]:
 
 def test_it_passes_the_restricted_profile_and_talks_to_no_api() -> None:
     spec = pod()["spec"]
-    assert spec["securityContext"] == {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65534,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     assert spec["automountServiceAccountToken"] is False
     assert not spec.get("volumes") and not spec.get("hostPID") and not spec.get("hostNetwork")
     (container,) = spec["containers"]
@@ -38,7 +42,9 @@ def test_its_rights_are_those_of_the_table() -> None:
     (row,) = stack.load(stack.TOP / "roles" / ROLE / "vars" / "rights.yml")[f"__{ROLE}_rights"]
     made = pod()
     (container,) = made["spec"]["containers"]
-    assert rights_of("gpu-validation", made["spec"], container) == {key: value for key, value in row.items() if key != "why"}
+    assert rights_of("gpu-validation", made["spec"], container) == {
+        key: value for key, value in row.items() if key != "why"
+    }
 
 
 def test_its_image_comes_from_where_images_come_from() -> None:
@@ -50,7 +56,10 @@ def test_its_image_comes_from_where_images_come_from() -> None:
 
 
 def test_another_script_runs_in_a_pod_with_no_more_rights() -> None:
-    made, usual = pod(name="other", image="nvcr.io/a/b:1", script="deviceQuery", image_registry="mirror.example.com"), pod()
+    made, usual = (
+        pod(name="other", image="nvcr.io/a/b:1", script="deviceQuery", image_registry="mirror.example.com"),
+        pod(),
+    )
     assert made["metadata"]["name"] == "other"
     (container,), (plain,) = made["spec"].pop("containers"), usual["spec"].pop("containers")
     assert (container["image"], container["args"]) == ("mirror.example.com/a/b:1", ["deviceQuery"])
@@ -79,7 +88,9 @@ def test_the_pod_of_integrated_gpus_ends_badly_where_one_of_its_programs_does() 
     script = values["__gpu_validation_integrated_script"]
     assert script.splitlines()[1] == "deviceQuery && vectorAdd || exit 1"
     assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
-    assert stack.defaults(ROLE)["gpu_validation_integrated_image"].startswith("docker.io/"), "a host that the registry of the settings takes the place of"
+    assert stack.defaults(ROLE)["gpu_validation_integrated_image"].startswith("docker.io/"), (
+        "a host that the registry of the settings takes the place of"
+    )
 
 
 def test_the_program_of_two_pods_runs_in_a_pod_with_no_more_rights() -> None:

@@ -16,7 +16,11 @@ GATES = ("driver-ready", "host-driver-ready", "toolkit-ready", "cuda-ready")
 
 def scripts(folder: pathlib.Path) -> pathlib.Path:
     """The scripts in a folder of their own, with paths of the node below `folder`; its gates are open."""
-    (config,) = (one for one in stack.everything("driver") if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "nvidia-validator-scripts")
+    (config,) = (
+        one
+        for one in stack.everything("driver")
+        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "nvidia-validator-scripts"
+    )
     where, validations = folder / "scripts", folder / "validations"
     for made in (where, validations):
         made.mkdir()
@@ -44,15 +48,20 @@ def test_a_validator_that_is_asked_to_end_closes_its_gates_itself(tmp_path: path
 #: Programs of the image and of the driver, on a node with one GPU. nvidia-validator fails as often as there are such files.
 _PROGRAMS = {
     "nvidia-validator": 'rm "$FAILS/$(ls "$FAILS" | head -n 1)" 2>/dev/null && exit 1\nmkdir -p "$OUTPUT_DIR"\n'
-                        'echo IS_HOST_DRIVER=false >"$OUTPUT_DIR/$COMPONENT-ready"\n',
-    "nvidia-smi": 'case $1 in --query-gpu=uuid) echo GPU-0 ;; --query-gpu=driver_version) echo 595.91.07 ;; esac\n',
+    'echo IS_HOST_DRIVER=false >"$OUTPUT_DIR/$COMPONENT-ready"\n',
+    "nvidia-smi": "case $1 in --query-gpu=uuid) echo GPU-0 ;; --query-gpu=driver_version) echo 595.91.07 ;; esac\n",
     "vectorAdd": "",
 }
 
 
 def test_a_step_that_failed_twice_and_passed_then_leaves_no_gate_half_open(tmp_path: pathlib.Path) -> None:
     """The kubelet repeats that step alone, and its second failure has closed what the step before it had opened."""
-    where, validations, programs, fails = scripts(tmp_path), tmp_path / "validations", tmp_path / "bin", tmp_path / "fails"
+    where, validations, programs, fails = (
+        scripts(tmp_path),
+        tmp_path / "validations",
+        tmp_path / "bin",
+        tmp_path / "fails",
+    )
     for folder in (programs, fails):
         folder.mkdir()
     for name, text in _PROGRAMS.items():
@@ -62,7 +71,10 @@ def test_a_step_that_failed_twice_and_passed_then_leaves_no_gate_half_open(tmp_p
         (fails / name).touch()
     (validations / ".driver-ctr-ready").touch()
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOSTNAME": "validator", "FAILS": str(fails)}
-    tries = [subprocess.run(["sh", where / "toolkit.sh"], env=environment, check=False, capture_output=True).returncode for _number in range(3)]
+    tries = [
+        subprocess.run(["sh", where / "toolkit.sh"], env=environment, check=False, capture_output=True).returncode
+        for _number in range(3)
+    ]
     assert tries == [1, 1, 0]
     subprocess.run(["sh", where / "cuda.sh"], env=environment, check=True, capture_output=True)
     assert not (validations / "driver-ready").exists()

@@ -17,7 +17,13 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import resolver
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import Build, Go, Sources, cached_build, find_go
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import (
+    Build,
+    Go,
+    Sources,
+    cached_build,
+    find_go,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, in_folder
 
 CONTROL_PLANE_SOURCES = pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files" / "control_plane"
@@ -38,7 +44,10 @@ esac
 def sources(tmp_path: pathlib.Path) -> Sources:
     folder = tmp_path / "control_plane"
     folder.mkdir()
-    (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.36.4\n\texample.org/y v0.1.0 // indirect\n)\n", encoding="utf-8")
+    (folder / "go.mod").write_text(
+        "module x\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.36.4\n\texample.org/y v0.1.0 // indirect\n)\n",
+        encoding="utf-8",
+    )
     for name in ("go.sum", "main.go"):
         (folder / name).write_text(name, encoding="utf-8")
     return Sources(folder)
@@ -64,7 +73,12 @@ def resolved(wanted: resolver.Wanted) -> tuple[list[str], Components]:
 
 
 def wanted(sources: Sources | None, environment: dict[str, str], cache: pathlib.Path, **more: t.Any) -> resolver.Wanted:
-    return resolver.Wanted(cache, sources=sources.folder if sources else None, environment=environment, **({"ways": ("cache", "build")} | more))
+    return resolver.Wanted(
+        cache,
+        sources=sources.folder if sources else None,
+        environment=environment,
+        **({"ways": ("cache", "build")} | more),
+    )
 
 
 def test_what_the_sources_say() -> None:
@@ -88,13 +102,19 @@ def test_built_once_then_from_the_cache(sources: Sources, environment: dict[str,
     assert (tmp_path / "calls").read_text(encoding="utf-8") == calls
 
 
-def test_a_toolchain_of_our_own_leaves_nothing_in_the_users_home(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_a_toolchain_of_our_own_leaves_nothing_in_the_users_home(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     """Go counts its calls in the configuration folder, and reads the user's settings there."""
     asked = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/me"})
     job = asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=True))
     assert pathlib.Path(job.environment["XDG_CONFIG_HOME"]).is_relative_to(tmp_path / "cache")
     assert job.environment["GOENV"] == "/home/me/.config/go/env"
-    assert asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=False)).environment.keys().isdisjoint({"XDG_CONFIG_HOME", "GOENV"})
+    assert (
+        asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=False))
+        .environment.keys()
+        .isdisjoint({"XDG_CONFIG_HOME", "GOENV"})
+    )
 
 
 def test_other_sources_are_another_build(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
@@ -128,7 +148,11 @@ def lose_program(entry: pathlib.Path) -> None:
 @pytest.mark.parametrize("ways", [("cache", "build"), ("build",)])
 @pytest.mark.parametrize("spoil", [lose_checksums, empty_checksums, damage_checksums, alter_program, lose_program])
 def test_an_entry_of_the_cache_that_is_not_as_its_checksums_say_is_none(
-    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, spoil: t.Callable[[pathlib.Path], None],
+    sources: Sources,
+    environment: dict[str, str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: t.Callable[[pathlib.Path], None],
     ways: tuple[str, ...],
 ) -> None:
     asked = wanted(sources, environment, tmp_path / "cache", ways=ways)
@@ -137,20 +161,28 @@ def test_an_entry_of_the_cache_that_is_not_as_its_checksums_say_is_none(
     assert resolver.look(asked) is None
     deleted: list[pathlib.Path] = []
     delete = shutil.rmtree
-    monkeypatch.setattr(shutil, "rmtree", lambda folder, **options: (deleted.append(pathlib.Path(folder)), delete(folder, **options)))
+    monkeypatch.setattr(
+        shutil, "rmtree", lambda folder, **options: (deleted.append(pathlib.Path(folder)), delete(folder, **options))
+    )
     _lines, second = resolved(asked)
     assert second == first
     assert in_folder(pathlib.Path(second.folder), "build") == first
-    assert not any(folder.is_relative_to(tmp_path / "cache" / "components") for folder in deleted), "others could have seen half of it"
+    assert not any(folder.is_relative_to(tmp_path / "cache" / "components") for folder in deleted), (
+        "others could have seen half of it"
+    )
     assert list((tmp_path / "cache" / "building").iterdir()) == []
 
 
-def test_a_build_that_cannot_run_is_told_and_not_built_again_and_again(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_a_build_that_cannot_run_is_told_and_not_built_again_and_again(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     with pytest.raises(HwaccelError, match="what was just put into the cache cannot be used"):
         resolved(wanted(sources, environment | {"GO_MODE": "644"}, tmp_path / "cache"))
 
 
-def test_a_look_finds_what_is_there_and_changes_nothing(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_a_look_finds_what_is_there_and_changes_nothing(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     asked = wanted(sources, environment, tmp_path / "cache")
     assert resolver.look(asked) is None
     assert not (tmp_path / "cache").exists()
@@ -182,7 +214,9 @@ def test_a_build_that_was_cut_goes_on(sources: Sources, environment: dict[str, s
     assert sum(1 for call in calls if call.startswith("mod download")) == 1
 
 
-def test_a_broken_build_is_told_with_the_compilers_words(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_a_broken_build_is_told_with_the_compilers_words(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     with pytest.raises(HwaccelError, match="syntax error"):
         resolved(wanted(sources, environment | {"GO_BREAKS": "1"}, tmp_path / "cache"))
     _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
@@ -208,7 +242,9 @@ def test_a_named_folder_is_the_only_way(sources: Sources, environment: dict[str,
         resolved(wanted(sources, environment, tmp_path / "cache", folder=str(tmp_path / "none")))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "controlplane").touch(mode=0o755)
-    lines, found = resolved(wanted(sources, environment | {"HWACCEL_COMPONENTS": str(tmp_path / "mine")}, tmp_path / "cache"))
+    lines, found = resolved(
+        wanted(sources, environment | {"HWACCEL_COMPONENTS": str(tmp_path / "mine")}, tmp_path / "cache")
+    )
     assert (lines, found.source) == ([], "folder")
 
 
@@ -222,7 +258,9 @@ def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], 
     ]
     environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     with pytest.raises(HwaccelError) as caught:
-        resolved(wanted(None, environment, tmp_path / "cache", ways=("cache", "release", "build"), releases=unreachable))
+        resolved(
+            wanted(None, environment, tmp_path / "cache", ways=("cache", "release", "build"), releases=unreachable)
+        )
     message = str(caught.value)
     for part in (
         "HWACCEL_COMPONENTS",
@@ -235,14 +273,18 @@ def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], 
         assert part in message
 
 
-def test_ways_can_be_limited_by_the_environment(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_ways_can_be_limited_by_the_environment(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     with pytest.raises(HwaccelError, match="the way build is not allowed"):
         resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache"}, tmp_path / "cache"))
     with pytest.raises(HwaccelError, match="unknown ways"):
         resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache,post"}, tmp_path / "cache"))
 
 
-def test_the_build_record_names_what_it_was_made_of(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_the_build_record_names_what_it_was_made_of(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
     record = json.loads((pathlib.Path(built.folder) / "build.json").read_text(encoding="utf-8"))
     assert record["go"] == "1.26.8"

@@ -58,7 +58,10 @@ def test_changes_are_told_by_kind() -> None:
 
 def test_faults_are_laid_over_nodes_and_pools() -> None:
     base = declared(faults=["plugin_fewer_gpus"])
-    faulty = fleet.with_faults(base, [{"name": "driver_load_failure", "node": "a-1"}, {"name": "plugin_fewer_gpus", "pool": "a", "image": None}])
+    faulty = fleet.with_faults(
+        base,
+        [{"name": "driver_load_failure", "node": "a-1"}, {"name": "plugin_fewer_gpus", "pool": "a", "image": None}],
+    )
     assert [one["name"] for one in faulty["nodes"]["a-0"]["faults"]] == ["plugin_fewer_gpus"]
     assert [one["name"] for one in faulty["nodes"]["a-1"]["faults"]] == ["plugin_fewer_gpus", "driver_load_failure"]
     assert [one["name"] for one in base["nodes"]["a-1"]["faults"]] == ["plugin_fewer_gpus"]
@@ -67,7 +70,14 @@ def test_faults_are_laid_over_nodes_and_pools() -> None:
 def test_every_fault_in_faults_and_reboots_is_told() -> None:
     base = declared()
     with pytest.raises(ManyFaults) as caught:
-        fleet.with_faults(base, [{"name": "meteorite", "node": "a-0"}, {"name": "driver_load_failure"}, {"name": "driver_load_failure", "pool": "b"}])
+        fleet.with_faults(
+            base,
+            [
+                {"name": "meteorite", "node": "a-0"},
+                {"name": "driver_load_failure"},
+                {"name": "driver_load_failure", "pool": "b"},
+            ],
+        )
     assert [fault.where for fault in caught.value.faults] == ["faults[0].faults[0]", "faults[1]", "faults[2]"]
     with pytest.raises(ManyFaults) as caught:
         fleet.check_reboots([{"node": "a-9"}, {"node": "a-0", "kernel": "?"}], base["nodes"])
@@ -75,7 +85,14 @@ def test_every_fault_in_faults_and_reboots_is_told() -> None:
 
 
 def test_pools_are_counted_in_their_order() -> None:
-    both = parse({"pools": [{"name": "z", "count": 2, "gpu": {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 1}}, {"name": "a"}]})
+    both = parse(
+        {
+            "pools": [
+                {"name": "z", "count": 2, "gpu": {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 1}},
+                {"name": "a"},
+            ]
+        }
+    )
     assert fleet.count_by_pool(both) == [
         {"name": "z", "nodes": 2, "gpus": 8, "gpu_product": "NVIDIA-L40S"},
         {"name": "a", "nodes": 1, "gpus": 0, "gpu_product": ""},

@@ -90,7 +90,13 @@ def test_overrides_of_one_node() -> None:
         pool(
             count=3,
             faults=["plugin_fewer_gpus"],
-            nodes={"a-1": {"kernel": "6.8.0-48-generic", "os_image": "Ubuntu 22.04.5 LTS", "faults": [{"name": "image_pull_failure", "image": "driver"}]}},
+            nodes={
+                "a-1": {
+                    "kernel": "6.8.0-48-generic",
+                    "os_image": "Ubuntu 22.04.5 LTS",
+                    "faults": [{"name": "image_pull_failure", "image": "driver"}],
+                }
+            },
         )
     )["nodes"]
     assert list(nodes) == ["a-0", "a-1", "a-2"]
@@ -107,7 +113,13 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
         "speed": 3,
         "pools": [
             {"name": "Bad Name", "count": -1},
-            {"name": "a", "architecture": "sparc", "kernel": "new!", "gpu": {"product": "two words", "count": 0, "ecc": "on", "mig": True}, "labels": {"x": 1}},
+            {
+                "name": "a",
+                "architecture": "sparc",
+                "kernel": "new!",
+                "gpu": {"product": "two words", "count": 0, "ecc": "on", "mig": True},
+                "labels": {"x": 1},
+            },
             {"name": "a", "taints": [{"key": "k", "effect": "Never"}], "faults": ["meteorite"], "nodes": {"a-7": {}}},
             "no pool",
         ],
@@ -135,7 +147,9 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
 
 
 def test_nodes_of_two_pools_must_not_have_one_name() -> None:
-    faults = faults_of({"pools": [{"name": "a", "count": 2}, {"name": "a-1", "count": 1}, {"name": "a-1-0"}, {"name": "a"}]})
+    faults = faults_of(
+        {"pools": [{"name": "a", "count": 2}, {"name": "a-1", "count": 1}, {"name": "a-1-0"}, {"name": "a"}]}
+    )
     assert "pool a.name" in faults
 
 
@@ -150,17 +164,33 @@ def test_no_fleet_at_all_is_a_fault(data: t.Any) -> None:
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), children, max_size=3),
+    lambda children: (
+        st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), children, max_size=3)
+    ),
     max_leaves=8,
 )
 fields = st.sampled_from(
-    ["name", "count", "architecture", "os_image", "kernel", "container_runtime", "gpu", "labels", "taints", "nodes", "faults", "host_driver"]
+    [
+        "name",
+        "count",
+        "architecture",
+        "os_image",
+        "kernel",
+        "container_runtime",
+        "gpu",
+        "labels",
+        "taints",
+        "nodes",
+        "faults",
+        "host_driver",
+    ]
 )
 odd_pool = st.dictionaries(fields, anything, max_size=6).map(lambda one: {"name": "a", **one}) | anything
 
 
 @given(
-    st.dictionaries(st.sampled_from(["pools", "seed", "time_scale"]), anything, max_size=3) | st.lists(odd_pool, max_size=3).map(lambda pools: {"pools": pools})
+    st.dictionaries(st.sampled_from(["pools", "seed", "time_scale"]), anything, max_size=3)
+    | st.lists(odd_pool, max_size=3).map(lambda pools: {"pools": pools})
 )
 def test_odd_fleets_are_normalised_or_refused_with_reasons(data: t.Any) -> None:
     try:
@@ -168,7 +198,9 @@ def test_odd_fleets_are_normalised_or_refused_with_reasons(data: t.Any) -> None:
     except HwaccelError as error:
         assert all(fault.what for fault in error.faults)
     else:
-        assert all(node["os_id"] and node["boot"] == 1 and isinstance(node["labels"], dict) for node in fleet["nodes"].values())
+        assert all(
+            node["os_id"] and node["boot"] == 1 and isinstance(node["labels"], dict) for node in fleet["nodes"].values()
+        )
 
 
 @pytest.mark.parametrize(
@@ -191,9 +223,18 @@ def test_the_agent_knows_every_fault() -> None:
 
 
 def test_an_interconnect_of_a_pool_and_of_one_of_its_nodes() -> None:
-    nodes = fleet_file.parse(pool(count=2, interconnect={"transport": "IB", "bandwidth": 46}, nodes={"a-1": {"interconnect": {"bandwidth": 12.5}}}))["nodes"]
+    nodes = fleet_file.parse(
+        pool(
+            count=2,
+            interconnect={"transport": "IB", "bandwidth": 46},
+            nodes={"a-1": {"interconnect": {"bandwidth": 12.5}}},
+        )
+    )["nodes"]
     assert nodes["a-0"]["interconnect"] == {"transport": "IB", "bandwidth": 46}
     assert nodes["a-1"]["interconnect"] == {"transport": "IB", "bandwidth": 12.5}
     assert fleet_file.parse(pool())["nodes"]["a-0"]["interconnect"] == {"transport": "Socket", "bandwidth": 1.0}
     found = faults_of(pool(interconnect={"bandwidth": 0, "speed": 1}))
-    assert found == {"pool a.interconnect": "'speed' is no field here", "pool a.interconnect.bandwidth": "0 is no bandwidth in GB/s"}
+    assert found == {
+        "pool a.interconnect": "'speed' is no field here",
+        "pool a.interconnect.bandwidth": "0 is no bandwidth in GB/s",
+    }

@@ -16,7 +16,15 @@ from cryptography import x509
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import commands, supervisor
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Busy, Layout, cache_folder, layout, locked, read_json, write_if_changed
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import (
+    Busy,
+    Layout,
+    cache_folder,
+    layout,
+    locked,
+    read_json,
+    write_if_changed,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import SUBJECTS, ensure_pki
 
 
@@ -113,7 +121,9 @@ def test_every_address_is_loopback(plan: commands.Plan) -> None:
     text = "\n".join([*texts, *commands.files(plan).values()])
     assert "0.0.0.0" not in text
     assert "--bind-address=127.0.0.1" in text
-    assert {line.partition("://")[2].partition(":")[0] for line in text.split() if line.startswith(("http://", "https://"))} <= {
+    assert {
+        line.partition("://")[2].partition(":")[0] for line in text.split() if line.startswith(("http://", "https://"))
+    } <= {
         "127.0.0.1",
         "kubernetes.default.svc",
     }
@@ -131,13 +141,21 @@ def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.P
 def test_processes_get_nothing_of_the_callers_environment(plan: commands.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
     for name in commands.COMPONENTS:
-        assert set(commands.command(plan, name).environment) <= {"HOME", "PATH", "LANG", "GOGC", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+        assert set(commands.command(plan, name).environment) <= {
+            "HOME",
+            "PATH",
+            "LANG",
+            "GOGC",
+            "PYTHONPATH",
+            "PYTHONDONTWRITEBYTECODE",
+            "PYTHONUNBUFFERED",
+        }
 
 
 def test_kwok_may_touch_leases_only() -> None:
-    writes = {(resource, verb) for rule in commands.KWOK_RULES for resource in rule["resources"] for verb in rule["verbs"]} - {
-        (resource, verb) for resource in ("nodes", "pods", "leases") for verb in ("get", "list", "watch")
-    }
+    writes = {
+        (resource, verb) for rule in commands.KWOK_RULES for resource in rule["resources"] for verb in rule["verbs"]
+    } - {(resource, verb) for resource in ("nodes", "pods", "leases") for verb in ("get", "list", "watch")}
     assert writes == {("leases", "create"), ("leases", "update")}
 
 
@@ -149,7 +167,11 @@ def test_leases_of_large_fleets_are_long(nodes: int, seconds: int) -> None:
 
 def test_a_new_version_or_fleet_size_restarts_what_it_concerns(plan: commands.Plan) -> None:
     larger = commands.Plan(plan.layout, plan.ports, plan.python, 1000, {"etcd": "new"})
-    changed = {name for name in commands.COMPONENTS if commands.command(plan, name).digest != commands.command(larger, name).digest}
+    changed = {
+        name
+        for name in commands.COMPONENTS
+        if commands.command(plan, name).digest != commands.command(larger, name).digest
+    }
     assert changed == {"etcd", "kwok"}
 
 

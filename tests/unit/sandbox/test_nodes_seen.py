@@ -19,12 +19,22 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 @pytest.mark.parametrize(
     ("status", "taints", "ready"),
     [
-        ("True", None, True), ("True", [MAINTENANCE], True), ("True", [MAINTENANCE, NOT_READY], False), ("True", [UNREACHABLE], False),
-        ("False", None, False), ("Unknown", [UNREACHABLE], False),
+        ("True", None, True),
+        ("True", [MAINTENANCE], True),
+        ("True", [MAINTENANCE, NOT_READY], False),
+        ("True", [UNREACHABLE], False),
+        ("False", None, False),
+        ("Unknown", [UNREACHABLE], False),
     ],
-)  # fmt: skip
-def test_a_node_is_ready_when_it_says_so_and_takes_pods(monkeypatch: pytest.MonkeyPatch, status: str, taints: t.Any, ready: bool) -> None:
-    node = {"metadata": {"name": "gpu-0"}, "spec": {"taints": taints} if taints else {}, "status": {"conditions": [{"type": "Ready", "status": status}]}}
+)
+def test_a_node_is_ready_when_it_says_so_and_takes_pods(
+    monkeypatch: pytest.MonkeyPatch, status: str, taints: t.Any, ready: bool
+) -> None:
+    node = {
+        "metadata": {"name": "gpu-0"},
+        "spec": {"taints": taints} if taints else {},
+        "status": {"conditions": [{"type": "Ready", "status": status}]},
+    }
     monkeypatch.setattr(ControlPlane, "_json", lambda _self, _path: {"metadata": {}, "items": [node]})
     server = ControlPlane.__new__(ControlPlane)
     assert {name: seen.ready for name, seen in server.nodes().items()} == {"gpu-0": ready}

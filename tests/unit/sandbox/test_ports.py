@@ -28,7 +28,9 @@ ctypes.CDLL(None).pthread_exit(None)
 
 def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log"
-    started = process.start(process.Command("server", (sys.executable, "-c", HALF_DEAD), {}, tmp_path), log, tmp_path / "pid")
+    started = process.start(
+        process.Command("server", (sys.executable, "-c", HALF_DEAD), {}, tmp_path), log, tmp_path / "pid"
+    )
     while process.running(started):
         time.sleep(0.01)
     port = int(log.read_text(encoding="utf-8").split()[-1])

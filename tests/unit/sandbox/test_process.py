@@ -66,7 +66,10 @@ def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
 
 def test_strays_are_found_by_the_logs_that_they_write(tmp_path: pathlib.Path) -> None:
     log, other = tmp_path / "log", tmp_path / "log2"
-    processes = [process.start(command(tmp_path), log, tmp_path / "pid"), process.start(command(tmp_path), other, tmp_path / "pid2")]
+    processes = [
+        process.start(command(tmp_path), log, tmp_path / "pid"),
+        process.start(command(tmp_path), other, tmp_path / "pid2"),
+    ]
     with log.open("rb") as file, subprocess.Popen(["/bin/sleep", "60"], stdin=file) as reader, log.open("ab"):
         try:
             assert [one.pid for one in process.strays([log])] == [processes[0].pid]

@@ -30,7 +30,9 @@ class Server:
 
 
 @pytest.mark.parametrize(("away", "known"), [(False, {"a": "boot of a"}), (True, {})])
-def test_a_server_that_is_only_busy_is_asked_for_its_nodes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, away: bool, known: t.Any) -> None:
+def test_a_server_that_is_only_busy_is_asked_for_its_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, away: bool, known: t.Any
+) -> None:
     monkeypatch.setattr(supervisor, "ControlPlane", lambda *_of: Server())
     monkeypatch.setattr(process, "running", lambda _known: True)
     monkeypatch.setattr(Server, "away", away)

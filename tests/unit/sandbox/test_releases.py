@@ -83,13 +83,18 @@ def archive(**members: str) -> bytes:
 
 def entries(server: Server) -> list[dict[str, t.Any]]:
     server.files = {
-        "/k.tar.gz": archive(s__kube_apiserver="api", s__kube_controller_manager="kcm", s__kube_scheduler="sched", s__other="no"),
+        "/k.tar.gz": archive(
+            s__kube_apiserver="api", s__kube_controller_manager="kcm", s__kube_scheduler="sched", s__other="no"
+        ),
         "/e.tar.gz": archive(e__etcd="etcd"),
         "/kwok": b"kwok" * 500_000,
     }
     controllers = {name: f"s/{name}" for name in CONTROL_PLANE if name.startswith("kube-")}
     files = {"/k.tar.gz": controllers, "/e.tar.gz": {"etcd": "e/etcd"}, "/kwok": {"kwok": ""}}
-    return [{"url": server.url + path, "checksum": "sha256:" + hashlib.sha256(body).hexdigest(), "files": files[path]} for path, body in server.files.items()]
+    return [
+        {"url": server.url + path, "checksum": "sha256:" + hashlib.sha256(body).hexdigest(), "files": files[path]}
+        for path, body in server.files.items()
+    ]
 
 
 def fetch(server_entries: list[dict[str, t.Any]], cache: pathlib.Path) -> pathlib.Path:
@@ -115,7 +120,9 @@ def test_downloads_become_a_verified_folder_in_the_cache(server: Server, tmp_pat
 
 @pytest.mark.parametrize("ways", [("cache", "release"), ("release",)])
 @pytest.mark.parametrize("checksums", [None, "", "00  kwok\n"])
-def test_an_unverified_entry_of_the_cache_is_downloaded_anew(server: Server, tmp_path: pathlib.Path, checksums: str | None, ways: tuple[str, ...]) -> None:
+def test_an_unverified_entry_of_the_cache_is_downloaded_anew(
+    server: Server, tmp_path: pathlib.Path, checksums: str | None, ways: tuple[str, ...]
+) -> None:
     data = entries(server)
     manifest = fetch(data, tmp_path) / "SHA256SUMS"
     written = manifest.read_bytes()
@@ -185,7 +192,12 @@ def test_a_missing_file_is_told_with_its_url(server: Server, tmp_path: pathlib.P
 def test_every_fault_in_downloads_is_told() -> None:
     with pytest.raises(ManyFaults) as caught:
         releases.parse([{"url": "ftp://x/y", "checksum": "sha256:123", "files": {"kubelet": "a"}}])
-    assert [fault.where for fault in caught.value.faults] == ["releases[0].url", "releases[0].checksum", "releases[0].files", "releases"]
+    assert [fault.where for fault in caught.value.faults] == [
+        "releases[0].url",
+        "releases[0].checksum",
+        "releases[0].files",
+        "releases",
+    ]
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "arm64"])

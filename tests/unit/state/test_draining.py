@@ -18,10 +18,24 @@ NODE: dict[str, t.Any] = {"metadata": {"name": "n1"}, "spec": {}}
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-20T10:00:00Z"}
 
 
-def pod(name: str = "p", owner: t.Mapping[str, t.Any] = REPLICA_SET, phase: str = "Running", *, volumes: t.Any = None, tolerations: t.Any = None,
-        **metadata: t.Any) -> dict[str, t.Any]:
+def pod(
+    name: str = "p",
+    owner: t.Mapping[str, t.Any] = REPLICA_SET,
+    phase: str = "Running",
+    *,
+    volumes: t.Any = None,
+    tolerations: t.Any = None,
+    **metadata: t.Any,
+) -> dict[str, t.Any]:
     owners = {"ownerReferences": [dict(owner)]} if owner else {}
-    made = {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "creationTimestamp": "2026-11-20T09:00:00Z", **owners, **metadata}
+    made = {
+        "name": name,
+        "namespace": "team-a",
+        "uid": f"uid-{name}",
+        "creationTimestamp": "2026-11-20T09:00:00Z",
+        **owners,
+        **metadata,
+    }
     return {"metadata": made, "spec": {"volumes": volumes, "tolerations": tolerations}, "status": {"phase": phase}}
 
 
@@ -44,7 +58,14 @@ def leaving(found: draining.Pods) -> list[str]:
         (pod(volumes=[{"name": "c", "configMap": {"name": "c"}}]), True, ""),
         (pod(owner=DAEMONS), False, ""),
         (pod(owner=DAEMONS, volumes=[{"name": "tmp", "emptyDir": {}}]), False, ""),
-        (pod(owner={"kind": "Node", "name": "n1", "controller": True}, annotations={"kubernetes.io/config.mirror": "x"}), False, ""),
+        (
+            pod(
+                owner={"kind": "Node", "name": "n1", "controller": True},
+                annotations={"kubernetes.io/config.mirror": "x"},
+            ),
+            False,
+            "",
+        ),
         (pod(owner=None, phase="Succeeded"), False, ""),
         (pod(owner=None, phase="Failed", volumes=[{"name": "tmp", "emptyDir": {}}]), False, ""),
     ],
@@ -59,7 +80,10 @@ def test_who_has_to_leave_and_what_stands_against_it(one: dict[str, t.Any], leav
 def test_all_faults_are_told_at_once_by_what_can_be_set() -> None:
     alone, both = pod("alone", None), pod("both", None, volumes=[{"name": "tmp", "emptyDir": {}}])
     found = sort(alone, both)
-    assert [fault.next_step.rpartition("set ")[2].split(",")[0] for fault in found.faults] == ["my_force", "my_delete_emptydir_data"]
+    assert [fault.next_step.rpartition("set ")[2].split(",")[0] for fault in found.faults] == [
+        "my_force",
+        "my_delete_emptydir_data",
+    ]
     assert "team-a/alone, team-a/both" in found.faults[0].why
     assert sort(alone, both, force=True).faults == found.faults[1:]
     agreed = sort(alone, both, force=True, delete_emptydir_data=True)
@@ -80,7 +104,12 @@ def test_a_pod_that_ends_already_is_waited_for_whatever_it_is() -> None:
     ("created", "tolerations", "taints", "leaves"),
     [
         ("2026-11-20T10:00:01Z", [{"operator": "Exists"}], [CORDONED], False),
-        ("2026-11-20T10:00:01Z", [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}], [CORDONED], False),
+        (
+            "2026-11-20T10:00:01Z",
+            [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}],
+            [CORDONED],
+            False,
+        ),
         # It was there before, or was bound before the scheduler had seen the cordon.
         ("2026-11-20T10:00:00Z", [{"operator": "Exists"}], [CORDONED], True),
         ("2026-11-20T10:00:01Z", [{"key": "nvidia.com/gpu", "operator": "Exists"}], [CORDONED], True),
@@ -88,7 +117,12 @@ def test_a_pod_that_ends_already_is_waited_for_whatever_it_is() -> None:
         ("2026-11-20T10:00:01Z", [{"operator": "Exists"}], [{**CORDONED, "timeAdded": None}], True),
     ],
 )
-def test_a_pod_that_comes_back_in_spite_of_the_cordon_stays(created: str, tolerations: t.Any, taints: t.Any, leaves: bool) -> None:
-    found = sort(pod(tolerations=tolerations, creationTimestamp=created), node={"metadata": {"name": "n1"}, "spec": {"taints": taints}})
+def test_a_pod_that_comes_back_in_spite_of_the_cordon_stays(
+    created: str, tolerations: t.Any, taints: t.Any, leaves: bool
+) -> None:
+    found = sort(
+        pod(tolerations=tolerations, creationTimestamp=created),
+        node={"metadata": {"name": "n1"}, "spec": {"taints": taints}},
+    )
     assert bool(found.leaving) == leaves
     assert bool(found.staying) != leaves

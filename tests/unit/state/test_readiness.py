@@ -16,7 +16,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
 
 
 def judge(group: str, kind: str, spec: t.Any = None, status: t.Any = None, **more: t.Any) -> Verdict:
-    obj = {"metadata": {"name": "x", "generation": 2}, "spec": spec or {}, "status": {"observedGeneration": 2} | (status or {})}
+    obj = {
+        "metadata": {"name": "x", "generation": 2},
+        "spec": spec or {},
+        "status": {"observedGeneration": 2} | (status or {}),
+    }
     return readiness.judge(obj, group, kind, more.pop("ready_when", {}), **more)
 
 
@@ -34,11 +38,31 @@ ROLLED = {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvail
         ("apps", "Deployment", {"replicas": 2}, DEPLOYED),
         ("apps", "Deployment", {"replicas": 0}, {}),
         ("apps", "ReplicaSet", {"replicas": 1}, {"availableReplicas": 1}),
-        ("apps", "StatefulSet", {"replicas": 2}, {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "b", "updateRevision": "b"}),
+        (
+            "apps",
+            "StatefulSet",
+            {"replicas": 2},
+            {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "b", "updateRevision": "b"},
+        ),
         # The controller takes the new revision for the current one in a later write.
-        ("apps", "StatefulSet", {"replicas": 2}, {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "a", "updateRevision": "b"}),
-        ("apps", "StatefulSet", {"replicas": 2, "updateStrategy": {"type": "OnDelete"}}, {"readyReplicas": 2, "currentRevision": "a", "updateRevision": "b"}),
-        ("apps", "StatefulSet", {"replicas": 2, "updateStrategy": {"rollingUpdate": {"partition": 1}}}, {"readyReplicas": 2, "updatedReplicas": 1}),
+        (
+            "apps",
+            "StatefulSet",
+            {"replicas": 2},
+            {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "a", "updateRevision": "b"},
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            {"replicas": 2, "updateStrategy": {"type": "OnDelete"}},
+            {"readyReplicas": 2, "currentRevision": "a", "updateRevision": "b"},
+        ),
+        (
+            "apps",
+            "StatefulSet",
+            {"replicas": 2, "updateStrategy": {"rollingUpdate": {"partition": 1}}},
+            {"readyReplicas": 2, "updatedReplicas": 1},
+        ),
         ("apps", "DaemonSet", {}, ROLLED),
         ("apps", "DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, ROLLED | {"updatedNumberScheduled": 0}),
         ("apps", "DaemonSet", {}, {"desiredNumberScheduled": 0}),
@@ -46,7 +70,12 @@ ROLLED = {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvail
         ("", "Pod", {}, {"phase": "Running", "conditions": [cond("Ready")]}),
         ("batch", "Job", {}, {"conditions": [cond("Complete")]}),
         ("", "PersistentVolumeClaim", {}, {"phase": "Bound"}),
-        ("apiextensions.k8s.io", "CustomResourceDefinition", {}, {"conditions": [cond("NamesAccepted"), cond("Established")]}),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            {},
+            {"conditions": [cond("NamesAccepted"), cond("Established")]},
+        ),
         ("apiregistration.k8s.io", "APIService", {}, {"conditions": [cond("Available")]}),
         ("", "Node", {}, {"conditions": [cond("Ready")]}),
         ("", "Namespace", {}, {"phase": "Active"}),
@@ -64,28 +93,70 @@ def test_ready(group: str, kind: str, spec: t.Any, status: t.Any) -> None:
     ("group", "kind", "spec", "status", "reason"),
     [
         ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"observedGeneration": 1}, "has not seen this version"),
-        ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"updatedReplicas": 1}, "1 of 2 pods are of the new version"),
+        (
+            "apps",
+            "Deployment",
+            {"replicas": 2},
+            DEPLOYED | {"updatedReplicas": 1},
+            "1 of 2 pods are of the new version",
+        ),
         ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"replicas": 3}, "1 old pods are still there"),
         ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"availableReplicas": 1}, "1 of 2 pods"),
-        ("apps", "Deployment", {}, {"conditions": [cond("ReplicaFailure", reason="FailedCreate", message="quota")]}, "FailedCreate: quota"),
+        (
+            "apps",
+            "Deployment",
+            {},
+            {"conditions": [cond("ReplicaFailure", reason="FailedCreate", message="quota")]},
+            "FailedCreate: quota",
+        ),
         ("apps", "StatefulSet", {"replicas": 2}, {"readyReplicas": 1}, "1 of 2 pods"),
-        ("apps", "StatefulSet", {}, {"readyReplicas": 1, "updatedReplicas": 0, "currentRevision": "a", "updateRevision": "b"}, "new version"),
+        (
+            "apps",
+            "StatefulSet",
+            {},
+            {"readyReplicas": 1, "updatedReplicas": 0, "currentRevision": "a", "updateRevision": "b"},
+            "new version",
+        ),
         ("apps", "DaemonSet", {}, ROLLED | {"updatedNumberScheduled": 1}, "1 of 3 pods are of the new version"),
         ("apps", "DaemonSet", {}, ROLLED | {"numberAvailable": 2}, "2 of 3 pods"),
-        ("apps", "DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, ROLLED | {"numberAvailable": 0, "numberReady": 0}, "0 of 3 pods"),
-        ("", "Pod", {}, {"phase": "Pending", "conditions": [cond("PodScheduled", "False", reason="Unschedulable", message="0/3 nodes")]}, "0/3 nodes"),
+        (
+            "apps",
+            "DaemonSet",
+            {"updateStrategy": {"type": "OnDelete"}},
+            ROLLED | {"numberAvailable": 0, "numberReady": 0},
+            "0 of 3 pods",
+        ),
         (
             "",
             "Pod",
             {},
-            {"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull"}}}]},
+            {
+                "phase": "Pending",
+                "conditions": [cond("PodScheduled", "False", reason="Unschedulable", message="0/3 nodes")],
+            },
+            "0/3 nodes",
+        ),
+        (
+            "",
+            "Pod",
+            {},
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull"}}}],
+            },
             "container c: ErrImagePull",
         ),
         ("batch", "Job", {"completions": 3}, {"succeeded": 1}, "1 of 3"),
         ("batch", "Job", {"suspend": True}, {}, "suspended"),
         ("", "PersistentVolumeClaim", {}, {"phase": "Pending"}, "Pending"),
         ("apiextensions.k8s.io", "CustomResourceDefinition", {}, {}, "not established"),
-        ("apiregistration.k8s.io", "APIService", {}, {"conditions": [cond("Available", "False", reason="MissingEndpoints")]}, "MissingEndpoints"),
+        (
+            "apiregistration.k8s.io",
+            "APIService",
+            {},
+            {"conditions": [cond("Available", "False", reason="MissingEndpoints")]},
+            "MissingEndpoints",
+        ),
         ("", "Node", {}, {"conditions": [cond("Ready", "Unknown", reason="NodeStatusUnknown")]}, "NodeStatusUnknown"),
         ("", "Namespace", {}, {"phase": "Terminating"}, "being deleted"),
         ("", "Service", {"type": "LoadBalancer"}, {}, "no address"),
@@ -100,11 +171,21 @@ def test_waited_for(group: str, kind: str, spec: t.Any, status: t.Any, reason: s
 @pytest.mark.parametrize(
     ("group", "kind", "status", "reason"),
     [
-        ("apps", "Deployment", {"conditions": [cond("Progressing", "False", reason="ProgressDeadlineExceeded")]}, "ProgressDeadlineExceeded"),
+        (
+            "apps",
+            "Deployment",
+            {"conditions": [cond("Progressing", "False", reason="ProgressDeadlineExceeded")]},
+            "ProgressDeadlineExceeded",
+        ),
         ("", "Pod", {"phase": "Failed", "reason": "Evicted"}, "Evicted"),
         ("batch", "Job", {"conditions": [cond("Failed", reason="BackoffLimitExceeded")]}, "BackoffLimitExceeded"),
         ("", "PersistentVolumeClaim", {"phase": "Lost"}, "lost"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition", {"conditions": [cond("NamesAccepted", "False", reason="ListKindConflict")]}, "ListKindConflict"),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            {"conditions": [cond("NamesAccepted", "False", reason="ListKindConflict")]},
+            "ListKindConflict",
+        ),
     ],
 )
 def test_broken(group: str, kind: str, status: t.Any, reason: str) -> None:
@@ -128,12 +209,25 @@ def test_zero_of_zero_is_not_ready_where_a_node_matches() -> None:
 @pytest.mark.parametrize(
     ("strategy", "updated", "available", "away", "ready"),
     [
-        ("RollingUpdate", 2, 2, 1, True), ("RollingUpdate", 3, 2, 1, True), ("RollingUpdate", 2, 3, 1, True), ("RollingUpdate", 2, 2, 0, False),
-        ("RollingUpdate", 1, 3, 1, False), ("RollingUpdate", 3, 1, 1, False), ("OnDelete", 0, 2, 1, True), ("OnDelete", 0, 1, 1, False),
+        ("RollingUpdate", 2, 2, 1, True),
+        ("RollingUpdate", 3, 2, 1, True),
+        ("RollingUpdate", 2, 3, 1, True),
+        ("RollingUpdate", 2, 2, 0, False),
+        ("RollingUpdate", 1, 3, 1, False),
+        ("RollingUpdate", 3, 1, 1, False),
+        ("OnDelete", 0, 2, 1, True),
+        ("OnDelete", 0, 1, 1, False),
     ],
 )
-def test_pods_on_nodes_that_are_not_ready_are_not_waited_for(strategy: str, updated: int, available: int, away: int, ready: bool) -> None:
-    counts = {"desiredNumberScheduled": 3, "updatedNumberScheduled": updated, "numberAvailable": available, "numberReady": available}
+def test_pods_on_nodes_that_are_not_ready_are_not_waited_for(
+    strategy: str, updated: int, available: int, away: int, ready: bool
+) -> None:
+    counts = {
+        "desiredNumberScheduled": 3,
+        "updatedNumberScheduled": updated,
+        "numberAvailable": available,
+        "numberReady": available,
+    }
     verdict = judge("apps", "DaemonSet", {"updateStrategy": {"type": strategy}}, counts, nodes=lambda _obj: (3, away))
     assert verdict.ready is ready
     assert ("nodes that are not ready: 1" in verdict.reason) is ready
@@ -157,11 +251,17 @@ def test_a_custom_resource_that_its_expression_cannot_judge_is_waited_for_with_t
 @pytest.mark.parametrize(
     ("endpoints", "ready"),
     [
-        ([], False), ([{"conditions": {"ready": False}}], False), ([{"conditions": {"ready": False}}, {"conditions": {"ready": True}}], True),
-        ([{}], True), ([{"conditions": {"serving": False}}], True), ([{"conditions": {"ready": None}}], True),
+        ([], False),
+        ([{"conditions": {"ready": False}}], False),
+        ([{"conditions": {"ready": False}}, {"conditions": {"ready": True}}], True),
+        ([{}], True),
+        ([{"conditions": {"serving": False}}], True),
+        ([{"conditions": {"ready": None}}], True),
     ],
 )
-def test_a_service_is_ready_with_one_endpoint_of_which_nobody_says_that_it_is_not(endpoints: list[dict[str, t.Any]], ready: bool) -> None:
+def test_a_service_is_ready_with_one_endpoint_of_which_nobody_says_that_it_is_not(
+    endpoints: list[dict[str, t.Any]], ready: bool
+) -> None:
     """https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/, conditions.ready."""
     assert objects.endpoints_ready([{"endpoints": None}, {"endpoints": endpoints}]) is ready
 
@@ -177,13 +277,20 @@ def test_what_is_being_deleted_is_not_ready() -> None:
 
 
 junk = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3), lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=2), max_leaves=4
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
 )
 
 
 @given(
     st.sampled_from(["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"]),
-    st.dictionaries(st.sampled_from(["replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration", "numberReady"]), junk),
+    st.dictionaries(
+        st.sampled_from(
+            ["replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration", "numberReady"]
+        ),
+        junk,
+    ),
 )
 # How long examples take to make is the machine's matter.
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -191,7 +298,10 @@ def test_odd_status_never_raises(kind: str, status: t.Any) -> None:
     assert isinstance(judge("apps", kind, {}, status), Verdict)
 
 
-NODE = {"metadata": {"name": "n1", "labels": {"gpu": "yes", "count": "8"}}, "spec": {"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]}}
+NODE = {
+    "metadata": {"name": "n1", "labels": {"gpu": "yes", "count": "8"}},
+    "spec": {"taints": [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]},
+}
 TOLERATES = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
 
 

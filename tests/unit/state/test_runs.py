@@ -13,7 +13,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state import runs
 
 Obj = dict[str, t.Any]
 COMPLETE = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
-FAILED = {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached it"}]}}
+FAILED = {
+    "status": {
+        "conditions": [
+            {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached it"}
+        ]
+    }
+}
 
 
 def pod(name: str = "p", created: str = "2026-01-01T00:00:00Z", **status: t.Any) -> Obj:
@@ -35,8 +41,14 @@ def test_a_job_without_pods() -> None:
     ("status", "reason"),
     [
         ({"containerStatuses": [ended(3)]}, "container main ended with exit code 3"),
-        ({"containerStatuses": [ended(137, reason="OOMKilled")]}, "container main ended with exit code 137 (OOMKilled)"),
-        ({"initContainerStatuses": [ended(2, "first")], "containerStatuses": [{"name": "main", "state": {}}]}, "container first ended with exit code 2"),
+        (
+            {"containerStatuses": [ended(137, reason="OOMKilled")]},
+            "container main ended with exit code 137 (OOMKilled)",
+        ),
+        (
+            {"initContainerStatuses": [ended(2, "first")], "containerStatuses": [{"name": "main", "state": {}}]},
+            "container first ended with exit code 2",
+        ),
         ({"reason": "UnexpectedAdmissionError", "message": "no device"}, "UnexpectedAdmissionError: no device"),
         ({}, "BackoffLimitExceeded: Job has reached it"),
     ],
@@ -46,19 +58,28 @@ def test_why_a_job_failed_is_what_its_pod_says_first(status: Obj, reason: str) -
 
 
 def test_a_job_that_its_policy_for_pods_has_failed_says_why_itself() -> None:
-    why = {"reason": "PodFailurePolicy", "message": "Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0"}
+    why = {
+        "reason": "PodFailurePolicy",
+        "message": "Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0",
+    }
     job = {"status": {"conditions": [{"type": "Failed", "status": "True"} | why]}}
     for pods in ([], [pod(containerStatuses=[ended(137)])]):
         assert runs.progress(job, pods).reason == f"PodFailurePolicy: {why['message']}"
 
 
 def test_of_several_pods_the_newest_tells_and_of_its_containers_the_one_that_is_asked_for() -> None:
-    old, new = pod("old", containerStatuses=[ended(1)]), pod("new", "2026-01-02T00:00:00Z", containerStatuses=[ended(0), ended(4, "side")])
+    old, new = (
+        pod("old", containerStatuses=[ended(1)]),
+        pod("new", "2026-01-02T00:00:00Z", containerStatuses=[ended(0), ended(4, "side")]),
+    )
     seen = runs.progress(COMPLETE, [new, old], "side")
     assert (seen.pod, seen.container, seen.exit_code) == ("new", "side", 4)
     assert runs.progress(COMPLETE, [new, old]).exit_code == 0
 
 
 def test_the_job_of_a_pod() -> None:
-    assert runs.owner({"metadata": {"ownerReferences": [{"kind": "Node", "name": "x"}, {"kind": "Job", "name": "j"}]}}) == "j"
+    assert (
+        runs.owner({"metadata": {"ownerReferences": [{"kind": "Node", "name": "x"}, {"kind": "Job", "name": "j"}]}})
+        == "j"
+    )
     assert runs.owner({}) == ""

@@ -9,7 +9,11 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.evidence import newest
 
-FAILED = {"reason": "FailedCreatePodSandBox", "message": 'no runtime for "nvidia" is configured', "lastTimestamp": "2026-11-23T00:21:26Z"}
+FAILED = {
+    "reason": "FailedCreatePodSandBox",
+    "message": 'no runtime for "nvidia" is configured',
+    "lastTimestamp": "2026-11-23T00:21:26Z",
+}
 OLDER = {"reason": "FailedMount", "message": "not found", "lastTimestamp": "2026-11-23T00:21:00Z"}
 
 
@@ -17,6 +21,10 @@ OLDER = {"reason": "FailedMount", "message": "not found", "lastTimestamp": "2026
 @pytest.mark.parametrize("second", ["26", "27"])
 def test_what_kubelet_says_of_dns_hides_no_cause(reason: str, second: str) -> None:
     """As a real kubelet says it beside each try, within the same second or later."""
-    beside = {"reason": reason, "message": "Nameserver limits were exceeded", "lastTimestamp": f"2026-11-23T00:21:{second}Z"}
+    beside = {
+        "reason": reason,
+        "message": "Nameserver limits were exceeded",
+        "lastTimestamp": f"2026-11-23T00:21:{second}Z",
+    }
     assert newest([OLDER, beside, FAILED]) == 'FailedCreatePodSandBox: no runtime for "nvidia" is configured'
     assert newest([beside]) == ""

@@ -11,7 +11,13 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, HwaccelError, ManyFaults, NotFound, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Conflict,
+    HwaccelError,
+    ManyFaults,
+    NotFound,
+    Unreachable,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -22,14 +28,25 @@ from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import Clus
 
 Obj = dict[str, t.Any]
 
-NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."}
+NO_ROOM = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.",
+}
 PULLING = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}
 RUNS = {"name": "main", "state": {"running": {}}}
 PENDING = {"phase": "Pending", "conditions": [NO_ROOM]}
 STARTING = {"phase": "Pending", "containerStatuses": [PULLING]}
 RUNNING = {"phase": "Running", "containerStatuses": [RUNS]}
-WELL = {"phase": "Succeeded", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]}
-BADLY = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 7, "reason": "Error"}}}]}
+WELL = {
+    "phase": "Succeeded",
+    "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}],
+}
+BADLY = {
+    "phase": "Failed",
+    "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 7, "reason": "Error"}}}],
+}
 #: What becomes of a workload by its name: (seconds after its creation, status of its pod), in order.
 LIVES: dict[str, list[tuple[float, Obj]]] = {
     "well": [(0, PENDING), (1, STARTING), (2, RUNNING), (5, WELL)],
@@ -51,13 +68,20 @@ class Jobs(Cluster):
         super().__init__()
 
     def clock(self, slice_of: float | None = None) -> Clock:
-        return Clock(None if slice_of is None else self.at + slice_of, now=lambda: self.at, monotonic=lambda: self.at, sleep=self._sleep)
+        return Clock(
+            None if slice_of is None else self.at + slice_of,
+            now=lambda: self.at,
+            monotonic=lambda: self.at,
+            sleep=self._sleep,
+        )
 
     def _sleep(self, seconds: float) -> None:
         self.at += seconds
 
     def create(self, obj: Obj, resource: Resource, **options: t.Any) -> t.Any:
-        answer = super().create(obj | {"metadata": obj["metadata"] | {"creationTimestamp": self.at}}, resource, **options)
+        answer = super().create(
+            obj | {"metadata": obj["metadata"] | {"creationTimestamp": self.at}}, resource, **options
+        )
         self.most = max(self.most, len(self.jobs()))
         return answer
 
@@ -70,7 +94,11 @@ class Jobs(Cluster):
         if resource.kind == "Event":
             return Page([{"reason": "Failed", "message": "the registry says no", "lastTimestamp": "1"}], "1")
         label, _equals, value = options["label_selector"].partition("=")
-        jobs = [job for job in self.jobs() if job["metadata"]["labels"][label] == value and job["metadata"]["namespace"] == namespace]
+        jobs = [
+            job
+            for job in self.jobs()
+            if job["metadata"]["labels"][label] == value and job["metadata"]["namespace"] == namespace
+        ]
         return Page([self._job(job) if resource.kind == "Job" else self._pod(job) for job in jobs], "1")
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
@@ -86,13 +114,28 @@ class Jobs(Cluster):
     def _job(self, job: Obj) -> Obj:
         kinds = {"Succeeded": "Complete", "Failed": "Failed"}
         phase = self._status(job)["phase"]
-        return job | {"status": {"conditions": [{"type": kinds[phase], "status": "True", "reason": "BackoffLimitExceeded"}] if phase in kinds else []}}
+        return job | {
+            "status": {
+                "conditions": [{"type": kinds[phase], "status": "True", "reason": "BackoffLimitExceeded"}]
+                if phase in kinds
+                else []
+            }
+        }
 
     def _pod(self, job: Obj) -> Obj:
         status, name = self._status(job), job["metadata"]["name"]
         owner = {"kind": "Job", "name": name}
-        metadata = {"name": f"{name}-abcde", "uid": f"pod-{name}", "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [owner]}
-        return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | ({} if status is PENDING else {"nodeName": "gpu-1"}), "status": status}
+        metadata = {
+            "name": f"{name}-abcde",
+            "uid": f"pod-{name}",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "ownerReferences": [owner],
+        }
+        return {
+            "metadata": metadata,
+            "spec": job["spec"]["template"]["spec"] | ({} if status is PENDING else {"nodeName": "gpu-1"}),
+            "status": status,
+        }
 
 
 @pytest.fixture
@@ -101,11 +144,22 @@ def cluster() -> Jobs:
 
 
 def pod(name: str, **checks: t.Any) -> Workload:
-    definition = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "main", "image": "sample:1"}]}}
+    definition = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "sample:1"}]},
+    }
     return Workload(name, definition, checks=Checks(**{key: tuple(value) for key, value in checks.items()}))
 
 
-def go(cluster: Jobs, *workloads: Workload, slice_of: float | None = None, resume: dict[str, t.Any] | None = None, **options: t.Any) -> Outcome:
+def go(
+    cluster: Jobs,
+    *workloads: Workload,
+    slice_of: float | None = None,
+    resume: dict[str, t.Any] | None = None,
+    **options: t.Any,
+) -> Outcome:
     return run(cluster, list(workloads), RunOptions(namespace="n", **options), cluster.clock(slice_of), resume=resume)
 
 
@@ -131,8 +185,16 @@ def test_a_run_that_ends_well_is_told_and_taken_away(cluster: Jobs) -> None:
     ("name", "state", "reason"),
     [
         ("badly", "failed", "container main ended with exit code 7"),
-        ("homeless", "unschedulable", "no node has taken it for 60 s: Unschedulable: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu."),
-        ("unpulled", "timeout", "it has not started in 300 s: container main: ImagePullBackOff: not found; Failed: the registry says no"),
+        (
+            "homeless",
+            "unschedulable",
+            "no node has taken it for 60 s: Unschedulable: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu.",
+        ),
+        (
+            "unpulled",
+            "timeout",
+            "it has not started in 300 s: container main: ImagePullBackOff: not found; Failed: the registry says no",
+        ),
         ("endless", "timeout", "it has not ended in 600 s: it is Running"),
     ],
 )
@@ -188,7 +250,9 @@ def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> No
     assert sum(write.startswith("create") for write in cluster.writes) == 2
 
 
-def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(
+    cluster: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def twice(job: Obj, resource: Resource, **options: t.Any) -> t.Any:
         Jobs.create(cluster, job, resource, **options)
         return Jobs.create(cluster, job, resource, **options)
@@ -201,7 +265,9 @@ def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluste
     assert cluster.jobs() == []
 
 
-def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(
+    cluster: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     uids: list[str] = []
 
     def delete(resource: Resource, name: str, namespace: str = "", *, uid: str = "", **options: t.Any) -> None:
@@ -215,7 +281,9 @@ def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(cluster: J
 
 def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: t.Any, **_options: t.Any) -> t.Any:
-        raise Conflict("creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"})
+        raise Conflict(
+            "creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"}
+        )
 
     monkeypatch.setattr(cluster, "create", refuse)
     with pytest.raises(Conflict, match="resourcequotas"):
@@ -247,8 +315,17 @@ def test_what_has_ended_is_handed_over_at_once_and_kept_as_it_comes_back(cluster
     workloads = [pod("well"), pod("badly")]
     first = run(cluster, workloads, RunOptions(namespace="n"), cluster.clock(4), ended=ended)
     assert told == [["badly"]]
-    assert first.pending is not None and first.pending["done"] == {"badly": {"name": "badly", "state": "failed", "kept": True}}
-    last = run(cluster, workloads, RunOptions(namespace="n", parallel=1, fail_on=frozenset()), cluster.clock(), resume=first.pending, ended=ended)
+    assert first.pending is not None and first.pending["done"] == {
+        "badly": {"name": "badly", "state": "failed", "kept": True}
+    }
+    last = run(
+        cluster,
+        workloads,
+        RunOptions(namespace="n", parallel=1, fail_on=frozenset()),
+        cluster.clock(),
+        resume=first.pending,
+        ended=ended,
+    )
     assert told == [["badly"], ["well"]]
     assert [row["kept"] for row in last.values["workloads"]] == [True, True]
 
@@ -271,7 +348,10 @@ def test_a_killed_run_leaves_nothing_that_stays(cluster: Jobs) -> None:
 
 
 def test_a_job_keeps_what_its_manifest_says(cluster: Jobs) -> None:
-    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main"}]}}
+    template = {
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main"}]},
+    }
     spec = {"backoffLimit": 3, "ttlSecondsAfterFinished": 5, "template": template}
     definition = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "well", "namespace": "n"}, "spec": spec}
     go(cluster, Workload("job", definition), slice_of=1)
@@ -288,7 +368,13 @@ def test_all_faults_are_told_before_anything_runs(cluster: Jobs) -> None:
     with pytest.raises(ManyFaults) as caught:
         go(cluster, pod("twice"), pod("twice"), always, service, pod("odd", patterns=["("], queries=["a["]))
     told = str(caught.value)
-    for part in ("2 workloads are called twice", "always can never end", "service is neither a Pod", "'(' is no regular", "'a[' is no JMESPath"):
+    for part in (
+        "2 workloads are called twice",
+        "always can never end",
+        "service is neither a Pod",
+        "'(' is no regular",
+        "'a[' is no JMESPath",
+    ):
         assert part in told, part
     assert cluster.writes == []
     with pytest.raises(ManyFaults, match="parallel is 0"):
@@ -302,7 +388,10 @@ def test_check_mode_makes_nothing_and_names_missing_rights(cluster: Jobs) -> Non
     cluster.forbidden = {("delete", "jobs"), ("get", "pods")}
     outcome = run(cluster, [pod("well")], options, cluster.clock(), check_mode=True)
     assert not outcome.changed
-    assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [("delete", "jobs"), ("get", "pods/log")]
+    assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [
+        ("delete", "jobs"),
+        ("get", "pods/log"),
+    ]
     assert "the right to delete jobs.batch is missing" in str(outcome.failure)
 
 

@@ -35,11 +35,21 @@ class Absences:
         if live is None:
             return "", ""
         fleet, expected = self._fleet, self._fleet.expecting
-        wanted = expected.takers(part, live["metadata"].get("labels") or {}, gpus=has_gpus(fleet.nodes[node], fleet.pool(node)))
-        there = {item["metadata"]["name"]: item for item in self._daemon_sets if not wanted and expected.part_of(item["spec"]["template"]) == part}
+        wanted = expected.takers(
+            part, live["metadata"].get("labels") or {}, gpus=has_gpus(fleet.nodes[node], fleet.pool(node))
+        )
+        there = {
+            item["metadata"]["name"]: item
+            for item in self._daemon_sets
+            if not wanted and expected.part_of(item["spec"]["template"]) == part
+        }
         there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in wanted}
         if not there:
-            names = f"DaemonSet {self._namespace}/{wanted[0]} is" if wanted else f"no DaemonSet of namespace {self._namespace} that makes one is"
+            names = (
+                f"DaemonSet {self._namespace}/{wanted[0]} is"
+                if wanted
+                else f"no DaemonSet of namespace {self._namespace} that makes one is"
+            )
             return f"{names} not there", "see who has deleted it, and run the playbook or the role that brings it again"
         told = [self._of(item, live) for item in there.values()]
         return next((one for one in told if one[0]), ("", ""))
@@ -50,11 +60,24 @@ class Absences:
         if found is not None:
             field, writers = ".".join((*_TEMPLATE, *found.path)), _writers(daemon_set, found.path)
             written = f", written by {' and '.join(writers)}" if writers else ""
-            who = f"let {writers[0]} leave {field} of DaemonSet {name} alone and take back what it wrote" if writers else f"correct {field} of DaemonSet {name}"
+            who = (
+                f"let {writers[0]} leave {field} of DaemonSet {name} alone and take back what it wrote"
+                if writers
+                else f"correct {field} of DaemonSet {name}"
+            )
             if found.path == ("tolerations",) and not writers:
                 who = f"take the taint from the node, or let DaemonSet {name} tolerate it by the role's patches"
-            return f"{field} of DaemonSet {self._namespace}/{name} keeps it away{written}: {found.why}", f"{who}; exclude the node where it is meant so"
-        event = evidence.newest([one for one in self._events if (one.get("involvedObject") or {}).get("uid") == daemon_set["metadata"].get("uid")])
+            return (
+                f"{field} of DaemonSet {self._namespace}/{name} keeps it away{written}: {found.why}",
+                f"{who}; exclude the node where it is meant so",
+            )
+        event = evidence.newest(
+            [
+                one
+                for one in self._events
+                if (one.get("involvedObject") or {}).get("uid") == daemon_set["metadata"].get("uid")
+            ]
+        )
         desired, current = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "currentNumberScheduled"))
         if event and current < desired:
             return event, ""
@@ -68,7 +91,11 @@ class Absences:
     @functools.cached_property
     def _events(self) -> list[Obj]:
         """Warnings about DaemonSets."""
-        return self._client.list(self._client.resource("v1", "Event"), self._namespace, field_selector="involvedObject.kind=DaemonSet,type=Warning").items
+        return self._client.list(
+            self._client.resource("v1", "Event"),
+            self._namespace,
+            field_selector="involvedObject.kind=DaemonSet,type=Warning",
+        ).items
 
 
 def _writers(daemon_set: Obj, path: tuple[str, ...]) -> list[str]:
@@ -77,6 +104,10 @@ def _writers(daemon_set: Obj, path: tuple[str, ...]) -> list[str]:
     found = []
     for entry in fieldsets.managers_of(daemon_set):
         manager = str(entry.get("manager") or "")
-        if not manager.startswith(OURS) and not entry.get("subresource") and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), wanted):
+        if (
+            not manager.startswith(OURS)
+            and not entry.get("subresource")
+            and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), wanted)
+        ):
             found.append(manager)
     return list(dict.fromkeys(found))

@@ -43,5 +43,7 @@ def event_of_replica_sets(client: Client, deployment: str, namespace: str = "") 
 
 
 def _latest_of(client: Client, namespace: str, kind: str, fits: c.Callable[[dict[str, t.Any]], bool]) -> str:
-    found = client.list(client.resource("v1", "Event"), namespace, field_selector=f"involvedObject.kind={kind},type=Warning").items
+    found = client.list(
+        client.resource("v1", "Event"), namespace, field_selector=f"involvedObject.kind={kind},type=Warning"
+    ).items
     return evidence.newest([event for event in found if fits(event.get("involvedObject") or {})])

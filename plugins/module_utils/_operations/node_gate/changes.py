@@ -16,7 +16,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 def soften(seen: Seen, *, check_mode: bool) -> list[str]:
     """Names of nodes whose mark of an earlier run keeps off the pods that have to mend them. From now on those may come, while the gate waits."""
     nodes = seen.fleet.nodes
-    waiting = sorted(name for name, verdict in seen.verdicts.items() if verdict.state != chain.PASSED) if seen.settings.marks else []
+    waiting = (
+        sorted(name for name, verdict in seen.verdicts.items() if verdict.state != chain.PASSED)
+        if seen.settings.marks
+        else []
+    )
     hard = [name for name in waiting if marks.effect_of(nodes[name]) == marks.HARD]
     if not hard:
         return []
@@ -30,10 +34,15 @@ def mark(seen: Seen, plan: marks.Plan, *, check_mode: bool) -> tuple[list[str], 
     if not settings.marks or seen.broken:
         return [], []
     node, menders = seen.client.resource("v1", "Node"), Menders(seen.client)
-    reasons = {name: f"{settings.gate}: {seen.verdicts[name].link}: {seen.verdicts[name].reason}" for name in plan.quarantine}
+    reasons = {
+        name: f"{settings.gate}: {seen.verdicts[name].link}: {seen.verdicts[name].reason}" for name in plan.quarantine
+    }
     marked = [
-        name for name in plan.quarantine
-        if marks.quarantine(seen.client, node, name, settings.gate, reasons[name], menders.effect, check_mode=check_mode)
+        name
+        for name in plan.quarantine
+        if marks.quarantine(
+            seen.client, node, name, settings.gate, reasons[name], menders.effect, check_mode=check_mode
+        )
     ]
     return marked, [name for name in plan.release if check_mode or marks.release(seen.client, node, name)]
 
@@ -42,7 +51,11 @@ def switch(seen: Seen, *, check_mode: bool) -> list[str]:
     """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
     if seen.settings.gate != "driver" or seen.broken:
         return []
-    lacking = sorted(name for name in seen.verdicts if not seen.fleet.nodes[name].switched and _has_our_driver(seen, name, check_mode))
+    lacking = sorted(
+        name
+        for name in seen.verdicts
+        if not seen.fleet.nodes[name].switched and _has_our_driver(seen, name, check_mode)
+    )
     return [name for name in lacking if check_mode or switches.provide(seen.client, name)]
 
 
@@ -51,9 +64,15 @@ def _has_our_driver(seen: Seen, name: str, check_mode: bool) -> bool:
     node, state, pod = seen.fleet.nodes[name], seen.verdicts[name].state, seen.fleet.pods_of(name).get(DRIVER)
     if state == chain.PASSED:
         return pod is not None and bool(pod.driver_version)
-    if pod is not None and pod.driver_version and any(one.state and not one.succeeded and one.last_exit is not None for one in pod.inits):
+    if (
+        pod is not None
+        and pod.driver_version
+        and any(one.state and not one.succeeded and one.last_exit is not None for one in pod.inits)
+    ):
         # The manager has failed before. On a node that has joined after the last run it waits for clients which nobody makes leave, for ever.
         return True
     if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
         return False
-    return bool(pod.driver_version) if pod is not None else seen.provider(name) in ("", "hwaccel") and not node.host_driver
+    return (
+        bool(pod.driver_version) if pod is not None else seen.provider(name) in ("", "hwaccel") and not node.host_driver
+    )

@@ -39,7 +39,13 @@ class Fleet:
     """Facts by node. `changed` names the nodes whose facts are newer than the last `take_changed`."""
 
     def __init__(
-        self, gate: str, pools: c.Iterable[Pool], namespace: str, pod_selector: str, renamed: c.Collection[str] = (), besides: c.Collection[str] = (),
+        self,
+        gate: str,
+        pools: c.Iterable[Pool],
+        namespace: str,
+        pod_selector: str,
+        renamed: c.Collection[str] = (),
+        besides: c.Collection[str] = (),
         daemon_sets: c.Iterable[dict[str, t.Any]] | None = (),
     ) -> None:
         """besides: namespaces whose pods are read, and not watched: what waits for them shows itself when they are ready. daemon_sets: as `Expected` has it."""
@@ -85,7 +91,9 @@ class Fleet:
 
     def pods_by_owner(self) -> dict[str, int]:
         """How many pods of each DaemonSet are known."""
-        return dict(collections.Counter(pod.owner for pods in self._pods.values() for pod in pods.values() if not pod.deleting))
+        return dict(
+            collections.Counter(pod.owner for pods in self._pods.values() for pod in pods.values() if not pod.deleting)
+        )
 
     def take_changed(self) -> set[str]:
         changed, self._changed = self._changed, set()
@@ -241,14 +249,23 @@ class Fleet:
     def pack(self) -> str:
         """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
         state = [
-            _VERSION, self.grown, self._versions, sorted(self.fresh), self.absences, self.pool_names, self.expected,
-            [_node_row(node) for node in self.nodes.values()], [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
+            _VERSION,
+            self.grown,
+            self._versions,
+            sorted(self.fresh),
+            self.absences,
+            self.pool_names,
+            self.expected,
+            [_node_row(node) for node in self.nodes.values()],
+            [_pod_row(pod) for pods in self._pods.values() for pod in pods.values()],
         ]
         return base64.b64encode(zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)).decode()
 
     def unpack(self, text: str) -> None:
         """The state that `pack` wrote; everything counts as changed."""
-        _version, self.grown, self._versions, fresh, absences, self.pool_names, self.expected, nodes, pods = json.loads(zlib.decompress(base64.b64decode(text)))
+        _version, self.grown, self._versions, fresh, absences, self.pool_names, self.expected, nodes, pods = json.loads(
+            zlib.decompress(base64.b64decode(text))
+        )
         self.fresh, self.absences = set(fresh), collections.Counter(absences)
         for row in nodes:
             node = _node(row)
@@ -260,7 +277,9 @@ class Fleet:
 
 def is_candidate(facts: NodeFacts, pool: Pool) -> bool:
     """The node has GPUs as far as anybody says: itself, its pool, or our own mark on it. Of one that has still to join nobody can say that it has none."""
-    return facts.managed and (facts.gpu_present or pool.gpu is not None or facts.quarantined or (not facts.uid and pool.name != CPU))
+    return facts.managed and (
+        facts.gpu_present or pool.gpu is not None or facts.quarantined or (not facts.uid and pool.name != CPU)
+    )
 
 
 def _names(kind: type[t.Any]) -> list[str]:
@@ -282,7 +301,10 @@ def _node_row(node: NodeFacts) -> list[t.Any]:
 
 def _pod_row(pod: PodFacts) -> list[t.Any]:
     row = list(_OF_POD(pod))
-    row[_INITS], row[_CONTAINERS] = [_OF_CONTAINER(one) for one in pod.inits], [_OF_CONTAINER(one) for one in pod.containers]
+    row[_INITS], row[_CONTAINERS] = (
+        [_OF_CONTAINER(one) for one in pod.inits],
+        [_OF_CONTAINER(one) for one in pod.containers],
+    )
     return row
 
 

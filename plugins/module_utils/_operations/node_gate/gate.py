@@ -48,7 +48,16 @@ class Gate:
         return max(0.0, self.started + self.timeout - time.time())
 
     def seen(self, *, broken: bool = False) -> Seen:
-        return Seen(self.settings, self.client, self.fleet, dict(self.verdicts), dict(self.held), self.started, dict(self._waited), broken)
+        return Seen(
+            self.settings,
+            self.client,
+            self.fleet,
+            dict(self.verdicts),
+            dict(self.held),
+            self.started,
+            dict(self._waited),
+            broken,
+        )
 
     def judge(self) -> None:
         """New verdicts for nodes whose facts are new, then what has lasted too long."""
@@ -59,7 +68,9 @@ class Gate:
             self._waited[self.fleet.pool_names[name]] = now
             if not verdict.grace:
                 self._ages.forget(name)
-            elif self._ages.over(name, verdict, now, functools.partial(self._began, verdict.since, now), self.fleet.grown):
+            elif self._ages.over(
+                name, verdict, now, functools.partial(self._began, verdict.since, now), self.fleet.grown
+            ):
                 self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
 
     def judge_changed(self) -> None:
@@ -99,7 +110,12 @@ class Gate:
         """Whatever still waits ends as `state`; what only the observer can be blamed for is not known."""
         for name in sorted(self._waiting):
             verdict = self.verdicts[name]
-            self._set(name, dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else state, reason=prefix + verdict.reason))
+            self._set(
+                name,
+                dataclasses.replace(
+                    verdict, state=chain.UNKNOWN if verdict.observer else state, reason=prefix + verdict.reason
+                ),
+            )
 
     def progress(self) -> list[str]:
         """At most one line."""
@@ -108,10 +124,17 @@ class Gate:
     def pack(self) -> dict[str, t.Any]:
         """What the next slice resumes from."""
         return {
-            "fleet": self.fleet.pack(), "started": self.started, "stuck": self._ages.stuck, "failed": self._judge.failed, "excused": self._judge.excused,
-            "rollout": (self.rollouts.open, self.rollouts.since), "waited": self._waited, "softened": self.softened,
-            "line": self._lines.last, "line_at": self._lines.at,
-        }  # fmt: skip
+            "fleet": self.fleet.pack(),
+            "started": self.started,
+            "stuck": self._ages.stuck,
+            "failed": self._judge.failed,
+            "excused": self._judge.excused,
+            "rollout": (self.rollouts.open, self.rollouts.since),
+            "waited": self._waited,
+            "softened": self.softened,
+            "line": self._lines.last,
+            "line_at": self._lines.at,
+        }
 
     @classmethod
     def unpacked(cls, settings: Settings, client: Client, fleet: Fleet, packed: dict[str, t.Any]) -> Gate:

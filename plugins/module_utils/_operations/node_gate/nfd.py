@@ -45,7 +45,9 @@ class Controller:
 
     def moves(self, nodes: c.Mapping[str, NodeFacts]) -> bool:
         """Its node is away: Kubernetes makes the pod anew on another one after five minutes (tolerationSeconds of not-ready and unreachable)."""
-        return self.pod is not None and bool(self.pod.node) and not (self.pod.node in nodes and nodes[self.pod.node].ready)
+        return (
+            self.pod is not None and bool(self.pod.node) and not (self.pod.node in nodes and nodes[self.pod.node].ready)
+        )
 
 
 def lacking(client: Client) -> list[Controller]:
@@ -58,7 +60,14 @@ def lacking(client: Client) -> list[Controller]:
         if verdict != READY:
             metadata, labels = item["metadata"], item["spec"]["selector"].get("matchLabels") or {}
             pods = _pods(client, ",".join(f"{key}={value}" for key, value in labels.items()), metadata["namespace"])
-            found.append(Controller(metadata["name"], metadata["namespace"], verdict.reason, _telling(pod for pod in pods if not pod.ready)))
+            found.append(
+                Controller(
+                    metadata["name"],
+                    metadata["namespace"],
+                    verdict.reason,
+                    _telling(pod for pod in pods if not pod.ready),
+                )
+            )
     return sorted(found, key=lambda one: one.name)
 
 
@@ -70,21 +79,32 @@ def faults(client: Client, controllers: c.Iterable[Controller]) -> list[Fault]:
         try:
             if one.pod is not None:
                 why, tail = _cause(client, one.pod)
-            elif _REFUSED not in one.lacking and (event := causes.event_of_replica_sets(client, f"{one.name}-", one.namespace)):
+            elif _REFUSED not in one.lacking and (
+                event := causes.event_of_replica_sets(client, f"{one.name}-", one.namespace)
+            ):
                 why = f"{one.lacking}; {event}"
         except ApiError as error:
             why = f"{one.lacking}; why could not be asked: {error}"
         said = trouble.of_pod(one.pod) if one.pod is not None else None
         next_step = hints.next_step(tail) or hints.next_step(why) or (said.next_step if said else _NEXT)
         line = hints.telling(tail)
-        found.append(Fault(one.name, f"Deployment {one.namespace}/{one.name}", why + (f"; its log: {line}" if line else ""), next_step))
+        found.append(
+            Fault(
+                one.name,
+                f"Deployment {one.namespace}/{one.name}",
+                why + (f"; its log: {line}" if line else ""),
+                next_step,
+            )
+        )
     return found
 
 
 def master(client: Client) -> tuple[str, str]:
     """(what is wrong with nfd-master, whoever has deployed it, the tail of its log)."""
     try:
-        found = (_telling(pod for pod in _pods(client, selector) if pod.role == parts.NFD_MASTER) for selector in _MASTERS)
+        found = (
+            _telling(pod for pod in _pods(client, selector) if pod.role == parts.NFD_MASTER) for selector in _MASTERS
+        )
         pod = next((pod for pod in found if pod is not None), None)
         if pod is None:
             event = causes.event_of_replica_sets(client, "nfd-master")
@@ -96,7 +116,9 @@ def master(client: Client) -> tuple[str, str]:
 
 
 def _pods(client: Client, selector: str, namespace: str = "") -> list[PodFacts]:
-    return [reduce_pod(item) for item in client.list(client.resource("v1", "Pod"), namespace, label_selector=selector).items]
+    return [
+        reduce_pod(item) for item in client.list(client.resource("v1", "Pod"), namespace, label_selector=selector).items
+    ]
 
 
 def _telling(pods: t.Iterable[PodFacts]) -> PodFacts | None:
@@ -107,7 +129,14 @@ def _cause(client: Client, pod: PodFacts) -> tuple[str, str]:
     """(what is wrong with a pod, the tail of its log, "" where no container has run)."""
     found = trouble.of_pod(pod)
     why = found.reason if found else "it runs" if pod.ready else "it is not ready"
-    ran = next((item.name for item in (*pod.inits, *pod.containers) if item.restarts or item.state in ("running", "terminated")), "")
+    ran = next(
+        (
+            item.name
+            for item in (*pod.inits, *pod.containers)
+            if item.restarts or item.state in ("running", "terminated")
+        ),
+        "",
+    )
     told = ran or pod.unschedulable or any(item.message for item in (*pod.inits, *pod.containers))
     event = "" if told else causes.event_of_pod(client, pod)
     return f"{why}; {event}" if event else why, causes.log_tail(client, pod, ran)

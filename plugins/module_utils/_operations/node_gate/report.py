@@ -14,7 +14,14 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, hints, pods, schedulable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Fault, Forbidden, HwaccelError, ManyFaults, Unauthorized
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    ApiError,
+    Fault,
+    Forbidden,
+    HwaccelError,
+    ManyFaults,
+    Unauthorized,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import causes, nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.absent import Absences
@@ -34,8 +41,12 @@ def counts(verdicts: Verdicts) -> dict[str, int]:
 
 
 def progress_line(gate: str, verdicts: Verdicts, left: float) -> str:
-    """"driver: 12 of 16 passed, 2 waiting: training-1, training-2 (driver: compiling or loading), 2 failed: training-3, training-5; at most 25 min more"."""
-    return f"{summary(gate, verdicts)}; at most {_duration(left)} more" if counts(verdicts)[chain.WAITING] else summary(gate, verdicts)
+    """ "driver: 12 of 16 passed, 2 waiting: training-1, training-2 (driver: compiling or loading), 2 failed: training-3, training-5; at most 25 min more"."""
+    return (
+        f"{summary(gate, verdicts)}; at most {_duration(left)} more"
+        if counts(verdicts)[chain.WAITING]
+        else summary(gate, verdicts)
+    )
 
 
 def summary(gate: str, verdicts: Verdicts) -> str:
@@ -46,15 +57,22 @@ def summary(gate: str, verdicts: Verdicts) -> str:
         common = reasons.most_common(2)
         told = ", ".join(reason if len(reasons) == 1 else f"{count} {reason}" for reason, count in common)
         lagging = some(name for name, verdict in verdicts.items() if verdict.state == chain.WAITING)
-        parts.append(f"{numbers[chain.WAITING]} waiting: {lagging} ({told}{', …' if len(reasons) > len(common) else ''})")
+        parts.append(
+            f"{numbers[chain.WAITING]} waiting: {lagging} ({told}{', …' if len(reasons) > len(common) else ''})"
+        )
     for state in (chain.FAILED, chain.UNKNOWN):
         if numbers[state]:
-            parts.append(f"{numbers[state]} {state}: {some(name for name, verdict in verdicts.items() if verdict.state == state)}")
+            parts.append(
+                f"{numbers[state]} {state}: {some(name for name, verdict in verdicts.items() if verdict.state == state)}"
+            )
     return ", ".join(parts)
 
 
 def last_line(gate: str, verdicts: Verdicts, plan: Plan, held: Verdicts) -> str:
-    failed, off = counts(verdicts)[chain.FAILED], [name for name, verdict in held.items() if verdict.brief == expected.SWITCHED_OFF]
+    failed, off = (
+        counts(verdicts)[chain.FAILED],
+        [name for name, verdict in held.items() if verdict.brief == expected.SWITCHED_OFF],
+    )
     borne = "" if not failed else f" ({plan.limit} may fail)"
     return summary(gate, verdicts) + borne + (f", {len(off)} {expected.SWITCHED_OFF}: {some(off)}" if off else "")
 
@@ -64,31 +82,51 @@ def values(seen: Seen, plan: Plan, *, ask: bool) -> dict[str, t.Any]:
     verdicts = seen.verdicts
     failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
     return {
-        "gate": seen.settings.gate, "nodes": counts(verdicts), "failed_nodes": failed, "max_failed_nodes": plan.limit, "within_limit": plan.within,
-        "faults": faults(seen, ask=ask), "held": held(seen), "pools": pool_rows(seen),
+        "gate": seen.settings.gate,
+        "nodes": counts(verdicts),
+        "failed_nodes": failed,
+        "max_failed_nodes": plan.limit,
+        "within_limit": plan.within,
+        "faults": faults(seen, ask=ask),
+        "held": held(seen),
+        "pools": pool_rows(seen),
     }
 
 
 def faults(seen: Seen, *, ask: bool = True) -> list[dict[str, t.Any]]:
     """Every node that has not passed, failed ones first, at most `sample`; only these cost requests."""
     order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
-    chosen = sorted((order[verdict.state], name) for name, verdict in seen.verdicts.items() if verdict.state in order)[: seen.settings.sample]
+    chosen = sorted((order[verdict.state], name) for name, verdict in seen.verdicts.items() if verdict.state in order)[
+        : seen.settings.sample
+    ]
     rows = []
     absences = Absences(seen.client, seen.fleet, seen.settings.namespace)
     observer: tuple[str, str] | None = None
     for _rank, name in chosen:
         verdict = seen.verdicts[name]
         told, next_step = _reason(name, seen, absences) if ask else (verdict.reason, "")
-        tail = causes.log_tail(seen.client, verdict.pod, verdict.container) if ask and verdict.state == chain.FAILED else ""
+        tail = (
+            causes.log_tail(seen.client, verdict.pod, verdict.container)
+            if ask and verdict.state == chain.FAILED
+            else ""
+        )
         if ask and verdict.observer and verdict.state == chain.UNKNOWN:
             # Of all such nodes the cause is one and the same.
             observer = observer or nfd.master(seen.client)
             told, tail = f"{told}; {observer[0]}", observer[1]
-        rows.append({
-            "node": name, "pool": seen.fleet.pool_names[name], "state": verdict.state, "link": verdict.link, "reason": told,
-            "pod": verdict.pod.name if verdict.pod else "", "container": verdict.container, "log_tail": tail,
-            "next_step": next_step or hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
-        })
+        rows.append(
+            {
+                "node": name,
+                "pool": seen.fleet.pool_names[name],
+                "state": verdict.state,
+                "link": verdict.link,
+                "reason": told,
+                "pod": verdict.pod.name if verdict.pod else "",
+                "container": verdict.container,
+                "log_tail": tail,
+                "next_step": next_step or hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
+            }
+        )
     return rows
 
 
@@ -96,7 +134,11 @@ def held(seen: Seen) -> list[dict[str, t.Any]]:
     """Nodes that are not judged, because their driver holds what the gate would wait for: at most `sample`, and without asking further."""
     return [
         {
-            "node": name, "pool": seen.fleet.pool_names[name], "state": "held", "link": verdict.link, "reason": verdict.reason,
+            "node": name,
+            "pool": seen.fleet.pool_names[name],
+            "state": "held",
+            "link": verdict.link,
+            "reason": verdict.reason,
             "next_step": hints.next_step(verdict.reason) or verdict.next_step,
         }
         for name, verdict in sorted(seen.held.items())[: seen.settings.sample]
@@ -106,7 +148,9 @@ def held(seen: Seen) -> list[dict[str, t.Any]]:
 def _reason(name: str, seen: Seen, absences: Absences) -> tuple[str, str]:
     """(why, and the next step where that is known by it). Where no container has a log, the pod's events or the DaemonSet that should have made it say more."""
     verdict = seen.verdicts[name]
-    told_by_kubelet = verdict.pod is not None and any(item.message for item in (*verdict.pod.inits, *verdict.pod.containers))
+    told_by_kubelet = verdict.pod is not None and any(
+        item.message for item in (*verdict.pod.inits, *verdict.pod.containers)
+    )
     if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
         return verdict.reason, ""
     next_step = ""
@@ -138,11 +182,18 @@ def _pool_row(seen: Seen, pool: str, names: list[str]) -> dict[str, t.Any]:
         expected.update(seen.wanted(node.name).expected)
         observed.update(schedulable.observed(node))
     return {
-        "pool": pool, "nodes": len(names), "expected": expected.total(), "seen": observed.total(),
-        "resources": {name: {"expected": expected[name], "seen": observed[name]} for name in sorted(expected | observed)},
+        "pool": pool,
+        "nodes": len(names),
+        "expected": expected.total(),
+        "seen": observed.total(),
+        "resources": {
+            name: {"expected": expected[name], "seen": observed[name]} for name in sorted(expected | observed)
+        },
         **{state: states[state] for state in STATES},
-        "settled": seen.waited.get(pool, seen.started), "simulated": sum(node.simulated for node in nodes),
-        "kernels": sorted({node.kernel for node in nodes if node.kernel}), "drivers": _drivers(seen, nodes),
+        "settled": seen.waited.get(pool, seen.started),
+        "simulated": sum(node.simulated for node in nodes),
+        "kernels": sorted({node.kernel for node in nodes if node.kernel}),
+        "drivers": _drivers(seen, nodes),
     }
 
 
@@ -161,7 +212,12 @@ def _driver(seen: Seen, name: str) -> str:
 
 
 def failure(
-    gate: str, verdicts: Verdicts, plan: Plan, told: list[dict[str, t.Any]], broken: ApiError | None, controllers: list[Fault],
+    gate: str,
+    verdicts: Verdicts,
+    plan: Plan,
+    told: list[dict[str, t.Any]],
+    broken: ApiError | None,
+    controllers: list[Fault],
 ) -> HwaccelError | None:
     """None where the run may go on: no more nodes failed than are borne, of every node something is known, and what serves them all is up."""
     numbers = counts(verdicts)
@@ -169,16 +225,27 @@ def failure(
         last = broken.faults[0]
         why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {dataclasses.replace(last, next_step='')}"
         # What the server itself has answered has a next step of its own.
-        next_step = last.next_step if isinstance(broken, (Forbidden, Unauthorized)) else "see that the API server can be reached"
+        next_step = (
+            last.next_step
+            if isinstance(broken, (Forbidden, Unauthorized))
+            else "see that the API server can be reached"
+        )
         return HwaccelError(f"gate {gate} lost the cluster", last.where, why, f"{next_step}, and run again")
     # Nodes that miss what it does for them have told it already.
     controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in told)]
     if plan.within:
-        head = Fault(f"gate {gate}: what serves all nodes is not up", "", "", "repair what is named below, and run again")
+        head = Fault(
+            f"gate {gate}: what serves all nodes is not up", "", "", "repair what is named below, and run again"
+        )
         return GateFailed([head, *controllers]) if controllers else None
     lost = f" and {numbers[chain.UNKNOWN]} are unknown" if numbers[chain.UNKNOWN] else ""
     what = f"gate {gate}: {numbers[chain.FAILED]} of {len(verdicts)} nodes failed{lost}, {plan.limit} may"
-    head = Fault(what, "", "the cause is probably not theirs, so no node was quarantined", "repair what is named below, and run again")
+    head = Fault(
+        what,
+        "",
+        "the cause is probably not theirs, so no node was quarantined",
+        "repair what is named below, and run again",
+    )
     return GateFailed([head, *_grouped(told), *controllers])
 
 
@@ -188,12 +255,21 @@ def _grouped(told: list[dict[str, t.Any]]) -> list[Fault]:
     logs: dict[tuple[str, str, str], str] = {}
     for row in told:
         if row["state"] in (chain.FAILED, chain.UNKNOWN):
-            reason = row["reason"].replace(f" of pod {row['pod']}", "").replace(row["pod"], "of the node") if row["pod"] else row["reason"]
+            reason = (
+                row["reason"].replace(f" of pod {row['pod']}", "").replace(row["pod"], "of the node")
+                if row["pod"]
+                else row["reason"]
+            )
             key = (row["link"], reason, row["next_step"])
             groups.setdefault(key, []).append(row["node"])
             logs.setdefault(key, hints.telling(row["log_tail"]))
     return [
-        Fault(f"node{'s' if len(nodes) > 1 else ''} {some(nodes)}", key[0], key[1] + (f"; its log: {logs[key]}" if logs[key] else ""), key[2])
+        Fault(
+            f"node{'s' if len(nodes) > 1 else ''} {some(nodes)}",
+            key[0],
+            key[1] + (f"; its log: {logs[key]}" if logs[key] else ""),
+            key[2],
+        )
         for key, nodes in groups.items()
     ]
 

@@ -60,7 +60,9 @@ def of_run(seen: Seen, *, marks_due: bool) -> Lacking:
     settings = seen.settings
     waits = not seen.verdicts or any(verdict.state != chain.PASSED for verdict in seen.verdicts.values())
     marks = marks_due or (waits and (settings.marks or settings.gate == "driver"))
-    needed = rights.refused(seen.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace)
+    needed = rights.refused(
+        seen.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace
+    )
     everywhere = rights.refused(seen.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
     telling = rights.refused(seen.client, _TELLING if waits else (), settings.namespace)
     telling += rights.refused(seen.client, _WEIGHING if settings.marks and (waits or _marked_hard(seen)) else (), "")

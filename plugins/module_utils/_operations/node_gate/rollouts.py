@@ -58,8 +58,14 @@ class Rollouts:
     def left_behind(self) -> list[str]:
         """What the gate waits for no longer, and no failure tells."""
         down = set(map(str, self.down))
-        found = [f"gate {self.settings.gate} did not wait any longer for {told}" for told in self.open if told not in down]
-        return found + [f"{one}; its node {one.pod.node} is not Ready" for one in self.controllers if one.pod is not None and str(one) not in down]
+        found = [
+            f"gate {self.settings.gate} did not wait any longer for {told}" for told in self.open if told not in down
+        ]
+        return found + [
+            f"{one}; its node {one.pod.node} is not Ready"
+            for one in self.controllers
+            if one.pod is not None and str(one) not in down
+        ]
 
     def _daemon_sets(self) -> list[str]:
         known, found = self.fleet.pods_by_owner(), []
@@ -79,6 +85,9 @@ def _unfinished(item: dict[str, t.Any], known: int) -> str:
         return f"{min(known, int(status.get('currentNumberScheduled') or 0))} of {desired} pods exist"
     updated = int(status.get("updatedNumberScheduled") or 0)
     # With OnDelete nothing is replaced by itself: the pods that are there are the ones to judge.
-    if updated < desired and ((item["spec"].get("updateStrategy") or {}).get("type") or "RollingUpdate") == "RollingUpdate":
+    if (
+        updated < desired
+        and ((item["spec"].get("updateStrategy") or {}).get("type") or "RollingUpdate") == "RollingUpdate"
+    ):
         return f"{updated} of {desired} pods have its last template"
     return ""

@@ -26,7 +26,14 @@ _CYCLE = 4.0
 _SHORT_CYCLE = 1.0
 
 
-def run(settings: Settings, client: Client, *, check_mode: bool = False, deadline: float | None = None, resume: dict[str, t.Any] | None = None) -> Outcome:
+def run(
+    settings: Settings,
+    client: Client,
+    *,
+    check_mode: bool = False,
+    deadline: float | None = None,
+    resume: dict[str, t.Any] | None = None,
+) -> Outcome:
     """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the slice before.
 
     In check mode the gate looks once, waits for nothing and writes nothing. It fails only where the run would lack a right.
@@ -47,7 +54,9 @@ def run(settings: Settings, client: Client, *, check_mode: bool = False, deadlin
             if deadline is not None and deadline - now < 0.1:
                 return Outcome(pending=gate.pack(), progress=lines)
             nodes_wait = gate.waiting()
-            seconds = min(_CYCLE if nodes_wait else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else []))
+            seconds = min(
+                _CYCLE if nodes_wait else _SHORT_CYCLE, gate.left, *([deadline - now] if deadline is not None else [])
+            )
             gate.look(seconds, functools.partial(_judged, gate, nodes_wait))
             gate.judge()
             lines += gate.progress()
@@ -66,7 +75,15 @@ def begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
     """The gate with its fleet, read anew or as the slice before has left it ({}: there was none)."""
     renamed = {sharing.renamed for config in settings.plugin_configs.values() for sharing in config.sharing}
     besides = (settings.driver_namespace,) if settings.gate == exporters.GATE and settings.driver_namespace else ()
-    fleet = Fleet(settings.gate, settings.pools, settings.namespace, settings.pod_selector, sorted(renamed), besides, settings.daemon_sets)
+    fleet = Fleet(
+        settings.gate,
+        settings.pools,
+        settings.namespace,
+        settings.pod_selector,
+        sorted(renamed),
+        besides,
+        settings.daemon_sets,
+    )
     if resume:
         return Gate.unpacked(settings, client, fleet, resume)
     fleet.read(client)

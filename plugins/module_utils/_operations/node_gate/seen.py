@@ -26,9 +26,12 @@ def wanted(settings: Settings, fleet: Fleet, node: str) -> Wanted:
     facts, pool, brought_by = fleet.nodes[node], fleet.pool(node), provider(settings, fleet, node)
     config = settings.plugin_configs.get(facts.plugin_config or pool.plugin_config or "default")
     return Wanted(
-        gpu_declared=pool.gpu is not None, expected=schedulable.expected(facts, pool, config),
-        host_driver=brought_by in ("host", "existing") or bool(facts.host_driver), existing=brought_by == "existing", absences=fleet.absences[node],
-    )  # fmt: skip
+        gpu_declared=pool.gpu is not None,
+        expected=schedulable.expected(facts, pool, config),
+        host_driver=brought_by in ("host", "existing") or bool(facts.host_driver),
+        existing=brought_by == "existing",
+        absences=fleet.absences[node],
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,7 +100,9 @@ def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, 
         wrong += _bmc(machine, machine.more)
     wrong = [fault for entry in entries for fault in oneline.faults(VARIABLE, _variables(entry))] + wrong
     wrong += _shared(managed) + virtual.faults(virtuals, versions.get(virtual.COLLECTION, ""))
-    return wrong + (_lacking(versions.get(COLLECTION, "")) if any(machine.more["provider"] == REDFISH for machine in found) else [])
+    return wrong + (
+        _lacking(versions.get(COLLECTION, "")) if any(machine.more["provider"] == REDFISH for machine in found) else []
+    )
 
 
 def _variables(entry: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -119,11 +121,32 @@ def _known(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
             what = f"its {key} {more[key]} is not known" if more[key] else f"it has no {key}"
             wrong.append(_fault(machine, what, "", f"set {VARIABLE}_{key} to one of {', '.join(known)}"))
     if more["boot"] == MEDIA and not more["media"]:
-        wrong.append(_fault(machine, "it is to boot from media, and nothing says from which", "", f"set {VARIABLE}_media_url to the address of an image"))
+        wrong.append(
+            _fault(
+                machine,
+                "it is to boot from media, and nothing says from which",
+                "",
+                f"set {VARIABLE}_media_url to the address of an image",
+            )
+        )
     if more["provider"] == IPMI and more["http"]:
-        wrong.append(_fault(machine, "IPMI cannot ask for HTTP boot", "", f"set {VARIABLE}_http to false, or {VARIABLE}_provider to {REDFISH}"))
+        wrong.append(
+            _fault(
+                machine,
+                "IPMI cannot ask for HTTP boot",
+                "",
+                f"set {VARIABLE}_http to false, or {VARIABLE}_provider to {REDFISH}",
+            )
+        )
     if more["provider"] == IPMI and more["boot"] == MEDIA:
-        wrong.append(_fault(machine, "IPMI cannot insert media", "", f"set {VARIABLE}_provider to {REDFISH}, or {VARIABLE}_boot to {NETWORK}"))
+        wrong.append(
+            _fault(
+                machine,
+                "IPMI cannot insert media",
+                "",
+                f"set {VARIABLE}_provider to {REDFISH}, or {VARIABLE}_boot to {NETWORK}",
+            )
+        )
     return wrong
 
 
@@ -132,10 +155,28 @@ def _bmc(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
     if not bmc["address"]:
         wrong.append(_fault(machine, "the address of its BMC is missing", "", "set hwaccel_bmc_address"))
     elif not _is_address(bmc["address"]):
-        wrong.append(_fault(machine, f"{bmc['address']} is no address of a BMC", "", "set hwaccel_bmc_address to a name or an address, with :port if need be"))
-    missing = [key for key, there in (("hwaccel_bmc_username", bmc["username"]), ("hwaccel_bmc_password", bmc["has_password"])) if not there]
+        wrong.append(
+            _fault(
+                machine,
+                f"{bmc['address']} is no address of a BMC",
+                "",
+                "set hwaccel_bmc_address to a name or an address, with :port if need be",
+            )
+        )
+    missing = [
+        key
+        for key, there in (("hwaccel_bmc_username", bmc["username"]), ("hwaccel_bmc_password", bmc["has_password"]))
+        if not there
+    ]
     if missing:
-        wrong.append(_fault(machine, "credentials of its BMC are missing", "", f"set {' and '.join(missing)}, the password from a vault"))
+        wrong.append(
+            _fault(
+                machine,
+                "credentials of its BMC are missing",
+                "",
+                f"set {' and '.join(missing)}, the password from a vault",
+            )
+        )
     return wrong
 
 
@@ -155,7 +196,14 @@ def _lacking(version: str) -> list[Fault]:
     if version and tuple(int(part) for part in version.split(".")[:2]) >= COLLECTION_SINCE:
         return []
     why = f"version {version} is too old for it, which is {since} or newer" if version else "it is not installed"
-    return [Fault(f"Redfish needs the collection {COLLECTION}", "", why, "ansible-galaxy collection install -r requirements-metal.yml")]
+    return [
+        Fault(
+            f"Redfish needs the collection {COLLECTION}",
+            "",
+            why,
+            "ansible-galaxy collection install -r requirements-metal.yml",
+        )
+    ]
 
 
 def _shared(found: c.Sequence[Machine]) -> list[Fault]:
@@ -166,6 +214,12 @@ def _shared(found: c.Sequence[Machine]) -> list[Fault]:
         if bmc["address"]:
             owners.setdefault((bmc["address"], bmc["system"]), []).append(machine.name)
     return [
-        Fault(f"{len(names)} machines have the BMC {address}", "", ", ".join(names), "set each its own hwaccel_bmc_address, or hwaccel_bmc_system")
-        for (address, _system), names in owners.items() if len(names) > 1
-    ]  # fmt: skip
+        Fault(
+            f"{len(names)} machines have the BMC {address}",
+            "",
+            ", ".join(names),
+            "set each its own hwaccel_bmc_address, or hwaccel_bmc_system",
+        )
+        for (address, _system), names in owners.items()
+        if len(names) > 1
+    ]

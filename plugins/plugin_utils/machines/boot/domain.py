@@ -95,7 +95,10 @@ def differences(definition: str, machine: Machine, vm: Vm) -> list[str]:
     top = ElementTree.fromstring(definition)
     memory, card = top.find("memory"), _card_of(top, machine)
     found = []
-    if memory is not None and (mib := int(float(memory.text or 0) * _KIB[memory.get("unit", "KiB")] // 1024)) != vm.memory:
+    if (
+        memory is not None
+        and (mib := int(float(memory.text or 0) * _KIB[memory.get("unit", "KiB")] // 1024)) != vm.memory
+    ):
         found.append(f"memory {mib} to {vm.memory} MiB")
     if (count := int(top.findtext("vcpu", "0"))) != vm.vcpus:
         found.append(f"virtual CPUs {count} to {vm.vcpus}")
@@ -130,8 +133,12 @@ def firmware(definition: str) -> tuple[str, bool]:
     """bios or uefi, and whether Secure Boot is enforced: they belong to what is installed, and are not changed."""
     top = ElementTree.fromstring(definition)
     system, loader = top.find("os"), top.find("os/loader")
-    uefi = (system is not None and system.get("firmware") == "efi") or (loader is not None and loader.get("type") == "pflash")
-    secure = top.find("os/firmware/feature[@name='secure-boot'][@enabled='yes']") is not None or (loader is not None and loader.get("secure") == "yes")
+    uefi = (system is not None and system.get("firmware") == "efi") or (
+        loader is not None and loader.get("type") == "pflash"
+    )
+    secure = top.find("os/firmware/feature[@name='secure-boot'][@enabled='yes']") is not None or (
+        loader is not None and loader.get("secure") == "yes"
+    )
     return (machines.UEFI if uefi else machines.BIOS), secure
 
 
@@ -151,7 +158,9 @@ def begins_by_network(definition: str) -> bool:
 def ordered(definition: str, by_network: bool) -> str:
     """A machine that is to start from the network though something is on its disk ends with its first reboot: it would start from the network again."""
     top = ElementTree.fromstring(definition)
-    for path, order in zip(("devices/disk[@device='disk']", "devices/interface"), NETWORK_FIRST if by_network else DISK_FIRST, strict=True):
+    for path, order in zip(
+        ("devices/disk[@device='disk']", "devices/interface"), NETWORK_FIRST if by_network else DISK_FIRST, strict=True
+    ):
         device = top.find(path)
         if device is not None:
             boot = device.find("boot")
@@ -164,7 +173,10 @@ def ordered(definition: str, by_network: bool) -> str:
 def _card_of(top: ElementTree.Element, machine: Machine) -> ElementTree.Element:
     """The card with the machine's MAC, else its first, which had another before."""
     cards = top.findall("devices/interface")
-    return next((card for card in cards if _attribute(card, "mac", "address").lower() == machine.mac), cards[0] if cards else ElementTree.Element("interface"))
+    return next(
+        (card for card in cards if _attribute(card, "mac", "address").lower() == machine.mac),
+        cards[0] if cards else ElementTree.Element("interface"),
+    )
 
 
 def _attribute(element: ElementTree.Element, name: str, attribute: str) -> str:

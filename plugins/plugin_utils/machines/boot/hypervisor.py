@@ -68,12 +68,21 @@ def read(looked: c.Mapping[str, t.Any]) -> Hypervisor:
     place, room = _room(parts)
     written = parts.get("written", ["0"])[0]
     return Hypervisor(
-        **_capabilities(parts["capabilities"][0]), bridges=tuple(parts["bridges"][0].split()), networks=dict(map(_network, parts.get("network", ()))),
-        memory=int(parts["memory"][0]) * 1024, place=place, room=room, users=_users(parts["users"][0]),
-        definition=parts.get("definition", [""])[0], state=parts.get("state", [""])[0], autostart=parts.get("autostart") == ["enable"],
-        disk=int(json.loads(parts["image"][0])["virtual-size"]) if parts.get("image", [""])[0] else 0, written=written != "0", unread=written == "unknown",
+        **_capabilities(parts["capabilities"][0]),
+        bridges=tuple(parts["bridges"][0].split()),
+        networks=dict(map(_network, parts.get("network", ()))),
+        memory=int(parts["memory"][0]) * 1024,
+        place=place,
+        room=room,
+        users=_users(parts["users"][0]),
+        definition=parts.get("definition", [""])[0],
+        state=parts.get("state", [""])[0],
+        autostart=parts.get("autostart") == ["enable"],
+        disk=int(json.loads(parts["image"][0])["virtual-size"]) if parts.get("image", [""])[0] else 0,
+        written=written != "0",
+        unread=written == "unknown",
         volume=parts.get("volume", [""])[0],
-    )  # fmt: skip
+    )
 
 
 def _parts(text: str) -> dict[str, list[str]]:
@@ -89,17 +98,21 @@ def _capabilities(text: str) -> dict[str, t.Any]:
     top = ElementTree.fromstring(text)
     mode = top.find("cpu/mode[@name='host-passthrough']")
     return {
-        "kind": top.findtext("domain", "qemu"), "passthrough": mode is not None and mode.get("supported") == "yes",
+        "kind": top.findtext("domain", "qemu"),
+        "passthrough": mode is not None and mode.get("supported") == "yes",
         "efi": "efi" in [one.text for one in top.iterfind("os/enum[@name='firmware']/value")],
         "secure": "yes" in [one.text for one in top.iterfind("os/loader/enum[@name='secure']/value")],
-    }  # fmt: skip
+    }
 
 
 def _network(text: str) -> tuple[str, tuple[str, str]]:
     """A network without forward is closed in itself."""
     top = ElementTree.fromstring(text)
     bridge, forward = top.find("bridge"), top.find("forward")
-    return (bridge.get("name", "") if bridge is not None else ""), (top.findtext("name", ""), forward.get("mode", "nat") if forward is not None else "isolated")
+    return (bridge.get("name", "") if bridge is not None else ""), (
+        top.findtext("name", ""),
+        forward.get("mode", "nat") if forward is not None else "isolated",
+    )
 
 
 def _room(parts: c.Mapping[str, list[str]]) -> tuple[str, int]:

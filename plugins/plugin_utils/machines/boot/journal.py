@@ -12,7 +12,15 @@ import re
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 
 #: What a machine passes, in this order.
-NOTHING, ASKED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = ("nothing", "asked", "address", "loader", "kernel", "ignition", "reported")
+NOTHING, ASKED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
+    "nothing",
+    "asked",
+    "address",
+    "loader",
+    "kernel",
+    "ignition",
+    "reported",
+)
 
 _DHCP = re.compile(r"dnsmasq-dhcp\[\d+\]: (?:\d+ )?(DHCP\w+)\(([^)]*)\) ?(.*)$")
 _TFTP_SENT = re.compile(r"dnsmasq-tftp\[\d+\]: sent (\S+) to (\S+)")
@@ -67,7 +75,9 @@ def _dhcp(line: str, machine: Machine) -> Event | None:
     if kind == "DHCPNAK":
         return Event(ASKED, refused=after or "it was told no")
     # Behind the MAC of a request dnsmasq says why it does not answer.
-    return Event(ASKED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else "")
+    return Event(
+        ASKED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else ""
+    )
 
 
 def _tftp(line: str, address: str) -> Event | None:
@@ -77,7 +87,9 @@ def _tftp(line: str, address: str) -> Event | None:
         path, to = next(((found.group(i), found.group(i + 1)) for i in (1, 3) if found.group(i)), ("", ""))
         if to == address:
             # Boot loaders try many names of a configuration: that most of them are not there is no fault.
-            return Event(LOADER, path, "" if _tried(path) else "is not there" if found.group(1) else "was not sent to its end")
+            return Event(
+                LOADER, path, "" if _tried(path) else "is not there" if found.group(1) else "was not sent to its end"
+            )
     return None
 
 
@@ -90,7 +102,12 @@ def _http(line: str, address: str) -> Event | None:
 
 
 def _tried(path: str) -> bool:
-    return re.search(r"pxelinux\.cfg/|/grub(x64|aa64)?/|grub\.cfg|\.mod$|\.lst$|/revocations|boot\.cfg$|\.c32$|ldlinux", path) is not None
+    return (
+        re.search(
+            r"pxelinux\.cfg/|/grub(x64|aa64)?/|grub\.cfg|\.mod$|\.lst$|/revocations|boot\.cfg$|\.c32$|ldlinux", path
+        )
+        is not None
+    )
 
 
 def _stage_of(path: str) -> str:
@@ -125,7 +142,9 @@ def _last_refusal(seen: c.Sequence[Event], stage: str) -> Event | None:
             if as_far:
                 return None
             given.add(event.what)
-        elif as_far or (stage == KERNEL and event.stage == LOADER and _OF_KERNEL.search(event.what) and event.what not in given):
+        elif as_far or (
+            stage == KERNEL and event.stage == LOADER and _OF_KERNEL.search(event.what) and event.what not in given
+        ):
             return event
     return None
 
@@ -134,14 +153,22 @@ def _refused(stage: str, event: Event) -> Verdict:
     if event.stage == ASKED:
         next_step = "see that the machine's MAC is the one in hwaccel_mac, and run hwaccel.gpu.dns_pxe"
         return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
-    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(event.stage, "file")
+    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(
+        event.stage, "file"
+    )
     next_step = "run hwaccel.gpu.dns_pxe, which serves what machines are to be installed by, and see that this machine is to be installed"
     return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
 
 
 _FROM_MEDIA = {
-    NOTHING: ("no DHCP request of it was seen", "look at its console: it may not start from its media, which its BMC has to be able to fetch"),
-    ADDRESS: ("it runs from its media", "it fetches nothing from here that would tell more; see whether it joins, or look at its console"),
+    NOTHING: (
+        "no DHCP request of it was seen",
+        "look at its console: it may not start from its media, which its BMC has to be able to fetch",
+    ),
+    ADDRESS: (
+        "it runs from its media",
+        "it fetches nothing from here that would tell more; see whether it joins, or look at its console",
+    ),
 }
 _TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     NOTHING: lambda machine, _last: (
@@ -149,7 +176,8 @@ _TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
         "see that this is the MAC of the port that it boots by, that its firmware boots by this port, and that the port is in the boot server's segment",
     ),
     ASKED: lambda machine, _last: (
-        f"DHCP requests of {machine.mac} were seen, and not answered", "see that dns_pxe knows this MAC (hwaccel_mac), and run hwaccel.gpu.dns_pxe"
+        f"DHCP requests of {machine.mac} were seen, and not answered",
+        "see that dns_pxe knows this MAC (hwaccel_mac), and run hwaccel.gpu.dns_pxe",
     ),
     ADDRESS: lambda _machine, last: (
         f"it has the address {last}, and its boot file was not fetched",
@@ -165,7 +193,8 @@ _TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
         "look at its console: too little memory, a wrong console or network argument, or addresses of rootfs and ignition that it cannot reach",
     ),
     IGNITION: lambda _machine, last: (
-        f"ignition is fetched ({last}), and it has not reported yet", "it installs; look at its console where this takes more than half an hour"
+        f"ignition is fetched ({last}), and it has not reported yet",
+        "it installs; look at its console where this takes more than half an hour",
     ),
     REPORTED: lambda _machine, _last: ("reported in", ""),
-}  # fmt: skip
+}

@@ -15,10 +15,24 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import domain, hypervisor, virtual
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import CYCLE, DISK, NETWORK, OFF, ON, Asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import (
+    CYCLE,
+    DISK,
+    NETWORK,
+    OFF,
+    ON,
+    Asked,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.hypervisor import Hypervisor, gib
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import NO, ONCE, YES, Joined, Seen
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, DEFINE, POWER, REMOVE, SHUTDOWN, Step
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import (
+    BOOT,
+    DEFINE,
+    POWER,
+    REMOVE,
+    SHUTDOWN,
+    Step,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.vm import Vm
 
 _STATES = {"running": ON, "shut off": OFF, "crashed": OFF, "": OFF}
@@ -42,7 +56,14 @@ def read(asked: Asked, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
     if not host.answers:
         return _refused(asked, host)
     if not host.definition:
-        return Machine(OFF, *_boots(asked, host, ""), written=host.written, unread=host.unread, host=host, definition=domain.made(asked.machine, wanted, host))
+        return Machine(
+            OFF,
+            *_boots(asked, host, ""),
+            written=host.written,
+            unread=host.unread,
+            host=host,
+            definition=domain.made(asked.machine, wanted, host),
+        )
     if whose := domain.foreign(host.definition, asked.machine):
         return virtual.not_ours(asked.machine, wanted, whose)
     differences = domain.differences(host.definition, asked.machine, wanted)
@@ -50,7 +71,14 @@ def read(asked: Asked, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
     if not host.autostart:
         differences.append("it is not started with its hypervisor")
     power = _STATES.get(host.state, host.state)
-    seen = Machine(power, *_boots(asked, host, definition), written=host.written, unread=host.unread, host=host, definition=definition)
+    seen = Machine(
+        power,
+        *_boots(asked, host, definition),
+        written=host.written,
+        unread=host.unread,
+        host=host,
+        definition=definition,
+    )
     return dataclasses.replace(seen, differences=tuple(differences), left=tuple(_left(host, wanted)))
 
 
@@ -63,18 +91,35 @@ def _boots(asked: Asked, host: Hypervisor, definition: str) -> tuple[str, str]:
 
 def _refused(asked: Asked, host: Hypervisor) -> Fault:
     if host.lacking:
-        return Fault(f"machine {asked.name}: its hypervisor lacks {', '.join(host.lacking)}", asked.virtual.on, "", "install that there")
+        return Fault(
+            f"machine {asked.name}: its hypervisor lacks {', '.join(host.lacking)}",
+            asked.virtual.on,
+            "",
+            "install that there",
+        )
     if host.unreachable:
         next_step = "see that it has power, that its address is right, and that it lets Ansible in and become root"
-        return Fault(f"machine {asked.name}: its hypervisor cannot be reached", asked.virtual.on, " ".join(host.unreachable.split())[:300], next_step)
-    return Fault(f"machine {asked.name}: libvirt does not answer on its hypervisor", asked.virtual.on, host.refused[:300], "start libvirtd there, or virtqemud")
+        return Fault(
+            f"machine {asked.name}: its hypervisor cannot be reached",
+            asked.virtual.on,
+            " ".join(host.unreachable.split())[:300],
+            next_step,
+        )
+    return Fault(
+        f"machine {asked.name}: libvirt does not answer on its hypervisor",
+        asked.virtual.on,
+        host.refused[:300],
+        "start libvirtd there, or virtqemud",
+    )
 
 
 def _left(host: Hypervisor, wanted: Vm) -> list[str]:
     told = []
     has = domain.disk(host.definition)
     if (wanted.path and has != wanted.path) or (wanted.pool and not has.startswith(f"{wanted.pool}/")):
-        told.append(f"its disk is {has or 'none'}, and not {wanted.path or f'in pool {wanted.pool}'}: disks are left as they are")
+        told.append(
+            f"its disk is {has or 'none'}, and not {wanted.path or f'in pool {wanted.pool}'}: disks are left as they are"
+        )
     elif host.disk and gib(host.disk) != wanted.disk:
         told.append(f"its disk has {gib(host.disk)} GiB, and not {wanted.disk}: disks are left as they are")
     return told
@@ -84,7 +129,11 @@ def before(asked: Asked, seen: Machine) -> tuple[list[Step], list[str]]:
     """Steps that come before those of its power, and what is told."""
     told = list(seen.left)
     if not seen.host.definition:
-        told += [f"its disk {asked.virtual.path or asked.virtual.pool} is there already, and is taken as it is"] if seen.host.disk else []
+        told += (
+            [f"its disk {asked.virtual.path or asked.virtual.pool} is there already, and is taken as it is"]
+            if seen.host.disk
+            else []
+        )
         size = f"{asked.virtual.memory} MiB, {asked.virtual.vcpus} CPUs, {asked.virtual.disk} GiB, bridge {asked.virtual.bridge}"
         return [Step(DEFINE, "new", f"hypervisor {asked.virtual.on} does not have it ({size})")], told
     if seen.differences:
@@ -117,20 +166,45 @@ def _disk(wanted: Vm, host: Hypervisor) -> list[str]:
     """The command that makes it; none of them touches one that is there."""
     form = "qcow2" if host.of_files else "raw"
     if wanted.pool:
-        return ["virsh", "-c", "qemu:///system", "vol-create-as", wanted.pool, host.volume, f"{wanted.disk}G", "--format", form]
+        return [
+            "virsh",
+            "-c",
+            "qemu:///system",
+            "vol-create-as",
+            wanted.pool,
+            host.volume,
+            f"{wanted.disk}G",
+            "--format",
+            form,
+        ]
     return ["qemu-img", "create", "-q", "-f", form, wanted.path, f"{wanted.disk}G"]
 
 
 def removal(asked: Asked, seen: Machine, joined: Joined, disks: bool) -> tuple[list[Step], list[str], list[Fault]]:
     """What is done to have it gone: steps, what is told, and why nothing is done."""
     if not seen.host.definition:
-        return [], ["its hypervisor does not have it" + (f"; its disk {asked.virtual.path} is left" if seen.host.disk and asked.virtual.path else "")], []
+        return (
+            [],
+            [
+                "its hypervisor does not have it"
+                + (f"; its disk {asked.virtual.path} is left" if seen.host.disk and asked.virtual.path else "")
+            ],
+            [],
+        )
     if joined.state != NO and not asked.named:
         known = joined.state == YES
         what = f"it runs a node of cluster {asked.machine.cluster}" if known else "whether it runs a node is not known"
-        next_step = "drain and delete the node, then ask" if known else "give its cluster's host credentials (hwaccel_connection), or ask"
+        next_step = (
+            "drain and delete the node, then ask"
+            if known
+            else "give its cluster's host credentials (hwaccel_connection), or ask"
+        )
         next_step += f" for it by name: -e machine_boot_named={asked.name}"
-        return [], [], [Fault(f"machine {asked.name}: it is not removed: {what}", asked.virtual.on, joined.why, next_step)]
+        return (
+            [],
+            [],
+            [Fault(f"machine {asked.name}: it is not removed: {what}", asked.virtual.on, joined.why, next_step)],
+        )
     steps = [] if seen.power == OFF else [Step(POWER, OFF, "it is to be removed", OFF)]
     disk = domain.disk(seen.host.definition)
     why = f"with its disk {disk}" if disks and disk else f"its disk {disk} is left" if disk else "it has no disk"

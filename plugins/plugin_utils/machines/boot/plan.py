@@ -11,9 +11,37 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import ipmi, libvirt, redfish
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import CYCLE, DISK, IPMI, LIBVIRT, MEDIA, NETWORK, OFF, ON, REDFISH, Asked
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, NO, ONCE, UNKNOWN, YES, Joined, Seen
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, DEFINE, EJECT, INSERT, POWER, REMOVE, SHUTDOWN, Step
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import (
+    CYCLE,
+    DISK,
+    IPMI,
+    LIBVIRT,
+    MEDIA,
+    NETWORK,
+    OFF,
+    ON,
+    REDFISH,
+    Asked,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import (
+    ALWAYS,
+    NO,
+    ONCE,
+    UNKNOWN,
+    YES,
+    Joined,
+    Seen,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import (
+    BOOT,
+    DEFINE,
+    EJECT,
+    INSERT,
+    POWER,
+    REMOVE,
+    SHUTDOWN,
+    Step,
+)
 
 
 @dataclasses.dataclass
@@ -30,13 +58,23 @@ def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
     """Nothing is done to a machine that is as it is to be; a boot device is told only to a machine that starts by this run."""
     made = Plan()
     if seen.power not in (ON, OFF):
-        made.faults.append(_fault(asked, f"its power is {seen.power or 'not told'}", "it is changing, or not known", "run this again in a minute"))
+        made.faults.append(
+            _fault(
+                asked,
+                f"its power is {seen.power or 'not told'}",
+                "it is changing, or not known",
+                "run this again in a minute",
+            )
+        )
     elif seen.power == OFF and asked.power == OFF:
         made.told.append("it is off, as it is to be")
     elif seen.power == OFF:
         _start(made, asked, seen, joined, ON)
     elif asked.power == ON:
-        made.told.append("it runs, nothing is done to its power" + (", its node has joined the cluster" if joined.state == YES else ""))
+        made.told.append(
+            "it runs, nothing is done to its power"
+            + (", its node has joined the cluster" if joined.state == YES else "")
+        )
     elif refusal := _refusal(asked, joined):
         made.faults.append(refusal)
     elif asked.power == OFF:
@@ -72,7 +110,13 @@ def _back_to_disk(seen: Seen, is_node: bool, boots: bool) -> list[Step]:
     """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next."""
     if seen.power != ON or seen.lasts != ALWAYS or seen.device in ("", DISK) or not (boots or is_node):
         return []
-    why = "its node has joined" if is_node else "it runs from its media" if seen.device == MEDIA else "its kernel is loaded"
+    why = (
+        "its node has joined"
+        if is_node
+        else "it runs from its media"
+        if seen.device == MEDIA
+        else "its kernel is loaded"
+    )
     return [Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {seen.device} at each start; {why}")]
 
 
@@ -88,12 +132,20 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
         device = DISK
     if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
         wanted = redfish.target(asked, device)
-        next_step = "set machine_boot_boot to one that it knows" + (", or machine_boot_http to false" if asked.http and device == NETWORK else "")
-        made.faults.append(_fault(asked, f"its BMC cannot start it from {wanted}", f"it offers {', '.join(seen.devices)}", next_step))
+        next_step = "set machine_boot_boot to one that it knows" + (
+            ", or machine_boot_http to false" if asked.http and device == NETWORK else ""
+        )
+        made.faults.append(
+            _fault(asked, f"its BMC cannot start it from {wanted}", f"it offers {', '.join(seen.devices)}", next_step)
+        )
         return
     if device == MEDIA and not seen.holder[0]:
-        next_step = f"set machine_boot_boot to {NETWORK}, or see whether its licence or its settings allow virtual media"
-        made.faults.append(_fault(asked, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step))
+        next_step = (
+            f"set machine_boot_boot to {NETWORK}, or see whether its licence or its settings allow virtual media"
+        )
+        made.faults.append(
+            _fault(asked, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step)
+        )
         return
     if device == MEDIA and asked.media not in seen.images:
         made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
@@ -129,10 +181,16 @@ def _fault(asked: Asked, what: str, why: str, next_step: str) -> Fault:
 def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
     """Steps as the role takes them: each with what to tell, and what its provider is to be given."""
     titles: dict[tuple[str, str], str] = {
-        (POWER, ON): "power on", (POWER, OFF): "power off", (POWER, CYCLE): "power cycle", (BOOT, NETWORK): "start from the network once",
-        (BOOT, DISK): "start from its disk", (BOOT, MEDIA): "start from media once", (POWER, SHUTDOWN): "shut down",
-        (DEFINE, "new"): "define the virtual machine", (DEFINE, "changed"): "change its definition",
-    }  # fmt: skip
+        (POWER, ON): "power on",
+        (POWER, OFF): "power off",
+        (POWER, CYCLE): "power cycle",
+        (BOOT, NETWORK): "start from the network once",
+        (BOOT, DISK): "start from its disk",
+        (BOOT, MEDIA): "start from media once",
+        (POWER, SHUTDOWN): "shut down",
+        (DEFINE, "new"): "define the virtual machine",
+        (DEFINE, "changed"): "change its definition",
+    }
     give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments, LIBVIRT: libvirt.arguments}[asked.provider]
 
     def told(step: Step) -> str:
@@ -140,6 +198,13 @@ def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str,
         return f"{titles.get((step.kind, step.value), other)}: {step.why}"
 
     return [
-        {"kind": step.kind, "until": step.until, "limit": step.limit, "instead": step.instead, "text": told(step), "give": give(asked, seen, step)}
+        {
+            "kind": step.kind,
+            "until": step.until,
+            "limit": step.limit,
+            "instead": step.instead,
+            "text": told(step),
+            "give": give(asked, seen, step),
+        }
         for step in steps
-    ]  # fmt: skip
+    ]

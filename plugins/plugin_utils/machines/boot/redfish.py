@@ -9,7 +9,15 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import CYCLE, DISK, MEDIA, NETWORK, OFF, ON, Asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import (
+    CYCLE,
+    DISK,
+    MEDIA,
+    NETWORK,
+    OFF,
+    ON,
+    Asked,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, ONCE, Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, EJECT, INSERT, SHUTDOWN, Step
 
@@ -35,7 +43,9 @@ def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.A
     device = _DEVICES.get(override.get("BootSourceOverrideTarget", ""), "") if lasts else ""
     mode = str(override.get("BootSourceOverrideMode", ""))
     holder, images = _media(facts, "Systems", system) or _media(managers or {}, "Manager", "") or (("", ""), ())
-    return Seen(str(inventory.get("PowerState", "")).lower(), device, lasts if device else "", mode, devices, images, holder)
+    return Seen(
+        str(inventory.get("PowerState", "")).lower(), device, lasts if device else "", mode, devices, images, holder
+    )
 
 
 def _media(facts: c.Mapping[str, t.Any], category: str, name: str) -> tuple[tuple[str, str], tuple[str, ...]] | None:
@@ -44,7 +54,9 @@ def _media(facts: c.Mapping[str, t.Any], category: str, name: str) -> tuple[tupl
         own = where["resource_uri"].rstrip("/").rpartition("/")[2]
         if found and name in ("", own):
             # Without a name it was ejected, and some keep the address.
-            return (category, own), tuple(str(one["Image"]) for one in found if one.get("Image") and one.get("ImageName", "there"))
+            return (category, own), tuple(
+                str(one["Image"]) for one in found if one.get("Image") and one.get("ImageName", "there")
+            )
     return None
 
 

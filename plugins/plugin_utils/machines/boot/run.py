@@ -10,7 +10,14 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked as asking
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import ipmi, journal, libvirt, plan, redfish, seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import (
+    ipmi,
+    journal,
+    libvirt,
+    plan,
+    redfish,
+    seen,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import Asked
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import Seen
 
@@ -31,9 +38,14 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
         steps, told = libvirt.before(asked, found)
         made.steps[:0], made.told[:0] = steps, told
     return {
-        **result, "told": made.told, "faults": [fault.as_dict() for fault in made.faults], "steps": plan.done_by(asked, found, made.steps),
-        "back": plan.done_by(asked, found, back), "power": found.power, "started": made.started,
-    }  # fmt: skip
+        **result,
+        "told": made.told,
+        "faults": [fault.as_dict() for fault in made.faults],
+        "steps": plan.done_by(asked, found, made.steps),
+        "back": plan.done_by(asked, found, back),
+        "power": found.power,
+        "started": made.started,
+    }
 
 
 def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str, t.Any]:
@@ -75,11 +87,18 @@ def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | N
     media = asked.boot == asking.MEDIA
     found = journal.verdict(asked.machine, [line for lines in logs.values() for line in lines], joined, media)
     # What is done goes by lines of the present boot alone: an old report would end an installation that has begun.
-    present = journal.verdict(asked.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media)
+    present = journal.verdict(
+        asked.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media
+    )
     doubt = "" if found.stage == present.stage else ", in this boot or an earlier one"
     # A boot server that has sent a loader sends what comes after it; an address is offered by all of them.
     sending = [name for name, lines in logs.items() if journal.verdict(asked.machine, lines).at_least(journal.LOADER)]
     return {
-        "stage": found.stage, "text": found.text + doubt, "next_step": found.next_step, "done": found.at_least(awaited), "sending": sending,
-        "loaded": present.at_least(journal.ADDRESS if media else journal.KERNEL), "ended": present.at_least(journal.REPORTED),
-    }  # fmt: skip
+        "stage": found.stage,
+        "text": found.text + doubt,
+        "next_step": found.next_step,
+        "done": found.at_least(awaited),
+        "sending": sending,
+        "loaded": present.at_least(journal.ADDRESS if media else journal.KERNEL),
+        "ended": present.at_least(journal.REPORTED),
+    }

@@ -53,18 +53,42 @@ def joined(names: c.Iterable[str], nodes: c.Mapping[str, object]) -> Joined:
 
 #: What BMCs, and the way to them, say no with. The first that fits is told.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
-    (r"HTTP Error 401|HTTP Error 403|RAKP 2|unauthorized|Invalid user name|authentication type", "refuses the credentials",
-     "correct hwaccel_bmc_username and hwaccel_bmc_password; some BMCs lock an account after a few wrong ones"),
-    (r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|Hostname mismatch", "has a certificate that is not trusted",
-     "set hwaccel_bmc_ca to the authority that has signed it; its name must be the one in hwaccel_bmc_address"),
-    (r"timed out|Timeout|Get Auth Capabilities error|Unable to establish IPMI v2", "does not answer in time",
-     "see whether it can be reached from here; a slow one may need more of machine_boot_bmc_timeout; a hung one is reset by its own reset button"),
-    (r"Connection refused|No route to host|Network is unreachable|Name or service not known|Temporary failure in name|Address lookup|nodename nor servname",
-     "cannot be reached", "see that hwaccel_bmc_address is right, that the BMC has power and its network is reached from here"),
-    (r"ipmitool['\u2018\u2019:]*.*(No such file|not found)", "cannot be asked: there is no ipmitool", "install ipmitool on the host in machine_boot_from"),
-    (r"HTTP Error 404|not found|Systems resource", "has no such system", "set hwaccel_bmc_system to one that its /redfish/v1/Systems lists"),
-    (r"HTTP Error 5\d\d|Remote end closed|Connection reset|EOF occurred", "fails by itself", "look at its own log; its reset does not touch the machine"),
-)  # fmt: skip
+    (
+        r"HTTP Error 401|HTTP Error 403|RAKP 2|unauthorized|Invalid user name|authentication type",
+        "refuses the credentials",
+        "correct hwaccel_bmc_username and hwaccel_bmc_password; some BMCs lock an account after a few wrong ones",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|Hostname mismatch",
+        "has a certificate that is not trusted",
+        "set hwaccel_bmc_ca to the authority that has signed it; its name must be the one in hwaccel_bmc_address",
+    ),
+    (
+        r"timed out|Timeout|Get Auth Capabilities error|Unable to establish IPMI v2",
+        "does not answer in time",
+        "see whether it can be reached from here; a slow one may need more of machine_boot_bmc_timeout; a hung one is reset by its own reset button",
+    ),
+    (
+        r"Connection refused|No route to host|Network is unreachable|Name or service not known|Temporary failure in name|Address lookup|nodename nor servname",
+        "cannot be reached",
+        "see that hwaccel_bmc_address is right, that the BMC has power and its network is reached from here",
+    ),
+    (
+        r"ipmitool['\u2018\u2019:]*.*(No such file|not found)",
+        "cannot be asked: there is no ipmitool",
+        "install ipmitool on the host in machine_boot_from",
+    ),
+    (
+        r"HTTP Error 404|not found|Systems resource",
+        "has no such system",
+        "set hwaccel_bmc_system to one that its /redfish/v1/Systems lists",
+    ),
+    (
+        r"HTTP Error 5\d\d|Remote end closed|Connection reset|EOF occurred",
+        "fails by itself",
+        "look at its own log; its reset does not touch the machine",
+    ),
+)
 
 
 def refused(name: str, address: str, message: str) -> Fault:

@@ -30,7 +30,14 @@ def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
         wanted = vm.read(machine, machine.more["vm"])
         if wanted.host and wanted.host.lacking:
             why = "virtual machines are made by it"
-            wrong.append(Fault(f"hypervisor {wanted.on} lacks {', '.join(wanted.host.lacking)}", "", why, f"install there: {_PACKAGES}"))
+            wrong.append(
+                Fault(
+                    f"hypervisor {wanted.on} lacks {', '.join(wanted.host.lacking)}",
+                    "",
+                    why,
+                    f"install there: {_PACKAGES}",
+                )
+            )
         elif wanted.host and wanted.host.answers:
             answered.append((machine, wanted, wanted.host))
             wrong += _host(machine, wanted, wanted.host)
@@ -49,27 +56,79 @@ def _fault(machine: Machine, what: str, why: str, next_step: str, where: str = "
 def _variables(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
     wrong = []
     if not entry["hypervisor"]:
-        wrong.append(_fault(machine, "nothing says on which hypervisor it is", "", "set hwaccel_hypervisor to a host of the group hypervisors"))
+        wrong.append(
+            _fault(
+                machine,
+                "nothing says on which hypervisor it is",
+                "",
+                "set hwaccel_hypervisor to a host of the group hypervisors",
+            )
+        )
     elif not entry["known"]:
         next_step = "add it there, or correct hwaccel_hypervisor"
-        wrong.append(_fault(machine, f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors", "", next_step))
+        wrong.append(
+            _fault(machine, f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors", "", next_step)
+        )
     if not machine.mac:
-        wrong.append(_fault(machine, "it has no mac", "", "set hwaccel_mac: a virtual machine gets the one that its inventory has"))
+        wrong.append(
+            _fault(
+                machine, "it has no mac", "", "set hwaccel_mac: a virtual machine gets the one that its inventory has"
+            )
+        )
     if not machine.firmware:
-        wrong.append(_fault(machine, "it has no firmware", "", f"set hwaccel_firmware to {machines.BIOS} or {machines.UEFI}"))
+        wrong.append(
+            _fault(machine, "it has no firmware", "", f"set hwaccel_firmware to {machines.BIOS} or {machines.UEFI}")
+        )
     if machine.architecture != machines.X86_64:
-        wrong.append(_fault(machine, f"virtual machines of {machine.architecture} are not made", "", f"set hwaccel_architecture to {machines.X86_64}"))
+        wrong.append(
+            _fault(
+                machine,
+                f"virtual machines of {machine.architecture} are not made",
+                "",
+                f"set hwaccel_architecture to {machines.X86_64}",
+            )
+        )
     if entry["secure_boot"] and machine.firmware == machines.BIOS:
-        wrong.append(_fault(machine, "Secure Boot needs UEFI", "its firmware is bios", "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false"))
+        wrong.append(
+            _fault(
+                machine,
+                "Secure Boot needs UEFI",
+                "its firmware is bios",
+                "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false",
+            )
+        )
     if not entry["bridge"]:
-        wrong.append(_fault(machine, "it has no bridge", "", "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on"))
+        wrong.append(
+            _fault(
+                machine,
+                "it has no bridge",
+                "",
+                "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on",
+            )
+        )
     if machine.more["boot"] == "media" or machine.more["http"]:
         next_step = "set machine_boot_boot to network or disk, and machine_boot_http to false"
-        wrong.append(_fault(machine, "virtual machines start from the network by PXE, or from their disks", "", next_step))
+        wrong.append(
+            _fault(machine, "virtual machines start from the network by PXE, or from their disks", "", next_step)
+        )
     if entry["path"] and entry["pool"]:
-        wrong.append(_fault(machine, "its disk is both at a path and in a pool", "", "set one of hwaccel_vm_disk_path and hwaccel_vm_pool"))
+        wrong.append(
+            _fault(
+                machine,
+                "its disk is both at a path and in a pool",
+                "",
+                "set one of hwaccel_vm_disk_path and hwaccel_vm_pool",
+            )
+        )
     elif entry["path"] and not entry["path"].startswith("/"):
-        wrong.append(_fault(machine, f"the path of its disk {entry['path']} is not from the root", "", "write hwaccel_vm_disk_path with / at its beginning"))
+        wrong.append(
+            _fault(
+                machine,
+                f"the path of its disk {entry['path']} is not from the root",
+                "",
+                "write hwaccel_vm_disk_path with / at its beginning",
+            )
+        )
     return wrong + _sizes(machine, entry)
 
 
@@ -78,16 +137,31 @@ def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
     for key, least in vm.minima(machine).items():
         given = vm.size(entry[key])
         if given is None:
-            wrong.append(_fault(machine, f"its {key} {entry[key]} is no size", "", f"set hwaccel_vm_{key} to a whole number, {_UNITS[key]}"))
+            wrong.append(
+                _fault(
+                    machine,
+                    f"its {key} {entry[key]} is no size",
+                    "",
+                    f"set hwaccel_vm_{key} to a whole number, {_UNITS[key]}",
+                )
+            )
         elif given and given < least and not entry["small"]:
             next_step = f"set hwaccel_vm_{key} to {least} or more, or allow it: -e machine_boot_vm_small={machine.name}"
-            wrong.append(_fault(machine, f"{given} {_UNITS[key]} are too little", f"a {machine.role} needs {least}", next_step))
+            wrong.append(
+                _fault(machine, f"{given} {_UNITS[key]} are too little", f"a {machine.role} needs {least}", next_step)
+            )
     return wrong
 
 
 def not_ours(machine: Machine, wanted: Vm, whose: str) -> Fault:
     next_step = "remove or rename that one, or give this machine another name or hypervisor"
-    return _fault(machine, "there is a virtual machine of this name that is not ours", f"{whose}, and is never touched", next_step, wanted.on)
+    return _fault(
+        machine,
+        "there is a virtual machine of this name that is not ours",
+        f"{whose}, and is never touched",
+        next_step,
+        wanted.on,
+    )
 
 
 def _host(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
@@ -98,27 +172,65 @@ def _host(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
     name, mode = host.networks.get(wanted.bridge, ("", "bridge"))
     if wanted.bridge and wanted.bridge not in host.bridges:
         why = f"its bridges are {', '.join(host.bridges)}" if host.bridges else "it has no bridge"
-        wrong.append(_fault(machine, f"{wanted.bridge} is no bridge of its hypervisor", why, "make it there, with a port on the machine network", wanted.on))
+        wrong.append(
+            _fault(
+                machine,
+                f"{wanted.bridge} is no bridge of its hypervisor",
+                why,
+                "make it there, with a port on the machine network",
+                wanted.on,
+            )
+        )
     elif mode != "bridge":
         next_step = "set hwaccel_vm_bridge to one that has a port on the machine network"
         why = f"it is that of libvirt's network {name} ({mode})"
-        wrong.append(_fault(machine, f"bridge {wanted.bridge} is not on the machine network", why, next_step, wanted.on))
+        wrong.append(
+            _fault(machine, f"bridge {wanted.bridge} is not on the machine network", why, next_step, wanted.on)
+        )
     if machine.firmware == machines.UEFI and not (host.secure if wanted.secure_boot else host.efi):
         what = "UEFI with Secure Boot" if wanted.secure_boot else "UEFI"
-        wrong.append(_fault(machine, f"its hypervisor has no {what}", "", "install there: ovmf (RedHat: edk2-ovmf)", wanted.on))
-    if host.definition and machine.firmware and (has := domain.firmware(host.definition)) != (machine.firmware, wanted.secure_boot):
+        wrong.append(
+            _fault(machine, f"its hypervisor has no {what}", "", "install there: ovmf (RedHat: edk2-ovmf)", wanted.on)
+        )
+    if (
+        host.definition
+        and machine.firmware
+        and (has := domain.firmware(host.definition)) != (machine.firmware, wanted.secure_boot)
+    ):
         is_ = f"{has[0]}{' with Secure Boot' if has[1] else ''}"
         next_step = "set it as it is, or remove the machine (machine_boot_entry=teardown) and have it made anew"
-        wrong.append(_fault(machine, f"its firmware is {is_}, which is not changed", "what is installed belongs to it", next_step, wanted.on))
+        wrong.append(
+            _fault(
+                machine,
+                f"its firmware is {is_}, which is not changed",
+                "what is installed belongs to it",
+                next_step,
+                wanted.on,
+            )
+        )
     return wrong + _disk(machine, wanted, host)
 
 
 def _disk(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
     if not host.place:
-        what = f"its hypervisor has no pool {wanted.pool}" if wanted.pool else f"its hypervisor has no folder for {wanted.path}"
-        return [_fault(machine, what, "", "make it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", wanted.on)]
+        what = (
+            f"its hypervisor has no pool {wanted.pool}"
+            if wanted.pool
+            else f"its hypervisor has no folder for {wanted.path}"
+        )
+        return [
+            _fault(machine, what, "", "make it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", wanted.on)
+        ]
     if (user := host.users.get(wanted.path, machine.name)) != machine.name:
-        return [_fault(machine, f"its disk {wanted.path} is that of {user}", "", "give each machine a disk of its own (hwaccel_vm_disk_path)", wanted.on)]
+        return [
+            _fault(
+                machine,
+                f"its disk {wanted.path} is that of {user}",
+                "",
+                "give each machine a disk of its own (hwaccel_vm_disk_path)",
+                wanted.on,
+            )
+        ]
     return []
 
 
@@ -132,12 +244,26 @@ def _together(found: Found) -> list[Fault]:
 
 
 def _memory(on: str, here: Found) -> list[Fault]:
-    starting = [(machine, wanted, host) for machine, wanted, host in here if machine.more["power"] != "off" and host.state != "running"]
-    needed, free = sum(wanted.memory for _machine, wanted, _host in starting), min((host.memory for _machine, _wanted, host in starting), default=0) // 1024**2
+    starting = [
+        (machine, wanted, host)
+        for machine, wanted, host in here
+        if machine.more["power"] != "off" and host.state != "running"
+    ]
+    needed, free = (
+        sum(wanted.memory for _machine, wanted, _host in starting),
+        min((host.memory for _machine, _wanted, host in starting), default=0) // 1024**2,
+    )
     if needed <= free:
         return []
     next_step = "give it memory, stop other machines there, or spread these over more hypervisors (hwaccel_hypervisor)"
-    return [Fault(f"hypervisor {on} has too little memory for {_names(starting)}", "", f"they need {needed} MiB, and {free} MiB are free", next_step)]
+    return [
+        Fault(
+            f"hypervisor {on} has too little memory for {_names(starting)}",
+            "",
+            f"they need {needed} MiB, and {free} MiB are free",
+            next_step,
+        )
+    ]
 
 
 def _room(on: str, here: Found) -> list[Fault]:
@@ -145,14 +271,29 @@ def _room(on: str, here: Found) -> list[Fault]:
     wrong = []
     for path in dict.fromkeys(wanted.path for _machine, wanted, _host in here if wanted.path):
         if len(owners := [one for one in here if one[1].path == path]) > 1:
-            wrong.append(Fault(f"{len(owners)} machines have the disk {path}", on, _names(owners), "give each a disk of its own (hwaccel_vm_disk_path)"))
+            wrong.append(
+                Fault(
+                    f"{len(owners)} machines have the disk {path}",
+                    on,
+                    _names(owners),
+                    "give each a disk of its own (hwaccel_vm_disk_path)",
+                )
+            )
     new = [one for one in here if not one[2].disk and one[2].place]
     for place in dict.fromkeys(host.place for _machine, _wanted, host in new):
         there = [one for one in new if one[2].place == place]
-        needed, free = sum(wanted.disk for _machine, wanted, _host in there), gib(min(host.room for _machine, _wanted, host in there))
+        needed, free = (
+            sum(wanted.disk for _machine, wanted, _host in there),
+            gib(min(host.room for _machine, _wanted, host in there)),
+        )
         if needed > free:
-            what, why = f"hypervisor {on} has too little room in {place} for the disks of {_names(there)}", f"they need {needed} GiB, and {free} GiB are free"
-            wrong.append(Fault(what, "", why, "make room there, or put disks elsewhere (hwaccel_vm_pool, hwaccel_vm_disk_path)"))
+            what, why = (
+                f"hypervisor {on} has too little room in {place} for the disks of {_names(there)}",
+                f"they need {needed} GiB, and {free} GiB are free",
+            )
+            wrong.append(
+                Fault(what, "", why, "make room there, or put disks elsewhere (hwaccel_vm_pool, hwaccel_vm_disk_path)")
+            )
     return wrong
 
 

@@ -52,4 +52,12 @@ def read(machine: Machine, entry: c.Mapping[str, t.Any]) -> Vm:
     sizes = {key: size(entry[key]) or least for key, least in minima(machine).items()}
     path = entry["path"] or ("" if entry["pool"] else f"{IMAGES}/{machine.name}.qcow2")
     found = hypervisor.read(entry["found"]) if entry.get("found") else None
-    return Vm(entry["hypervisor"], **sizes, bridge=entry["bridge"], path=path, pool=entry["pool"], secure_boot=entry["secure_boot"], host=found)
+    return Vm(
+        entry["hypervisor"],
+        **sizes,
+        bridge=entry["bridge"],
+        path=path,
+        pool=entry["pool"],
+        secure_boot=entry["secure_boot"],
+        host=found,
+    )

@@ -10,7 +10,13 @@ import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Cluster, Settings, Site, Subnet, overlap
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import (
+    Cluster,
+    Settings,
+    Site,
+    Subnet,
+    overlap,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine
 
 PID = "/run/hwaccel-gpu-dns-pxe/dnsmasq.pid"
@@ -44,9 +50,13 @@ BOOTS = (
 def config(site: Site, settings: Settings, folder: str, files: str) -> str:
     """The main file. folder: where the files beside it lie. files: root of TFTP."""
     lines = [
-        *(f"interface={name}" for name in settings["interfaces"]), "bind-dynamic", "except-interface=lo",
-        f"pid-file={PID}", "no-resolv", "no-hosts",
-    ]  # fmt: skip
+        *(f"interface={name}" for name in settings["interfaces"]),
+        "bind-dynamic",
+        "except-interface=lo",
+        f"pid-file={PID}",
+        "no-resolv",
+        "no-hosts",
+    ]
     lines += _dns(site, folder) if settings["dns"] else ["port=0"]
     if settings["dhcp"]:
         lines += [*_dhcp(site, settings), *_leases(site)]
@@ -69,7 +79,9 @@ def hosts(site: Site) -> str:
 
 
 def extra_hosts(site: Site) -> str:
-    return "\n".join([entries.HEADER.rstrip(), *(f"{address} {' '.join(names)}" for address, names in site.extra_hosts), ""])
+    return "\n".join(
+        [entries.HEADER.rstrip(), *(f"{address} {' '.join(names)}" for address, names in site.extra_hosts), ""]
+    )
 
 
 def boot_kinds(machine: Machine) -> tuple[Boot, ...]:
@@ -85,10 +97,13 @@ def _tags(machine: Machine) -> tuple[str, ...]:
 
 def _dns(site: Site, folder: str) -> list[str]:
     lines = [
-        "domain-needed", "bogus-priv", "localise-queries",
-        f"addn-hosts={folder}/{HOSTS}", f"addn-hosts={folder}/{EXTRA_HOSTS}",
+        "domain-needed",
+        "bogus-priv",
+        "localise-queries",
+        f"addn-hosts={folder}/{HOSTS}",
+        f"addn-hosts={folder}/{EXTRA_HOSTS}",
         *(f"server={address}" for address in site.forwarders),
-    ]  # fmt: skip
+    ]
     for cluster in site.clusters:
         lines += _cluster(site, cluster)
     return lines
@@ -119,10 +134,12 @@ def _leases(site: Site) -> list[str]:
 
 def _dhcp(site: Site, settings: Settings) -> list[str]:
     lines = [
-        "dhcp-authoritative", "log-dhcp",
+        "dhcp-authoritative",
+        "log-dhcp",
         # A name that a machine nobody knows tells of itself is not believed.
-        "dhcp-ignore-names=tag:!known", *_domains(site),
-    ]  # fmt: skip
+        "dhcp-ignore-names=tag:!known",
+        *_domains(site),
+    ]
     if not any(subnet.pool for subnet in site.subnets):
         lines.append("dhcp-ignore=tag:!known")
     for number, subnet in enumerate(site.subnets):
@@ -139,9 +156,11 @@ def _subnet(site: Site, settings: Settings, subnet: Subnet, tag: str) -> list[st
         lines.append(f"dhcp-range=set:{tag},{subnet.pool[0]},{subnet.pool[1]},{mask},{subnet.lease}")
     servers = subnet.dns or ((site.address,) if settings["dns"] else ())
     options: tuple[tuple[str, c.Sequence[Address | int]], ...] = (
-        ("router", (subnet.router,) if subnet.router else ()), ("dns-server", servers), ("ntp-server", subnet.ntp),
+        ("router", (subnet.router,) if subnet.router else ()),
+        ("dns-server", servers),
+        ("ntp-server", subnet.ntp),
         ("mtu", (subnet.mtu,) if subnet.mtu else ()),
-    )  # fmt: skip
+    )
     for name, values in options:
         told = "".join(f",{value}" for value in values)
         # Without a value the option is not sent: by itself dnsmasq would name this server as router and DNS server.
@@ -155,9 +174,13 @@ def _domains(site: Site) -> list[str]:
     lines = []
     for cluster in site.clusters:
         others = [network for one in site.clusters if one is not cluster for network in one.machine_networks]
-        alone = bool(cluster.machine_networks) and not any(overlap(network, other) for network in cluster.machine_networks for other in others)
+        alone = bool(cluster.machine_networks) and not any(
+            overlap(network, other) for network in cluster.machine_networks for other in others
+        )
         if alone or len(site.clusters) == 1:
-            lines += [f"domain={cluster.domain},{network}" for network in cluster.machine_networks] or [f"domain={cluster.domain}"]
+            lines += [f"domain={cluster.domain},{network}" for network in cluster.machine_networks] or [
+                f"domain={cluster.domain}"
+            ]
         else:
             mine = [one for one in site.machines if one.cluster == cluster.name]
             lines += [f"domain={cluster.domain},{one.address},{one.address}" for one in mine]

@@ -14,13 +14,16 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 #: Below the folder that TFTP and HTTP serve alike.
 PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
 #: What kernel arguments may name between braces.
-PLACEHOLDERS = frozenset({"http", "rootfs_url", "ignition_url", "install_device", "name", "fqdn", "address", "mac", "bootif"})
+PLACEHOLDERS = frozenset(
+    {"http", "rootfs_url", "ignition_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
+)
 HEADER = "# Written by the role hwaccel.gpu.dns_pxe, which writes it anew: changes are lost.\n"
 # The signed GRUB of Debian reads the first, that of the RedHat family the second.
 _DISPATCH = ("grub/grub.cfg", "grub.cfg")
 # Netboot knows the MAC by one of two names.
 _GRUB = (
-    HEADER + """set timeout=0
+    HEADER
+    + """set timeout=0
 set mac="$net_default_mac"
 if [ -z "$mac" ]; then set mac="$net_efinet0_dhcp_mac"; fi
 if [ -z "$mac" ]; then set mac="$net_efinet0_mac"; fi
@@ -68,14 +71,26 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
     """Kernel arguments. Raises KeyError and ValueError for braces that name nothing."""
     device = str(machine.more.get("install_device") or profile.install_device)
     values = {
-        "http": base, "rootfs_url": f"{base}/{IMAGES}/{profile.rootfs}", "ignition_url": f"{base}/ignition/{profile.ignition}", "install_device": device,
-        "name": machine.name, "fqdn": site.fqdn(machine), "address": machine.address, "mac": machine.mac, "bootif": file_name(machine),
-    }  # fmt: skip
+        "http": base,
+        "rootfs_url": f"{base}/{IMAGES}/{profile.rootfs}",
+        "ignition_url": f"{base}/ignition/{profile.ignition}",
+        "install_device": device,
+        "name": machine.name,
+        "fqdn": site.fqdn(machine),
+        "address": machine.address,
+        "mac": machine.mac,
+        "bootif": file_name(machine),
+    }
     given = (
-        ("coreos.live.rootfs_url={rootfs_url}", profile.rootfs), ("coreos.inst.install_dev={install_device}", device),
+        ("coreos.live.rootfs_url={rootfs_url}", profile.rootfs),
+        ("coreos.inst.install_dev={install_device}", device),
         ("coreos.inst.ignition_url={ignition_url}", profile.ignition),
-    )  # fmt: skip
-    wanted = [text for text, there in given if there] + list(profile.arguments) + [str(one) for one in listed(machine.more.get("arguments"))]
+    )
+    wanted = (
+        [text for text, there in given if there]
+        + list(profile.arguments)
+        + [str(one) for one in listed(machine.more.get("arguments"))]
+    )
     return " ".join(one.format(**values) for one in wanted)
 
 
@@ -86,9 +101,10 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
     title = f"# {site.fqdn(machine)}, {machine.role}: {does}\n"
     texts = _install(site, machine, profile, base, linuxefi) if profile else _local(machine, base)
     return {
-        f"{PXELINUX}/{name}": HEADER + title + texts[PXELINUX], f"{GRUB}/{name}": HEADER + title + texts[GRUB],
+        f"{PXELINUX}/{name}": HEADER + title + texts[PXELINUX],
+        f"{GRUB}/{name}": HEADER + title + texts[GRUB],
         f"{IPXE}/{name}.ipxe": "#!ipxe\n" + HEADER + title + texts[IPXE],
-    }  # fmt: skip
+    }
 
 
 def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi: bool) -> dict[str, t.Any]:
@@ -125,4 +141,4 @@ def _local(machine: Machine, base: str) -> dict[str, str]:
 
 def _quoted(told: str) -> str:
     """For GRUB, whose language would end a command at a semicolon and put variables in."""
-    return " ".join(f"'{one}'" if set(one) & set(";$&|<>{}\"\\#*?") else one for one in told.split(" "))
+    return " ".join(f"'{one}'" if set(one) & set(';$&|<>{}"\\#*?') else one for one in told.split(" "))

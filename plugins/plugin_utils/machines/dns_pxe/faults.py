@@ -12,7 +12,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, latch
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Cluster, Settings, Site, Subnet, listed, overlap
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import (
+    Cluster,
+    Settings,
+    Site,
+    Subnet,
+    listed,
+    overlap,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine
 
 #: Names that a cluster has for itself.
@@ -34,34 +41,63 @@ def found(site: Site, settings: Settings) -> list[Fault]:
 
 
 def _clusters(site: Site) -> c.Iterator[Fault]:
-    for key, values in (("name", [one.name for one in site.clusters]), ("domain", [one.domain for one in site.clusters])):
+    for key, values in (
+        ("name", [one.name for one in site.clusters]),
+        ("domain", [one.domain for one in site.clusters]),
+    ):
         for value in sorted({one for one in values if values.count(one) > 1}):
-            yield Fault(f"{values.count(value)} clusters have the {key} {value}", "dns_pxe_clusters", "", f"give each a {key} of its own")
+            yield Fault(
+                f"{values.count(value)} clusters have the {key} {value}",
+                "dns_pxe_clusters",
+                "",
+                f"give each a {key} of its own",
+            )
     for cluster in site.clusters:
         yield from _overlaps(cluster)
 
 
 def _overlaps(cluster: Cluster) -> c.Iterator[Fault]:
-    kinds = {"machine": cluster.machine_networks, "cluster": cluster.cluster_networks, "service": cluster.service_networks}
+    kinds = {
+        "machine": cluster.machine_networks,
+        "cluster": cluster.cluster_networks,
+        "service": cluster.service_networks,
+    }
     named = [(kind, network) for kind, networks in kinds.items() for network in networks]
     for (kind, network), (other_kind, other) in itertools.combinations(named, 2):
         if overlap(network, other):
             what = f"cluster {cluster.name}: {kind} network {network} and {other_kind} network {other} overlap"
             why = "packets to one of them would never leave the node that wants the other"
-            yield Fault(what, "dns_pxe_clusters", why, "take networks that are apart; those of pods and services can be any that is not used")
+            yield Fault(
+                what,
+                "dns_pxe_clusters",
+                why,
+                "take networks that are apart; those of pods and services can be any that is not used",
+            )
 
 
 def _subnets(site: Site) -> c.Iterator[Fault]:
     for one, other in itertools.combinations(site.subnets, 2):
         if overlap(one.network, other.network):
-            yield Fault(f"networks {one.network} and {other.network} overlap", "dns_pxe_networks", "", "leave one of them out")
+            yield Fault(
+                f"networks {one.network} and {other.network} overlap", "dns_pxe_networks", "", "leave one of them out"
+            )
     for subnet in site.subnets:
         where = f"dns_pxe_networks: {subnet.network}"
         for name, address in (("router", subnet.router), *(("end of the pool", one) for one in subnet.pool)):
             if address is not None and address not in subnet.network:
-                yield Fault(f"{name} {address} is outside {subnet.network}", where, "machines would not reach it", f"take an address of {subnet.network}")
+                yield Fault(
+                    f"{name} {address} is outside {subnet.network}",
+                    where,
+                    "machines would not reach it",
+                    f"take an address of {subnet.network}",
+                )
         if len(subnet.pool) == 2 and int(subnet.pool[0]) > int(subnet.pool[1]):
-            yield Fault(f"the pool ends before it begins: {subnet.pool[0]} to {subnet.pool[1]}", where, "", "write the first address first")
+            yield Fault(
+                f"the pool ends before it begins: {subnet.pool[0]} to {subnet.pool[1]}",
+                where,
+                "",
+                "write the first address first",
+            )
 
 
 def _machines(site: Site, settings: Settings) -> c.Iterator[Fault]:
@@ -75,7 +111,12 @@ def _machines(site: Site, settings: Settings) -> c.Iterator[Fault]:
             next_step = f"set its hwaccel_cluster to one of {some(names)}"
             yield Fault(f"machine {machine.name} is of no cluster that is known", where, told, next_step)
         if machine.name in _RESERVED:
-            yield Fault(f"machine {machine.name} has a name of the cluster itself", where, "", f"call it otherwise than {', '.join(_RESERVED)}")
+            yield Fault(
+                f"machine {machine.name} has a name of the cluster itself",
+                where,
+                "",
+                f"call it otherwise than {', '.join(_RESERVED)}",
+            )
         if machine.address in taken:
             what = f"address {machine.address} of machine {machine.name} is that of {taken[machine.address]}"
             yield Fault(what, where, "", "give the machine an address of its own")
@@ -96,11 +137,25 @@ def _place(site: Site, machine: Machine, cluster: Cluster | None, where: str, dh
         yield Fault(what, where, "", "correct the address, or add its network to dns_pxe_networks")
     if subnet is None:
         return
-    if address.version == 4 and subnet.network.prefixlen < 31 and address in (subnet.network.network_address, subnet.network.broadcast_address):
-        yield Fault(f"address {address} of machine {machine.name} is that of the network {subnet.network} itself", where, "", "take another")
+    if (
+        address.version == 4
+        and subnet.network.prefixlen < 31
+        and address in (subnet.network.network_address, subnet.network.broadcast_address)
+    ):
+        yield Fault(
+            f"address {address} of machine {machine.name} is that of the network {subnet.network} itself",
+            where,
+            "",
+            "take another",
+        )
     if _in_pool(address, subnet):
         what = f"address {address} of machine {machine.name} lies in the pool {subnet.pool[0]} to {subnet.pool[1]}"
-        yield Fault(what, where, "a machine that nobody knows could get it first", "take an address outside the pool, or make the pool smaller")
+        yield Fault(
+            what,
+            where,
+            "a machine that nobody knows could get it first",
+            "take an address outside the pool, or make the pool smaller",
+        )
 
 
 def _in_pool(address: Address, subnet: Subnet) -> bool:
@@ -109,13 +164,19 @@ def _in_pool(address: Address, subnet: Subnet) -> bool:
 
 def _taken(site: Site) -> dict[Address, str]:
     """Addresses of others. A load balancer may stand on a machine of one node: its address is no fault."""
-    return {**{one.router: f"the router of {one.network}" for one in site.subnets if one.router}, site.address: "this boot server"}
+    return {
+        **{one.router: f"the router of {one.network}" for one in site.subnets if one.router},
+        site.address: "this boot server",
+    }
 
 
 def _boots(site: Site) -> c.Iterator[Fault]:
     artifacts = {one.path for one in site.artifacts}
     ignitions = {one.path for one in site.ignitions}
-    for kind, paths in (("artifacts", [one.path for one in site.artifacts]), ("ignitions", [one.path for one in site.ignitions])):
+    for kind, paths in (
+        ("artifacts", [one.path for one in site.artifacts]),
+        ("ignitions", [one.path for one in site.ignitions]),
+    ):
         for path in sorted({one for one in paths if paths.count(one) > 1}):
             yield Fault(f"{path} is there {paths.count(path)} times", f"dns_pxe_{kind}", "", "leave one of them")
     for number, profile in enumerate(site.profiles):
@@ -134,7 +195,9 @@ def _boots(site: Site) -> c.Iterator[Fault]:
 def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
     where = f"dns_pxe_machines: {machine.name}"
     if machine.architecture == machines.AARCH64 and machine.firmware == machines.BIOS:
-        yield Fault(f"machine {machine.name} cannot boot", where, "there is no BIOS on aarch64", "set hwaccel_firmware to uefi")
+        yield Fault(
+            f"machine {machine.name} cannot boot", where, "there is no BIOS on aarch64", "set hwaccel_firmware to uefi"
+        )
     if not site.installed_now(machine):
         return
     profile = site.profile(machine)
@@ -145,7 +208,10 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         return
     try:
         if "'" in entries.arguments(site, machine, profile, ""):
-            what, why = f"kernel arguments of machine {machine.name} hold a single quote", "GRUB would read what comes after it as commands of its own"
+            what, why = (
+                f"kernel arguments of machine {machine.name} hold a single quote",
+                "GRUB would read what comes after it as commands of its own",
+            )
             yield Fault(what, "dns_pxe_profiles", why, "take it out of arguments and install_device")
     except (KeyError, ValueError, IndexError) as error:
         what = f"kernel arguments of machine {machine.name} cannot be completed"

@@ -34,7 +34,9 @@ class Findings:
 def read(found: c.Mapping[str, t.Any]) -> Findings:
     """From results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: of the script."""
     images = {one["item"]["path"]: _stat(one).get("checksum", "") for one in found["images"]}
-    sources = {one["source"]: _local(one) for one in _done(found["local"])} | {one["source"]: _remote(one) for one in _done(found["remote"])}
+    sources = {one["source"]: _local(one) for one in _done(found["local"])} | {
+        one["source"]: _remote(one) for one in _done(found["remote"])
+    }
     probe = found["probe"]
     if probe.get("rc"):
         # Of ssh there can be lines on the other output.
@@ -57,8 +59,14 @@ def _stat(result: c.Mapping[str, t.Any]) -> c.Mapping[str, t.Any]:
 
 def _local(result: c.Mapping[str, t.Any]) -> Source:
     found = _stat(result)
-    return Source(checksum=found["checksum"]) if found.get("checksum") else Source(result.get("msg") or "there is no such file on the controller")
+    return (
+        Source(checksum=found["checksum"])
+        if found.get("checksum")
+        else Source(result.get("msg") or "there is no such file on the controller")
+    )
 
 
 def _remote(result: c.Mapping[str, t.Any]) -> Source:
-    return Source() if result.get("status") == 200 else Source(str(result.get("msg") or f"status {result.get('status')}"))
+    return (
+        Source() if result.get("status") == 200 else Source(str(result.get("msg") or f"status {result.get('status')}"))
+    )

@@ -13,10 +13,15 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory imp
 
 #: Variables of clusters by the keys that the role has for them.
 _CLUSTER = {
-    "domain": "hwaccel_domain", "api": "hwaccel_load_balancer_address", "api_int": "hwaccel_api_int_address", "ingress": "hwaccel_ingress_address",
-    "machine_networks": "hwaccel_machine_network", "cluster_networks": "hwaccel_cluster_network", "service_networks": "hwaccel_service_network",
+    "domain": "hwaccel_domain",
+    "api": "hwaccel_load_balancer_address",
+    "api_int": "hwaccel_api_int_address",
+    "ingress": "hwaccel_ingress_address",
+    "machine_networks": "hwaccel_machine_network",
+    "cluster_networks": "hwaccel_cluster_network",
+    "service_networks": "hwaccel_service_network",
     "srv": "hwaccel_srv_records",
-}  # fmt: skip
+}
 
 
 def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:

@@ -55,7 +55,10 @@ class Memory:
     @property
     def text(self) -> str:
         """As the file has it. Empty where nothing is remembered."""
-        kept = {"again": [dataclasses.asdict(one) for one in self.again], "nodes": [dataclasses.asdict(one) for one in self.members]}
+        kept = {
+            "again": [dataclasses.asdict(one) for one in self.again],
+            "nodes": [dataclasses.asdict(one) for one in self.members],
+        }
         return json.dumps(kept, indent=2, sort_keys=True) + "\n" if any(kept.values()) else ""
 
 
@@ -79,11 +82,15 @@ def read(text: str, path: str) -> tuple[Memory, list[Fault]]:
         return Memory(tuple(Member(**one) for one in kept["nodes"]), tuple(Again(**one) for one in kept["again"])), []
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         what = "it cannot be read which machines have been nodes, so that none may be installed"
-        next_step = "put the file back; or remove it, once no machine of the inventory is at work or its cluster answers"
+        next_step = (
+            "put the file back; or remove it, once no machine of the inventory is at work or its cluster answers"
+        )
         return Memory(), [Fault(what, path, f"{type(error).__name__}: {error}", next_step)]
 
 
-def decided(memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t.Any] | None, again: c.Sequence[str]) -> Decision:
+def decided(
+    memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t.Any] | None, again: c.Sequence[str]
+) -> Decision:
     """joined: nodes by cluster, names or dictionaries with name and boot. again: machines that are wiped because somebody has named them."""
     nodes = _nodes(joined or {})
     members, gone = _members(memory, found, nodes)
@@ -91,9 +98,18 @@ def decided(memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t
     learned = Memory(tuple(sorted(members)), tuple(sorted(wishes.values(), key=_key)))
     known = _Known.of(members)
     kept = {_key(one): _kept(one, known, nodes) for one in found if _told_to_be(one) and _key(one) not in wishes}
-    wanted = {key for key, (reason, _name) in kept.items() if not reason} | {key for key, wish in wishes.items() if not wish.done}
-    told = _told([*(reason for reason in kept.values() if reason[0]), *((_USED_UP if one.done else _AGAIN, one.name) for one in wishes.values())])
-    forgotten = (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
+    wanted = {key for key, (reason, _name) in kept.items() if not reason} | {
+        key for key, wish in wishes.items() if not wish.done
+    }
+    told = _told(
+        [
+            *(reason for reason in kept.values() if reason[0]),
+            *((_USED_UP if one.done else _AGAIN, one.name) for one in wishes.values()),
+        ]
+    )
+    forgotten = (
+        (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
+    )
     return Decision(learned, frozenset(wanted), told + forgotten)
 
 
@@ -106,10 +122,20 @@ def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fau
     for name in again:
         matching = _named(found, name)
         if not matching:
-            yield Fault(f"{name} cannot be installed again", "dns_pxe_install_again", "there is no such machine", "correct the name, or take it out")
+            yield Fault(
+                f"{name} cannot be installed again",
+                "dns_pxe_install_again",
+                "there is no such machine",
+                "correct the name, or take it out",
+            )
         elif len(matching) > 1:
             why = f"clusters {some(machine.cluster for machine in matching)} have machines of this name"
-            yield Fault(f"{name} cannot be installed again", "dns_pxe_install_again", why, f"write it as {matching[0].cluster}/{name}")
+            yield Fault(
+                f"{name} cannot be installed again",
+                "dns_pxe_install_again",
+                why,
+                f"write it as {matching[0].cluster}/{name}",
+            )
 
 
 def _told_to_be(machine: Machine) -> bool | None:
@@ -122,8 +148,14 @@ def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:
 
 def _nodes(joined: c.Mapping[str, t.Any]) -> Nodes:
     """Nodes may have the domain behind their names."""
-    told = {cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()] for cluster, nodes in joined.items()}
-    return {cluster: {str(one["name"]).partition(".")[0]: str(one.get("boot") or "") for one in nodes} for cluster, nodes in told.items()}
+    told = {
+        cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()]
+        for cluster, nodes in joined.items()
+    }
+    return {
+        cluster: {str(one["name"]).partition(".")[0]: str(one.get("boot") or "") for one in nodes}
+        for cluster, nodes in told.items()
+    }
 
 
 def _key(one: Machine | Member | Again) -> Key:
@@ -146,9 +178,13 @@ def _members(memory: Memory, found: c.Sequence[Machine], nodes: Nodes) -> tuple[
     cards = {machine.mac for machine in found if machine.mac}
     # An inventory can lack machines by accident: that a cluster which has others knows it no more has to be seen as well.
     gone = [
-        one for one in before
-        if _key(one) not in listed and one.mac not in cards and nodes.get(one.cluster) and one.name not in nodes[one.cluster]
-    ]  # fmt: skip
+        one
+        for one in before
+        if _key(one) not in listed
+        and one.mac not in cards
+        and nodes.get(one.cluster)
+        and one.name not in nodes[one.cluster]
+    ]
     return now | (set(before) - set(gone)), [one.name for one in gone]
 
 
@@ -193,7 +229,11 @@ class _Known:
 
     @classmethod
     def of(cls, members: c.Collection[Member]) -> _Known:
-        return cls({_key(one): one for one in members}, {one.mac: one for one in members if one.mac}, {one.cluster for one in members})
+        return cls(
+            {_key(one): one for one in members},
+            {one.mac: one for one in members if one.mac},
+            {one.cluster for one in members},
+        )
 
 
 def _kept(machine: Machine, known: _Known, nodes: Nodes) -> tuple[str, str]:

@@ -91,7 +91,11 @@ class Profile:
     arguments: tuple[str, ...] = ()
 
     def fits(self, machine: Machine) -> bool:
-        return self.role == machine.role and self.cluster in ("", machine.cluster) and self.architecture in ("", machine.architecture)
+        return (
+            self.role == machine.role
+            and self.cluster in ("", machine.cluster)
+            and self.architecture in ("", machine.architecture)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +136,11 @@ class Site:
 
     def readers(self, ignition: Ignition) -> list[Machine]:
         """Machines that need an ignition file now."""
-        return [one for one in self.machines if self.installed_now(one) and (found := self.profile(one)) and found.ignition == ignition.path]
+        return [
+            one
+            for one in self.machines
+            if self.installed_now(one) and (found := self.profile(one)) and found.ignition == ignition.path
+        ]
 
 
 class Reader:
@@ -145,13 +153,20 @@ class Reader:
     def fault(self, what: str, where: str, why: str, next_step: str) -> None:
         self.faults.append(Fault(what, f"dns_pxe_{where}", why, next_step))
 
-    def entries(self, name: str, make: c.Callable[[Settings, str], _Item | None], needs: c.Sequence[str]) -> tuple[_Item, ...]:
+    def entries(
+        self, name: str, make: c.Callable[[Settings, str], _Item | None], needs: c.Sequence[str]
+    ) -> tuple[_Item, ...]:
         """A list of dictionaries. needs: keys that each must have."""
         found = []
         for number, entry in enumerate(self.settings[name] or ()):
             where = f"{name}[{number}]"
             if not isinstance(entry, c.Mapping):
-                self.fault("an entry cannot be read", where, f"it is {type(entry).__name__}", f"make it a dictionary with {', '.join(needs)}")
+                self.fault(
+                    "an entry cannot be read",
+                    where,
+                    f"it is {type(entry).__name__}",
+                    f"make it a dictionary with {', '.join(needs)}",
+                )
                 continue
             missing = [key for key in needs if entry.get(key) in (None, "", [])]
             for key in missing:
@@ -179,7 +194,12 @@ class Reader:
             try:
                 found.append(ipaddress.ip_network(str(one)))
             except ValueError as error:
-                self.fault(f"{one} is no network", where, str(error), "write it as 10.0.0.0/24, with no bit set behind the prefix")
+                self.fault(
+                    f"{one} is no network",
+                    where,
+                    str(error),
+                    "write it as 10.0.0.0/24, with no bit set behind the prefix",
+                )
         return tuple(found)
 
     def truth(self, value: t.Any, where: str) -> bool:
@@ -190,12 +210,22 @@ class Reader:
 
     def path(self, value: t.Any, where: str) -> str:
         if not _PATH.fullmatch(str(value)):
-            self.fault(f"{value} is no path of a file that is served", where, "", "take letters, digits and . _ + - /, no part beginning with a dot")
+            self.fault(
+                f"{value} is no path of a file that is served",
+                where,
+                "",
+                "take letters, digits and . _ + - /, no part beginning with a dot",
+            )
         return str(value)
 
     def name(self, value: t.Any, where: str) -> str:
         if not machines.is_name(str(value)):
-            self.fault(f"{value} is no DNS name", where, "", "take lower-case letters, digits and hyphens, with dots between labels of 63 characters at most")
+            self.fault(
+                f"{value} is no DNS name",
+                where,
+                "",
+                "take lower-case letters, digits and hyphens, with dots between labels of 63 characters at most",
+            )
         return str(value)
 
 
@@ -219,9 +249,15 @@ def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site
     reader = Reader(settings)
     address = reader.address(settings["address"], "address")
     if address is None and not reader.faults:
-        reader.fault("the boot server has no address", "address", "", "set it to the address by which machines reach this server")
-    found, wrong = machines.read(settings["machines"], "dns_pxe_machines", needs=("mac",) if settings["dhcp"] or settings["pxe"] else ())
-    clusters = reader.entries("clusters", lambda entry, where: _cluster(reader, entry, where), ("name", "domain", "api"))
+        reader.fault(
+            "the boot server has no address", "address", "", "set it to the address by which machines reach this server"
+        )
+    found, wrong = machines.read(
+        settings["machines"], "dns_pxe_machines", needs=("mac",) if settings["dhcp"] or settings["pxe"] else ()
+    )
+    clusters = reader.entries(
+        "clusters", lambda entry, where: _cluster(reader, entry, where), ("name", "domain", "api")
+    )
     subnets = reader.entries("networks", lambda entry, where: _subnet(reader, entry, where), ("network",))
     given = Site(
         address or ipaddress.ip_address("0.0.0.0"),
@@ -231,9 +267,17 @@ def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site
         reader.networks(settings["clients"], "clients") or _inside(clusters, subnets),
         reader.addresses(settings["forwarders"], "forwarders"),
         reader.entries("extra_hosts", lambda entry, where: _extra(reader, entry, where), ("address", "names")),
-        reader.entries("profiles", lambda entry, where: _profile(reader, entry, where), ("role", "kernel", "initramfs")),
-        reader.entries("artifacts", lambda entry, where: _artifact(reader, entry, where), ("path", "source", "checksum")),
-        reader.entries("ignitions", lambda entry, where: Ignition(reader.path(entry["path"], where), str(entry["source"])), ("path", "source")),
+        reader.entries(
+            "profiles", lambda entry, where: _profile(reader, entry, where), ("role", "kernel", "initramfs")
+        ),
+        reader.entries(
+            "artifacts", lambda entry, where: _artifact(reader, entry, where), ("path", "source", "checksum")
+        ),
+        reader.entries(
+            "ignitions",
+            lambda entry, where: Ignition(reader.path(entry["path"], where), str(entry["source"])),
+            ("path", "source"),
+        ),
         latch.decided(memory, found, settings["joined"], listed(settings["install_again"])),
     )
     return (given if address else None), wrong + reader.faults
@@ -258,7 +302,12 @@ def _subnet(reader: Reader, entry: Settings, where: str) -> Subnet | None:
     network = reader.networks(entry["network"], where)
     pool = reader.addresses(entry.get("pool"), where)
     if len(pool) not in (0, 2):
-        reader.fault("the pool cannot be read", where, f"it has {len(pool)} addresses", "write its first and its last address: [10.0.0.200, 10.0.0.250]")
+        reader.fault(
+            "the pool cannot be read",
+            where,
+            f"it has {len(pool)} addresses",
+            "write its first and its last address: [10.0.0.200, 10.0.0.250]",
+        )
     try:
         mtu = int(entry.get("mtu") or 0)
     except ValueError:
@@ -280,7 +329,10 @@ def _extra(reader: Reader, entry: Settings, where: str) -> tuple[Address, tuple[
 
 
 def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
-    paths = {key: reader.path(entry[key], where) if entry.get(key) else "" for key in ("kernel", "initramfs", "rootfs", "ignition")}
+    paths = {
+        key: reader.path(entry[key], where) if entry.get(key) else ""
+        for key in ("kernel", "initramfs", "rootfs", "ignition")
+    }
     texts = {key: str(entry.get(key) or "") for key in ("role", "cluster", "architecture", "install_device")}
     return Profile(**paths, **texts, arguments=tuple(str(one) for one in listed(entry.get("arguments"))))
 
@@ -288,14 +340,28 @@ def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
 def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
     checksum = str(entry["checksum"]).lower()
     if not _SHA256.fullmatch(checksum):
-        reader.fault(f"{entry['path']} has no checksum that can be used", where, checksum, "write sha256: and the 64 digits of its publisher")
+        reader.fault(
+            f"{entry['path']} has no checksum that can be used",
+            where,
+            checksum,
+            "write sha256: and the 64 digits of its publisher",
+        )
     signature, keyring = str(entry.get("signature") or ""), str(entry.get("keyring") or "")
     if bool(signature) != bool(keyring):
         lacks = "keyring" if signature else "signature"
-        reader.fault(f"{entry['path']} has no {lacks}", where, "a signature is held against the keys of a keyring", f"set its {lacks}, or leave both out")
+        reader.fault(
+            f"{entry['path']} has no {lacks}",
+            where,
+            "a signature is held against the keys of a keyring",
+            f"set its {lacks}, or leave both out",
+        )
     return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
 
 
 def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:
     """Who is answered where nothing is told: machines and nobody else."""
-    return tuple(dict.fromkeys([*(one.network for one in subnets), *(network for one in clusters for network in one.machine_networks)]))
+    return tuple(
+        dict.fromkeys(
+            [*(one.network for one in subnets), *(network for one in clusters for network in one.machine_networks)]
+        )
+    )

@@ -21,47 +21,37 @@ OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 class File(t.Protocol):
     @property
-    def text(self) -> str:
-        ...
+    def text(self) -> str: ...
 
     @property
-    def changed_at(self) -> float:
-        ...
+    def changed_at(self) -> float: ...
 
 
 class Unit(t.Protocol):
     @property
-    def active(self) -> bool:
-        ...
+    def active(self) -> bool: ...
 
     @property
-    def enabled(self) -> bool:
-        ...
+    def enabled(self) -> bool: ...
 
     @property
-    def started_at(self) -> float:
-        ...
+    def started_at(self) -> float: ...
 
 
 class Host(t.Protocol):
     """What the reader of looks makes of one."""
 
     @property
-    def files(self) -> c.Mapping[str, File]:
-        ...
+    def files(self) -> c.Mapping[str, File]: ...
 
     @property
-    def os_release(self) -> dict[str, str]:
-        ...
+    def os_release(self) -> dict[str, str]: ...
 
-    def fact(self, name: str) -> str:
-        ...
+    def fact(self, name: str) -> str: ...
 
-    def text(self, path: str) -> str:
-        ...
+    def text(self, path: str) -> str: ...
 
-    def unit(self, name: str) -> Unit:
-        ...
+    def unit(self, name: str) -> Unit: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,17 +97,32 @@ class Seen:
 
 def faults(seen: Seen, settings: Settings, found: Findings) -> list[Fault]:
     """What stands against this server or its network."""
-    return [*_addresses(seen, settings), *_ports(seen, settings), *_foreign(seen, settings), *_servers(seen, settings, found)]
+    return [
+        *_addresses(seen, settings),
+        *_ports(seen, settings),
+        *_foreign(seen, settings),
+        *_servers(seen, settings, found),
+    ]
 
 
 def _addresses(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
     address = str(settings["address"] or "")
     if address and seen.addresses and address not in seen.addresses:
-        yield Fault(f"this server does not have the address {address}", "dns_pxe_address", f"it has {some(seen.addresses, 8)}", "correct one of them")
+        yield Fault(
+            f"this server does not have the address {address}",
+            "dns_pxe_address",
+            f"it has {some(seen.addresses, 8)}",
+            "correct one of them",
+        )
     interfaces = set(seen.addresses.values())
     for name in settings["interfaces"]:
         if interfaces and name not in interfaces:
-            yield Fault(f"this server has no interface {name} with an address", "dns_pxe_interfaces", f"it has {some(interfaces, 8)}", "correct the name")
+            yield Fault(
+                f"this server has no interface {name} with an address",
+                "dns_pxe_interfaces",
+                f"it has {some(interfaces, 8)}",
+                "correct the name",
+            )
     if not settings["interfaces"]:
         next_step = "name those at which machines are, or relays reach this server"
         yield Fault("no interface is told to serve at", "dns_pxe_interfaces", "", next_step)
@@ -134,7 +139,12 @@ def _ports(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
         if near and not ours and (one.protocol, one.port) in wanted:
             what = f"port {one.port}/{one.protocol} is taken by {one.program or 'a program that cannot be seen'}"
             where = f"{one.address or 'all addresses'}{f' of {one.unit}' if one.unit else ''}"
-            yield Fault(what, where, "", "stop that service, or give way to it by dns_pxe_dns, dns_pxe_dhcp or dns_pxe_http_port")
+            yield Fault(
+                what,
+                where,
+                "",
+                "stop that service, or give way to it by dns_pxe_dns, dns_pxe_dhcp or dns_pxe_http_port",
+            )
 
 
 def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
@@ -145,7 +155,9 @@ def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
     for unit, files in ((unit, seen.fact(f"foreign_{unit}").split()) for unit in wanted if wanted[unit]):
         if files and seen.unit(unit).active and units.path(unit) not in seen.files:
             why = f"{some(files)} would be served no more, for the service is pointed at files of this role"
-            next_step = f"move that to another server, or add {FOREIGN} to dns_pxe_skipped_checks where it is not needed"
+            next_step = (
+                f"move that to another server, or add {FOREIGN} to dns_pxe_skipped_checks where it is not needed"
+            )
             yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
 
 
@@ -158,7 +170,9 @@ def _servers(seen: Seen, settings: Settings, found: Findings) -> c.Iterator[Faul
         yield Fault("nobody can tell whether another DHCP server answers", "", found.unasked, next_step)
     for one in found.dhcp_servers:
         what = f"another DHCP server answers at {one['interface']}: {one['server']}"
-        next_step = f"switch it off there, or add {OTHER_DHCP} to dns_pxe_skipped_checks where it leaves our machines alone"
+        next_step = (
+            f"switch it off there, or add {OTHER_DHCP} to dns_pxe_skipped_checks where it leaves our machines alone"
+        )
         yield Fault(what, "", f"it has offered {one['offered']}; machines would boot by whoever is faster", next_step)
 
 
@@ -169,9 +183,19 @@ def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | 
         # It was looked for beside the playbook, which may be the collection's.
         relative = not source.startswith(("/", "~", "http://", "https://"))
         absolute = "write it as an absolute path, from inventory_dir where it is beside the inventory"
-        return Fault(f"{path} is missing", source, seen.error, absolute if relative else "correct the source, or put the file there")
+        return Fault(
+            f"{path} is missing",
+            source,
+            seen.error,
+            absolute if relative else "correct the source, or put the file there",
+        )
     if checksum and seen.checksum and f"sha256:{seen.checksum}" != checksum:
-        return Fault(f"{path} is another file than it should be", source, f"it has sha256:{seen.checksum}, not {checksum}", "correct one of them")
+        return Fault(
+            f"{path} is another file than it should be",
+            source,
+            f"it has sha256:{seen.checksum}, not {checksum}",
+            "correct one of them",
+        )
     return None
 
 
@@ -180,4 +204,6 @@ def _listener(words: list[str]) -> Listener:
     host, _colon, port = local.rpartition(":")
     host, _percent, device = host.strip("[]").partition("%")
     anywhere = host in ("*", "") or ipaddress.ip_address(host.strip("[]")).is_unspecified
-    return Listener(protocol, "" if anywhere else host, device.strip("]"), int(port), program.strip("-"), unit.strip("-"))
+    return Listener(
+        protocol, "" if anywhere else host, device.strip("]"), int(port), program.strip("-"), unit.strip("-")
+    )

@@ -16,7 +16,18 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import access, dnsmasq, entries, faults, latch, model, place, systems, units, web
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import (
+    access,
+    dnsmasq,
+    entries,
+    faults,
+    latch,
+    model,
+    place,
+    systems,
+    units,
+    web,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
@@ -52,14 +63,30 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     system = systems.family(seen.os_release)
     if system is None:
         name = seen.os_release.get("PRETTY_NAME", "it has no name")
-        wrong.append(Fault("this system is not known", "/etc/os-release", name, "take a boot server of the Debian or RedHat family"))
+        wrong.append(
+            Fault(
+                "this system is not known", "/etc/os-release", name, "take a boot server of the Debian or RedHat family"
+            )
+        )
     wrong += place.faults(seen, settings, found) + access.faults(seen, settings)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     loaders, missing = _loaders(seen, site, settings, system)
-    lacking = [name for name in systems.packages(system, site, settings, seen.selinux) if name not in seen.fact("packages").split()]
+    lacking = [
+        name
+        for name in systems.packages(system, site, settings, seen.selinux)
+        if name not in seen.fact("packages").split()
+    ]
     # Before packages are there, what they bring is not missing.
-    brought = {name for name in systems.sources(system, site, settings) if name not in settings["loaders"] and name in system.packages} if lacking else set()
+    brought = (
+        {
+            name
+            for name in systems.sources(system, site, settings)
+            if name not in settings["loaders"] and name in system.packages
+        }
+        if lacking
+        else set()
+    )
     wrong += [fault for name, fault in missing.items() if name not in brought]
     fetched, copied = _fetched(seen, site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
     if wrong:
@@ -69,34 +96,56 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     absent = _absent(seen, site, contents)
     services = [_service(seen, one, changes) for one in _services(contents)]
     foreseen = [
-        *(f"install {name}" for name in lacking), *_foreseen("write", changes), *_foreseen("remove", absent),
-        *(f"fetch {one['path']}" for one in fetched), *(f"copy {one['path']}" for one in [*loaders, *copied]),
-        *(f"{one['state']}: {one['unit']}" for one in services if one["state"]), *(f"enable {one['unit']}" for one in services if not one["enabled"]),
-    ]  # fmt: skip
+        *(f"install {name}" for name in lacking),
+        *_foreseen("write", changes),
+        *_foreseen("remove", absent),
+        *(f"fetch {one['path']}" for one in fetched),
+        *(f"copy {one['path']}" for one in [*loaders, *copied]),
+        *(f"{one['state']}: {one['unit']}" for one in services if one["state"]),
+        *(f"enable {one['unit']}" for one in services if not one["enabled"]),
+    ]
     openings = access.openings(site, settings)
     record = access.recorded(seen, openings, seen.text(RECORD) or _record(seen, lacking))
     return {
-        **_nothing(), "told": _told(site, settings, services, lacking) + firewall.told(seen.firewalls, openings), "changes": changes, "absent": absent,
-        "lines": _lines({path: contents[path] for path in changes}), "diff": _diff(seen, contents, changes),
+        **_nothing(),
+        "told": _told(site, settings, services, lacking) + firewall.told(seen.firewalls, openings),
+        "changes": changes,
+        "absent": absent,
+        "lines": _lines({path: contents[path] for path in changes}),
+        "diff": _diff(seen, contents, changes),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
-        "packages": lacking, "services": services, "loaders": loaders, "web_user": system.web_user,
-        "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "", **_staged(site, settings, system),
-        "firewall": access.changes(seen, openings, seen.text(RECORD)), "selinux": seen.selinux, "artifacts": fetched, "ignitions": copied, "foreseen": foreseen,
-        "released": [one for one in restored(seen)["services"] if one["drop_in"] not in contents], "expected": expected(seen, site, settings, contents),
-    }  # fmt: skip
+        "packages": lacking,
+        "services": services,
+        "loaders": loaders,
+        "web_user": system.web_user,
+        "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "",
+        **_staged(site, settings, system),
+        "firewall": access.changes(seen, openings, seen.text(RECORD)),
+        "selinux": seen.selinux,
+        "artifacts": fetched,
+        "ignitions": copied,
+        "foreseen": foreseen,
+        "released": [one for one in restored(seen)["services"] if one["drop_in"] not in contents],
+        "expected": expected(seen, site, settings, contents),
+    }
 
 
 def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str, str]:
     """Every file of the role that is text, by path."""
     made = {
-        f"{CONFIG}/dnsmasq.conf": dnsmasq.config(site, settings, CONFIG, FILES), f"{CONFIG}/{dnsmasq.HOSTS}": dnsmasq.hosts(site),
+        f"{CONFIG}/dnsmasq.conf": dnsmasq.config(site, settings, CONFIG, FILES),
+        f"{CONFIG}/{dnsmasq.HOSTS}": dnsmasq.hosts(site),
         f"{CONFIG}/{dnsmasq.EXTRA_HOSTS}": dnsmasq.extra_hosts(site),
-        f"{CONFIG}/clients.nft": web.clients(site, settings), units.path(units.DNSMASQ): units.dnsmasq(CONFIG),
-    }  # fmt: skip
+        f"{CONFIG}/clients.nft": web.clients(site, settings),
+        units.path(units.DNSMASQ): units.dnsmasq(CONFIG),
+    }
     if settings["pxe"]:
         made[f"{CONFIG}/nginx.conf"] = web.nginx(site, settings, system.web_user, STATE)
         made[units.path(units.NGINX)] = units.nginx(CONFIG)
-        made |= {f"{FILES}/{path}": text for path, text in entries.files(site, settings["http_port"], system.linuxefi).items()}
+        made |= {
+            f"{FILES}/{path}": text
+            for path, text in entries.files(site, settings["http_port"], system.linuxefi).items()
+        }
     return made
 
 
@@ -114,13 +163,31 @@ def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str
             names.append((site.fqdn(machine), "A" if machine.address.version == 4 else "AAAA", [str(machine.address)]))
             names.append((machine.address.reverse_pointer, "PTR", [site.fqdn(machine)]))
         for cluster in site.clusters:
-            given = (("api", cluster.api), ("api-int", cluster.api_int), ("any.name.apps", cluster.ingress), ("console.apps", cluster.ingress))
+            given = (
+                ("api", cluster.api),
+                ("api-int", cluster.api_int),
+                ("any.name.apps", cluster.ingress),
+                ("console.apps", cluster.ingress),
+            )
             for name, addresses in given:
                 # A name without addresses of the other kind is answered as one that is there.
                 for version, kind in ((4, "A"), (6, "AAAA")):
-                    names.append((f"{name}.{cluster.domain}", kind, sorted(str(one) for one in addresses if one.version == version)))
+                    names.append(
+                        (
+                            f"{name}.{cluster.domain}",
+                            kind,
+                            sorted(str(one) for one in addresses if one.version == version),
+                        )
+                    )
     if not settings["pxe"]:
-        return {"server": str(site.address), "names": names, "tftp": [], "http": [], "refused": [], "apis": _apis(site, settings)}
+        return {
+            "server": str(site.address),
+            "names": names,
+            "tftp": [],
+            "http": [],
+            "refused": [],
+            "apis": _apis(site, settings),
+        }
     served = {path.removeprefix(FILES + "/"): _sum(text) for path, text in contents.items() if path.startswith(FILES)}
     images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
     boots = {name: sums for name in systems.needed(site, settings) if (sums := seen.sums.get(f"{FILES}/{name}"))}
@@ -128,27 +195,45 @@ def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str
     small = served | boots
     base = entries.http(site, settings["http_port"])
     return {
-        "server": str(site.address), "names": names, "apis": _apis(site, settings),
+        "server": str(site.address),
+        "names": names,
+        "apis": _apis(site, settings),
         "tftp": sorted((small | {path: images[path] for path in images if path in by_tftp}).items()),
         "http": sorted((f"{base}/{path}", checksum) for path, checksum in (small | images).items()),
-        "refused": [f"{base}/ignition/{one.path}" for one in site.ignitions if site.address not in [reader.address for reader in site.readers(one)]],
-    }  # fmt: skip
+        "refused": [
+            f"{base}/ignition/{one.path}"
+            for one in site.ignitions
+            if site.address not in [reader.address for reader in site.readers(one)]
+        ],
+    }
 
 
 def _apis(site: Site, settings: Settings) -> list[dict[str, t.Any]]:
     """API servers behind load balancers. there: the cluster has a node, so that they must answer."""
     joined = settings["joined"] or {}
     return [
-        {"name": f"api.{cluster.domain}", "address": str(address), "port": _API_PORT, "there": bool(joined.get(cluster.name))}
-        for cluster in site.clusters for address in cluster.api
-    ]  # fmt: skip
+        {
+            "name": f"api.{cluster.domain}",
+            "address": str(address),
+            "port": _API_PORT,
+            "there": bool(joined.get(cluster.name)),
+        }
+        for cluster in site.clusters
+        for address in cluster.api
+    ]
 
 
 def _foreseen(verb: str, paths: list[str]) -> list[str]:
     """Files of machines are counted: there are hundreds."""
     boots = [path for path in paths if path.startswith(FILES)]
     told = [f"{verb} {path}" for path in paths if path not in boots]
-    return told + ([f"{verb} {len(boots)} files by which machines boot: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"] if boots else [])
+    return told + (
+        [
+            f"{verb} {len(boots)} files by which machines boot: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"
+        ]
+        if boots
+        else []
+    )
 
 
 def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
@@ -164,7 +249,13 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
 
 
 def _services(contents: c.Mapping[str, str]) -> list[Service]:
-    found = [Service(units.DNSMASQ, (f"{CONFIG}/dnsmasq.conf", units.path(units.DNSMASQ)), tuple(f"{CONFIG}/{name}" for name in _REREAD))]
+    found = [
+        Service(
+            units.DNSMASQ,
+            (f"{CONFIG}/dnsmasq.conf", units.path(units.DNSMASQ)),
+            tuple(f"{CONFIG}/{name}" for name in _REREAD),
+        )
+    ]
     if units.path(units.NGINX) in contents:
         found.append(Service(units.NGINX, (units.path(units.NGINX),), (f"{CONFIG}/nginx.conf",)))
     return found
@@ -174,8 +265,16 @@ def _service(seen: Seen, service: Service, changes: list[str]) -> dict[str, t.An
     """Whether it runs with what is on disk, or will be there, and what makes it so."""
     unit = seen.unit(service.unit)
     loaded = max(unit.started_at, float(seen.fact(f"{service.unit}_loaded") or 0))
-    newer = [path for path in service.started if path in changes or (path in seen.files and seen.files[path].changed_at > unit.started_at)]
-    changed = [path for path in service.reread if path in changes or (path in seen.files and seen.files[path].changed_at > loaded)]
+    newer = [
+        path
+        for path in service.started
+        if path in changes or (path in seen.files and seen.files[path].changed_at > unit.started_at)
+    ]
+    changed = [
+        path
+        for path in service.reread
+        if path in changes or (path in seen.files and seen.files[path].changed_at > loaded)
+    ]
     state, why = "", ""
     if not unit.active:
         state, why = "restarted", "it does not run"
@@ -197,11 +296,19 @@ def _absent(seen: Seen, site: Site, contents: c.Mapping[str, str]) -> list[str]:
     folders = tuple(f"{FILES}/{name}/" for name in _ENTRIES)
     old = [path for path in seen.sums if path.startswith(folders) and path not in contents]
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
-    ours = [path for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX)) if path in seen.files and path not in contents]
-    return sorted([*old, *ours, *(path for path in seen.sums if path.startswith(f"{IGNITION}/") and path not in needed)])
+    ours = [
+        path
+        for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX))
+        if path in seen.files and path not in contents
+    ]
+    return sorted(
+        [*old, *ours, *(path for path in seen.sums if path.startswith(f"{IGNITION}/") and path not in needed)]
+    )
 
 
-def _loaders(seen: Seen, site: Site, settings: Settings, system: systems.Family) -> tuple[list[dict[str, str]], dict[str, Fault]]:
+def _loaders(
+    seen: Seen, site: Site, settings: Settings, system: systems.Family
+) -> tuple[list[dict[str, str]], dict[str, Fault]]:
     """Programs that are to be copied to where they are served, and those that are nowhere."""
     copies, missing = [], {}
     for name, source in systems.sources(system, site, settings).items():
@@ -221,10 +328,20 @@ def _fetched(seen: Seen, site: Site, settings: Settings, found: Findings, wrong:
     lacking = [one for one in site.artifacts if f"sha256:{found.images.get(one.path)}" != one.checksum]
     wrong += filter(None, (place.unusable(one.path, one.source, one.checksum, found) for one in lacking))
     for one in (one for one in lacking if one.signature):
-        keys = [(f"the keyring of {one.path}", one.keyring), *([] if model.is_address(one.signature) else [(f"the signature of {one.path}", one.signature)])]
+        keys = [
+            (f"the keyring of {one.path}", one.keyring),
+            *([] if model.is_address(one.signature) else [(f"the signature of {one.path}", one.signature)]),
+        ]
         wrong += filter(None, (place.unusable(what, source, "", found) for what, source in keys))
         if not seen.fact("gpgv"):
-            wrong.append(Fault(f"the signature of {one.path} cannot be checked", "gpgv", "the boot server has no such program", "install gpgv or gnupg2 there"))
+            wrong.append(
+                Fault(
+                    f"the signature of {one.path} cannot be checked",
+                    "gpgv",
+                    "the boot server has no such program",
+                    "install gpgv or gnupg2 there",
+                )
+            )
     return [{**dataclasses.asdict(one), "remote": one.remote} for one in lacking]
 
 
@@ -232,7 +349,11 @@ def _copied(seen: Seen, site: Site, settings: Settings, found: Findings, wrong: 
     """Ignition files that a machine needs now and that are not there yet."""
     needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
     wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed))
-    return [dataclasses.asdict(one) for one in needed if seen.sums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)]
+    return [
+        dataclasses.asdict(one)
+        for one in needed
+        if seen.sums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
+    ]
 
 
 def _checksum(found: Findings, source: str) -> str:
@@ -241,15 +362,27 @@ def _checksum(found: Findings, source: str) -> str:
 
 def _record(seen: Seen, packages: list[str]) -> str:
     """How services were before the first run, for teardown."""
-    before = {name: {"active": seen.unit(name).active, "enabled": seen.unit(name).enabled} for name in (units.DNSMASQ, units.NGINX)}
-    return json.dumps({"services": before, "packages": [name for name in packages if name not in systems.STAYING]}, indent=2, sort_keys=True) + "\n"
+    before = {
+        name: {"active": seen.unit(name).active, "enabled": seen.unit(name).enabled}
+        for name in (units.DNSMASQ, units.NGINX)
+    }
+    return (
+        json.dumps(
+            {"services": before, "packages": [name for name in packages if name not in systems.STAYING]},
+            indent=2,
+            sort_keys=True,
+        )
+        + "\n"
+    )
 
 
 def _told(site: Site, settings: Settings, services: list[dict[str, t.Any]], lacking: list[str]) -> list[str]:
     told = []
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
-        told.append(f"{len(site.machines)} machines boot from here; to be installed: {some(installed, 12) or 'none'}; all others boot their disks")
+        told.append(
+            f"{len(site.machines)} machines boot from here; to be installed: {some(installed, 12) or 'none'}; all others boot their disks"
+        )
         told += site.decision.told
     told += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
     return told + [f"{one['unit']} is {one['state']}: {one['why']}" for one in services if one["state"]]
@@ -257,13 +390,23 @@ def _told(site: Site, settings: Settings, services: list[dict[str, t.Any]], lack
 
 def _lines(texts: c.Mapping[str, str]) -> str:
     """As write.sh reads them: a file a line."""
-    return "".join(f"{'0600' if path == RECORD else '0644'} ={base64.b64encode(text.encode()).decode()} {path}\n" for path, text in sorted(texts.items()))
+    return "".join(
+        f"{'0600' if path == RECORD else '0644'} ={base64.b64encode(text.encode()).decode()} {path}\n"
+        for path, text in sorted(texts.items())
+    )
 
 
 def _diff(seen: Seen, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
     lines: list[str] = []
     for path in changes:
-        lines += difflib.unified_diff(seen.text(path).splitlines(), contents[path].splitlines(), f"before: {path}", f"after: {path}", lineterm="", n=1)
+        lines += difflib.unified_diff(
+            seen.text(path).splitlines(),
+            contents[path].splitlines(),
+            f"before: {path}",
+            f"after: {path}",
+            lineterm="",
+            n=1,
+        )
     return lines
 
 
@@ -273,7 +416,21 @@ def _sum(text: str) -> str:
 
 def _nothing() -> dict[str, t.Any]:
     texts = dict.fromkeys(("lines", "early", "record", "staged", "web_user"), "")
-    told = ("faults", "told", "foreseen", "changes", "absent", "diff", "packages", "services", "released", "loaders", "checks", "artifacts", "ignitions")
+    told = (
+        "faults",
+        "told",
+        "foreseen",
+        "changes",
+        "absent",
+        "diff",
+        "packages",
+        "services",
+        "released",
+        "loaders",
+        "checks",
+        "artifacts",
+        "ignitions",
+    )
     lists: dict[str, t.Any] = {key: [] for key in (*told, "firewall")}
     return {**texts, **lists, "expected": {}, "selinux": False}
 
@@ -284,12 +441,22 @@ def restored(seen: Seen) -> dict[str, t.Any]:
     A drop-in goes first and the configuration last: a run that is cut off between leaves a service that is known by what is still there.
     """
     record = json.loads(seen.text(RECORD) or '{"services": {}, "packages": []}')
-    ours = [unit for unit in (units.DNSMASQ, units.NGINX) if units.path(unit) in seen.files or f"{CONFIG}/{unit}.conf" in seen.files]
+    ours = [
+        unit
+        for unit in (units.DNSMASQ, units.NGINX)
+        if units.path(unit) in seen.files or f"{CONFIG}/{unit}.conf" in seen.files
+    ]
     before: c.Mapping[str, c.Mapping[str, bool]] = record["services"]
     return {
         "packages": record["packages"],
         "services": [
-            {"unit": unit, "drop_in": units.path(unit), **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")}} for unit in ours
+            {
+                "unit": unit,
+                "drop_in": units.path(unit),
+                **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")},
+            }
+            for unit in ours
         ],
-        "folders": [CONFIG, STATE], "firewall": access.changes(seen, (), seen.text(RECORD)),
-    }  # fmt: skip
+        "folders": [CONFIG, STATE],
+        "firewall": access.changes(seen, (), seen.text(RECORD)),
+    }

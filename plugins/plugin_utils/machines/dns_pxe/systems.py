@@ -15,9 +15,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
 STAYING = frozenset({"shim-signed", "grub-efi-amd64-signed", "shim-x64", "grub2-efi-x64", "nftables"})
 #: By the tag of the client that is sent them, or for iPXE: names below the folder that is served.
 _FILES = {
-    "client-bios": ("pxelinux.0", "ldlinux.c32"), "client-efi64": ("shimx64.efi", "grubx64.efi"), "client-arm64": ("shimaa64.efi", "grubaa64.efi"),
-    "client-http64": ("httpx64.efi",), "client-httparm64": ("httpaa64.efi",),
-}  # fmt: skip
+    "client-bios": ("pxelinux.0", "ldlinux.c32"),
+    "client-efi64": ("shimx64.efi", "grubx64.efi"),
+    "client-arm64": ("shimaa64.efi", "grubaa64.efi"),
+    "client-http64": ("httpx64.efi",),
+    "client-httparm64": ("httpaa64.efi",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +63,12 @@ def packages(kind: Family, site: Site, settings: Settings, selinux: bool) -> lis
     if settings["pxe"]:
         wanted += kind.packages["nginx"]
         # Of another architecture no package can be installed.
-        wanted += [package for name in needed(site, settings) if name not in settings["loaders"] for package in kind.packages.get(name, ())]
+        wanted += [
+            package
+            for name in needed(site, settings)
+            if name not in settings["loaders"]
+            for package in kind.packages.get(name, ())
+        ]
     return list(dict.fromkeys(wanted))
 
 
@@ -73,24 +81,36 @@ def candidates(settings: Settings) -> tuple[list[str], list[str]]:
     """Every package, and every path of a program, that could be asked for: for whoever looks before the system is known."""
     kinds = [_DEBIAN, *(_redhat(name) for name in ("rhel", "rocky", "almalinux", "centos", "fedora"))]
     names = {name for kind in kinds for packages in kind.packages.values() for name in packages}
-    return sorted(names), sorted({*(path for kind in kinds for path in kind.sources.values()), *map(str, settings["loaders"].values())})
+    return sorted(names), sorted(
+        {*(path for kind in kinds for path in kind.sources.values()), *map(str, settings["loaders"].values())}
+    )
 
 
 _SHIM, _SIGNED_GRUB = ("shim-signed",), ("grub-efi-amd64-signed",)
 _DEBIAN = Family(
     "www-data",
     {
-        "dnsmasq": ("dnsmasq", "nftables"), "nginx": ("nginx",), "pxelinux.0": ("pxelinux",), "ldlinux.c32": ("syslinux-common",),
-        "shimx64.efi": _SHIM, "grubx64.efi": _SIGNED_GRUB, "undionly.kpxe": ("ipxe",), "snponly.efi": ("ipxe",),
+        "dnsmasq": ("dnsmasq", "nftables"),
+        "nginx": ("nginx",),
+        "pxelinux.0": ("pxelinux",),
+        "ldlinux.c32": ("syslinux-common",),
+        "shimx64.efi": _SHIM,
+        "grubx64.efi": _SIGNED_GRUB,
+        "undionly.kpxe": ("ipxe",),
+        "snponly.efi": ("ipxe",),
     },
     {
-        "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0", "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
-        "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed", "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
-        "undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe", "snponly.efi": "/usr/lib/ipxe/snponly.efi",
-        "shimaa64.efi": "/usr/lib/shim/shimaa64.efi.signed", "grubaa64.efi": "/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed",
+        "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0",
+        "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
+        "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed",
+        "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
+        "undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe",
+        "snponly.efi": "/usr/lib/ipxe/snponly.efi",
+        "shimaa64.efi": "/usr/lib/shim/shimaa64.efi.signed",
+        "grubaa64.efi": "/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed",
     },
     linuxefi=False,
-)  # fmt: skip
+)
 
 
 def _redhat(name: str) -> Family:
@@ -100,14 +120,24 @@ def _redhat(name: str) -> Family:
         {
             # Labels of files and ports are set by a library that minimal installations lack.
             "selinux": ("python3-policycoreutils",),
-            "dnsmasq": ("dnsmasq", "nftables"), "nginx": ("nginx",), "pxelinux.0": ("syslinux-tftpboot",), "ldlinux.c32": ("syslinux-tftpboot",),
-            "shimx64.efi": ("shim-x64",), "grubx64.efi": ("grub2-efi-x64",), "undionly.kpxe": ("ipxe-bootimgs-x86",), "snponly.efi": ("ipxe-bootimgs-x86",),
+            "dnsmasq": ("dnsmasq", "nftables"),
+            "nginx": ("nginx",),
+            "pxelinux.0": ("syslinux-tftpboot",),
+            "ldlinux.c32": ("syslinux-tftpboot",),
+            "shimx64.efi": ("shim-x64",),
+            "grubx64.efi": ("grub2-efi-x64",),
+            "undionly.kpxe": ("ipxe-bootimgs-x86",),
+            "snponly.efi": ("ipxe-bootimgs-x86",),
         },
         {
-            "pxelinux.0": "/tftpboot/pxelinux.0", "ldlinux.c32": "/tftpboot/ldlinux.c32",
-            "shimx64.efi": f"{efi}/shimx64.efi", "grubx64.efi": f"{efi}/grubx64.efi",
-            "undionly.kpxe": "/usr/share/ipxe/undionly.kpxe", "snponly.efi": "/usr/share/ipxe/ipxe-snponly-x86_64.efi",
-            "shimaa64.efi": f"{efi}/shimaa64.efi", "grubaa64.efi": f"{efi}/grubaa64.efi",
+            "pxelinux.0": "/tftpboot/pxelinux.0",
+            "ldlinux.c32": "/tftpboot/ldlinux.c32",
+            "shimx64.efi": f"{efi}/shimx64.efi",
+            "grubx64.efi": f"{efi}/grubx64.efi",
+            "undionly.kpxe": "/usr/share/ipxe/undionly.kpxe",
+            "snponly.efi": "/usr/share/ipxe/ipxe-snponly-x86_64.efi",
+            "shimaa64.efi": f"{efi}/shimaa64.efi",
+            "grubaa64.efi": f"{efi}/grubaa64.efi",
         },
         linuxefi=True,
-    )  # fmt: skip
+    )

@@ -46,7 +46,7 @@ def clients(site: Site, settings: Settings) -> str:
     return (
         f"{entries.HEADER}table {TABLE}\ndelete table {TABLE}\ntable {TABLE} {{\n"
         f"  chain who {{\n{''.join(rules)}    drop\n  }}\n"
-        f'  chain input {{\n    type filter hook input priority filter - 5; policy accept;\n{ports}  }}\n}}\n'
+        f"  chain input {{\n    type filter hook input priority filter - 5; policy accept;\n{ports}  }}\n}}\n"
     )
 
 

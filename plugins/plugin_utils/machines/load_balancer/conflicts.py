@@ -11,7 +11,15 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, record
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import CONFIG, EXTRA, FOLDER, FOREIGN, MAIN, RECORD, USERS
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
+    CONFIG,
+    EXTRA,
+    FOLDER,
+    FOREIGN,
+    MAIN,
+    RECORD,
+    USERS,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, BOTH, Service
 
@@ -29,12 +37,20 @@ def ports(machine: Machine, services: c.Sequence[Service], given: haproxy.Global
         for service in (*services, *own):
             if listener.process != "haproxy" and service.listens_with(listener.address, listener.port):
                 step = f"stop {listener.process or 'it'}, or give the service another port or address"
-                faults.append(Fault(_WHAT, service.where, f"its port {service.port} is taken by {listener.process or 'another program'}", step))
+                faults.append(
+                    Fault(
+                        _WHAT,
+                        service.where,
+                        f"its port {service.port} is taken by {listener.process or 'another program'}",
+                        step,
+                    )
+                )
     for service in services:
         faults += [
             Fault(_WHAT, service.where, f"its port {service.port} is {one.name}'s", f"set {one.name}")
-            for one in own if service.listens_with(one.address, one.port)
-        ]  # fmt: skip
+            for one in own
+            if service.listens_with(one.address, one.port)
+        ]
     return faults
 
 
@@ -44,8 +60,9 @@ def addresses(machine: Machine, services: c.Sequence[Service], virtual: c.Collec
     step = "correct it, or add it to load_balancer_virtual_addresses"
     return [
         Fault(_WHAT, service.where, f"its address {service.address} is none of this machine's", step)
-        for service in services if service.address not in known and not service.address.startswith("127.")
-    ]  # fmt: skip
+        for service in services
+        if service.address not in known and not service.address.startswith("127.")
+    ]
 
 
 def foreign(machine: Machine, replace: bool) -> list[Fault]:
@@ -60,8 +77,20 @@ def foreign(machine: Machine, replace: bool) -> list[Fault]:
 
 def strange(machine: Machine) -> list[Fault]:
     """Files of others that HAProxy would read with the role's: what is checked would not be what it reads."""
-    found = [path for path in sorted(machine.files) if path.startswith(f"{CONFIG}/") and path.endswith(".cfg") and path not in (USERS, EXTRA, MAIN)]
-    return [Fault(_WHAT, path, "HAProxy would read it, and the role has not written it", "move its text to load_balancer_extra") for path in found]
+    found = [
+        path
+        for path in sorted(machine.files)
+        if path.startswith(f"{CONFIG}/") and path.endswith(".cfg") and path not in (USERS, EXTRA, MAIN)
+    ]
+    return [
+        Fault(
+            _WHAT,
+            path,
+            "HAProxy would read it, and the role has not written it",
+            "move its text to load_balancer_extra",
+        )
+        for path in found
+    ]
 
 
 def room(machine: Machine, written: int) -> list[Fault]:
@@ -69,13 +98,27 @@ def room(machine: Machine, written: int) -> list[Fault]:
     needed = 2 * written + _SPARE_BYTES
     if machine.free_bytes >= needed:
         return []
-    return [Fault(_WHAT, FOLDER, f"{machine.free_bytes} bytes are free there, and {needed} are needed", "make room on that file system")]
+    return [
+        Fault(
+            _WHAT,
+            FOLDER,
+            f"{machine.free_bytes} bytes are free there, and {needed} are needed",
+            "make room on that file system",
+        )
+    ]
 
 
 def kept(machine: Machine) -> list[Fault]:
     if not record.damaged(machine):
         return []
-    return [Fault(_WHAT, RECORD, "the record of what the role has changed is damaged", "put it back from a backup, or remove it")]
+    return [
+        Fault(
+            _WHAT,
+            RECORD,
+            "the record of what the role has changed is damaged",
+            "put it back from a backup, or remove it",
+        )
+    ]
 
 
 def collections(machine: Machine, settings: c.Mapping[str, t.Any], drains: bool) -> list[Fault]:

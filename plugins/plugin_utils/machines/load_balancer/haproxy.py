@@ -11,7 +11,13 @@ import hashlib
 import ipaddress
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, BOTH, Check, Member, Service
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import (
+    ANY,
+    BOTH,
+    Check,
+    Member,
+    Service,
+)
 
 #: The running process tells by it which configuration it has read.
 MARK = "hwaccel.gpu"
@@ -73,19 +79,31 @@ def _section(header: str, lines: c.Iterable[str]) -> str:
 
 def _global(given: Global, mark: str) -> str:
     lines = (
-        f"description {MARK} {mark}", "chroot /var/lib/haproxy", "user haproxy", "group haproxy", f"maxconn {given.maxconn}",
+        f"description {MARK} {mark}",
+        "chroot /var/lib/haproxy",
+        "user haproxy",
+        "group haproxy",
+        f"maxconn {given.maxconn}",
         f"stats socket {given.socket} mode 600 level admin expose-fd listeners",
         # A worker that has been replaced stays until its last connection ends; watches of the API never end by themselves.
         f"hard-stop-after {given.hard_stop}",
-    )  # fmt: skip
+    )
     return _section("global", lines)
 
 
 def _defaults(given: Global) -> str:
     lines = (
-        "mode tcp", "option redispatch", "retries 3", "timeout connect 5s", "timeout client 1m", "timeout server 1m",
-        f"timeout tunnel {given.tunnel}", "timeout check 5s", "timeout http-request 10s", "timeout queue 1m",
-    )  # fmt: skip
+        "mode tcp",
+        "option redispatch",
+        "retries 3",
+        "timeout connect 5s",
+        "timeout client 1m",
+        "timeout server 1m",
+        f"timeout tunnel {given.tunnel}",
+        "timeout check 5s",
+        "timeout http-request 10s",
+        "timeout queue 1m",
+    )
     return _section("defaults", lines)
 
 
@@ -93,8 +111,13 @@ def _statistics(given: Global) -> str:
     bind = f"{_bracketed(given.stats_address)}:{given.stats_port}"
     allowed = f"http-request auth realm statistics unless {{ http_auth({USERS}) }}" if given.stats_user else ""
     lines = (
-        f"bind {bind}", "mode http", allowed, "http-request use-service prometheus-exporter if { path /metrics }", "stats enable", "stats uri /",
-    )  # fmt: skip
+        f"bind {bind}",
+        "mode http",
+        allowed,
+        "http-request use-service prometheus-exporter if { path /metrics }",
+        "stats enable",
+        "stats uri /",
+    )
     return _section(f"frontend {STATISTICS}", lines)
 
 
@@ -111,12 +134,19 @@ def _frontend(service: Service, virtual: c.Container[str]) -> str:
     rule = "tcp-request session" if service.accept_proxy else "tcp-request connection"
     sources = f"{rule} reject unless {{ src {' '.join(service.sources)} }}" if service.sources else ""
     mode = f"mode {service.mode}" if service.mode != "tcp" else ""
-    return _section(f"frontend {service.name}", (f"bind {address}:{service.port}{accept}", mode, sources, f"default_backend {service.name}"))
+    return _section(
+        f"frontend {service.name}",
+        (f"bind {address}:{service.port}{accept}", mode, sources, f"default_backend {service.name}"),
+    )
 
 
 def _backend(service: Service) -> str:
     check = service.check
-    asked = (f"option httpchk GET {_word(check.path)}", f"http-check expect {_expected(check.status)}") if check.type != "tcp" else ()
+    asked = (
+        (f"option httpchk GET {_word(check.path)}", f"http-check expect {_expected(check.status)}")
+        if check.type != "tcp"
+        else ()
+    )
     consistent = "hash-type consistent" if service.balance == "source" else ""
     mode = f"mode {service.mode}" if service.mode != "tcp" else ""
     servers = [_server(member, service) for member in sorted(service.members, key=lambda member: member.name)]
@@ -129,7 +159,16 @@ def _expected(status: str) -> str:
 
 def _server(member: Member, service: Service) -> str:
     check: Check = service.check
-    words: list[t.Any] = ["server", member.name, f"{_bracketed(member.address)}:{member.port}", "check", "inter", check.interval, "fall", check.fall]
+    words: list[t.Any] = [
+        "server",
+        member.name,
+        f"{_bracketed(member.address)}:{member.port}",
+        "check",
+        "inter",
+        check.interval,
+        "fall",
+        check.fall,
+    ]
     words += ["rise", check.rise]
     if check.port:
         words += ["port", check.port]

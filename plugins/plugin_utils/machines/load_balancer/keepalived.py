@@ -40,48 +40,113 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
         try:
             addresses.append(str(ipaddress.ip_interface(given)))
         except ValueError as error:
-            faults.append(Fault(_WHAT, f"load_balancer_virtual_addresses, {given}", str(error), "write it as 10.0.0.5/24"))
+            faults.append(
+                Fault(_WHAT, f"load_balancer_virtual_addresses, {given}", str(error), "write it as 10.0.0.5/24")
+            )
     names, peers = [peer["name"] for peer in settings["peers"]], [str(peer["address"]) for peer in settings["peers"]]
     if settings["name"] not in names:
-        faults.append(Fault(_WHAT, "load_balancer_peers", f"{settings['name']} is not among them", "name all load balancers that share the addresses"))
+        faults.append(
+            Fault(
+                _WHAT,
+                "load_balancer_peers",
+                f"{settings['name']} is not among them",
+                "name all load balancers that share the addresses",
+            )
+        )
     for peer in settings["peers"]:
         try:
             ipaddress.ip_address(str(peer["address"]))
         except ValueError:
-            faults.append(Fault(_WHAT, f"load_balancer_peers, {peer['name']}", f"{peer['address']!r} is no IP address", "set hwaccel_address of that host"))
+            faults.append(
+                Fault(
+                    _WHAT,
+                    f"load_balancer_peers, {peer['name']}",
+                    f"{peer['address']!r} is no IP address",
+                    "set hwaccel_address of that host",
+                )
+            )
     for taken in sorted({address.split("/")[0] for address in addresses} & set(peers)):
-        faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", f"{taken} is a load balancer's own address", "take one that no machine has"))
+        faults.append(
+            Fault(
+                _WHAT,
+                "load_balancer_virtual_addresses",
+                f"{taken} is a load balancer's own address",
+                "take one that no machine has",
+            )
+        )
     router_id = str(settings["router_id"])
     if not router_id.isdecimal() or not 0 < int(router_id) < 256:
-        faults.append(Fault(_WHAT, "load_balancer_router_id", f"{router_id!r} is no number from 1 to 255", "take one that nobody else on the segment has"))
+        faults.append(
+            Fault(
+                _WHAT,
+                "load_balancer_router_id",
+                f"{router_id!r} is no number from 1 to 255",
+                "take one that nobody else on the segment has",
+            )
+        )
     if faults:
         return None, faults
     position = names.index(settings["name"])
     interface = settings["interface"] or machine.interfaces.get(peers[position], "")
     if interface not in machine.interfaces.values():
-        why = f"no interface has the address {peers[position]}" if not interface else f"there is no interface {interface} with an address"
-        faults.append(Fault(_WHAT, settings["name"], why, "set load_balancer_interface to the one that the virtual addresses go to"))
+        why = (
+            f"no interface has the address {peers[position]}"
+            if not interface
+            else f"there is no interface {interface} with an address"
+        )
+        faults.append(
+            Fault(
+                _WHAT, settings["name"], why, "set load_balancer_interface to the one that the virtual addresses go to"
+            )
+        )
         return None, faults
     return Virtual(tuple(addresses), tuple(peers), position, interface, int(router_id), bool(settings["unicast"])), []
 
 
 def render(virtual: Virtual, check: str) -> str:
     """check: path of the program that asks HAProxy whether it answers."""
-    own, others = virtual.peers[virtual.position], [peer for peer in virtual.peers if peer != virtual.peers[virtual.position]]
+    own, others = (
+        virtual.peers[virtual.position],
+        [peer for peer in virtual.peers if peer != virtual.peers[virtual.position]],
+    )
     # One instance announces addresses of one family; the others go with them.
     family = ipaddress.ip_interface(virtual.addresses[0]).version
     announced = [address for address in virtual.addresses if ipaddress.ip_interface(address).version == family]
     more = [address for address in virtual.addresses if address not in announced]
     unicast = [f"    unicast_src_ip {own}", *_block("unicast_peer", others)] if virtual.unicast and others else []
-    return "\n".join([
-        "# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.",
-        "global_defs {", "    enable_script_security", "    script_user nobody", "    vrrp_version 3", "}", "",
-        "vrrp_script haproxy {", f'    script "{check}"', "    interval 1", "    timeout 3", "    fall 1", "    rise 2", "}", "",
-        # All begin as backups, and one that comes back does not take the addresses from one that works.
-        "vrrp_instance hwaccel_gpu {", "    state BACKUP", "    nopreempt", f"    interface {virtual.interface}",
-        f"    virtual_router_id {virtual.router_id}", f"    priority {200 - 10 * virtual.position}", f"    advert_int {_ADVERTISED}", *unicast,
-        *_block("virtual_ipaddress", announced), *(_block("virtual_ipaddress_excluded", more) if more else ()), *_block("track_script", ["haproxy"]), "}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.",
+            "global_defs {",
+            "    enable_script_security",
+            "    script_user nobody",
+            "    vrrp_version 3",
+            "}",
+            "",
+            "vrrp_script haproxy {",
+            f'    script "{check}"',
+            "    interval 1",
+            "    timeout 3",
+            "    fall 1",
+            "    rise 2",
+            "}",
+            "",
+            # All begin as backups, and one that comes back does not take the addresses from one that works.
+            "vrrp_instance hwaccel_gpu {",
+            "    state BACKUP",
+            "    nopreempt",
+            f"    interface {virtual.interface}",
+            f"    virtual_router_id {virtual.router_id}",
+            f"    priority {200 - 10 * virtual.position}",
+            f"    advert_int {_ADVERTISED}",
+            *unicast,
+            *_block("virtual_ipaddress", announced),
+            *(_block("virtual_ipaddress_excluded", more) if more else ()),
+            *_block("track_script", ["haproxy"]),
+            "}",
+            "",
+        ]
+    )
 
 
 def _block(name: str, lines: c.Iterable[str]) -> list[str]:

@@ -50,5 +50,12 @@ def shortage(wanted: int, limits: Limits, listeners: int, members: int) -> list[
         return [Fault(what, "load_balancer_maxconn", why, step)]
     if not wanted and possible < 100:
         why = f"the service may have {limits.files} open files, which is enough for {possible} connections"
-        return [Fault(what, "limits of the machine", why, "raise LimitNOFILE of haproxy.service, or take a machine with more memory")]
+        return [
+            Fault(
+                what,
+                "limits of the machine",
+                why,
+                "raise LimitNOFILE of haproxy.service, or take a machine with more memory",
+            )
+        ]
     return []

@@ -25,6 +25,7 @@ RECORD = "/var/lib/hwaccel-gpu/load_balancer/record.json"
 SOCKETS = {"debian": "/run/haproxy/admin.sock", "redhat": "/var/lib/haproxy/stats"}
 #: Packages of the libraries that booleans of SELinux are switched by: not everywhere where SELinux is.
 LIBRARIES = {
-    "debian": {"selinux": "python3-selinux", "semanage": "python3-semanage"}, "redhat": {"selinux": "python3-libselinux", "semanage": "python3-libsemanage"},
-}  # fmt: skip
+    "debian": {"selinux": "python3-selinux", "semanage": "python3-semanage"},
+    "redhat": {"selinux": "python3-libselinux", "semanage": "python3-libsemanage"},
+}
 UNITS = ("haproxy", "keepalived")

@@ -13,7 +13,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import conflicts, haproxy, keepalived, limits, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    conflicts,
+    haproxy,
+    keepalived,
+    limits,
+    record,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,
     CONFIG,
@@ -30,7 +36,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     SETTINGS,
     SOCKETS,
     USERS,
-)  # fmt: skip
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Reader, Service
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
@@ -69,36 +75,70 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     drains = _drains(machine, found.services)
     faults += conflicts.ports(machine, found.services, given) + conflicts.foreign(machine, settings["replace"])
     faults += conflicts.kept(machine) + conflicts.strange(machine)
-    faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents)) + conflicts.collections(machine, settings, bool(drains))
+    faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents)) + conflicts.collections(
+        machine, settings, bool(drains)
+    )
     changed = [content for content in contents if _differs(machine, content)]
-    absent = [path for path in (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
-              if path in machine.files and path not in {content.path for content in contents}] if contents else []
+    absent = (
+        [
+            path
+            for path in (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
+            if path in machine.files and path not in {content.path for content in contents}
+        ]
+        if contents
+        else []
+    )
     actions = _actions(machine, contents, changed, absent) if contents else []
-    switch = bool(settings["selinux"]) and machine.selinux in ("enforcing", "permissive") and not machine.selinux_booleans.get("haproxy_connect_any")
+    switch = (
+        bool(settings["selinux"])
+        and machine.selinux in ("enforcing", "permissive")
+        and not machine.selinux_booleans.get("haproxy_connect_any")
+    )
     packages = [name for name in ("haproxy", *(("keepalived",) if virtual else ())) if name not in machine.programs]
-    packages += [package for library, package in LIBRARIES[machine.family].items() if switch and library not in machine.libraries]
-    openings = firewall.distinct(firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",))
+    packages += [
+        package for library, package in LIBRARIES[machine.family].items() if switch and library not in machine.libraries
+    ]
+    openings = firewall.distinct(
+        firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",)
+    )
     made = openings if machine.firewalls and settings["firewall"] else ()
     kept = record.recorded(machine, packages, made)
     told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     told += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
     return {
-        "told": told + firewall.told(machine.firewalls, openings), "faults": [fault.as_dict() for fault in faults],
-        "packages": packages, "apt": machine.family == "debian", "folders": [FOLDER, CONFIG, FRAGMENTS],
-        "files": [{"path": content.path, "mode": content.mode, "sensitive": content.path == USERS} for content in changed],
-        "contents": {content.path: content.text for content in changed}, "absent": absent, "reload_units": _points(changed, absent),
+        "told": told + firewall.told(machine.firewalls, openings),
+        "faults": [fault.as_dict() for fault in faults],
+        "packages": packages,
+        "apt": machine.family == "debian",
+        "folders": [FOLDER, CONFIG, FRAGMENTS],
+        "files": [
+            {"path": content.path, "mode": content.mode, "sensitive": content.path == USERS} for content in changed
+        ],
+        "contents": {content.path: content.text for content in changed},
+        "absent": absent,
+        "reload_units": _points(changed, absent),
         "check": "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/")),
-        "actions": [dataclasses.asdict(action) for action in actions], "drains": drains, "socket": SOCKETS[machine.family],
+        "actions": [dataclasses.asdict(action) for action in actions],
+        "drains": drains,
+        "socket": SOCKETS[machine.family],
         "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
-        "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings) if settings["firewall"] else [],
+        "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings)
+        if settings["firewall"]
+        else [],
         # What was closed is nobody's any more: who opens it later keeps it open.
-        "record_after": after if made and (after := dataclasses.replace(kept, openings=made).as_text()) != kept.as_text() else "",
+        "record_after": after
+        if made and (after := dataclasses.replace(kept, openings=made).as_text()) != kept.as_text()
+        else "",
         "selinux": switch,
-    }  # fmt: skip
+    }
 
 
 def _global(
-    machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], virtual: keepalived.Virtual | None, faults: list[Fault]
+    machine: Machine,
+    settings: c.Mapping[str, t.Any],
+    services: c.Sequence[Service],
+    virtual: keepalived.Virtual | None,
+    faults: list[Fault],
 ) -> haproxy.Global:
     # Where systemd has not all rights, as in a container, it cannot give a service more than it has itself.
     known = [limit for limit in (machine.unit("haproxy").limit, machine.limit) if limit]
@@ -111,28 +151,53 @@ def _global(
     faults += limits.shortage(int(asked), possible, count, members)
     address, user = str(settings["stats_address"]), settings["stats_user"] if settings["stats_password"] else ""
     if user and not _USER.fullmatch(user):
-        faults.append(Fault(_WHAT, "load_balancer_stats_user", f"{user!r} is no name of a user", "take letters, digits and . _ @ -"))
+        faults.append(
+            Fault(
+                _WHAT, "load_balancer_stats_user", f"{user!r} is no name of a user", "take letters, digits and . _ @ -"
+            )
+        )
     for name in ("tunnel_timeout", "hard_stop_after"):
         Reader(faults).duration(settings[name], f"load_balancer_{name}")
     try:
         if not ipaddress.ip_address(address).is_loopback and not user:
             why = f"statistics at {address} would be readable by everybody who reaches it"
-            faults.append(Fault(_WHAT, "load_balancer_stats_address", why, "set load_balancer_stats_user and load_balancer_stats_password, or take 127.0.0.1"))
+            faults.append(
+                Fault(
+                    _WHAT,
+                    "load_balancer_stats_address",
+                    why,
+                    "set load_balancer_stats_user and load_balancer_stats_password, or take 127.0.0.1",
+                )
+            )
     except ValueError:
         faults.append(Fault(_WHAT, "load_balancer_stats_address", f"{address!r} is no IP address", "correct it"))
         address = "127.0.0.1"
     return haproxy.Global(
-        int(asked) or limits.connections(possible, count, members), SOCKETS[machine.family], address, int(settings["stats_port"]),
-        int(settings["health_port"]), user, settings["tunnel_timeout"], settings["hard_stop_after"],
+        int(asked) or limits.connections(possible, count, members),
+        SOCKETS[machine.family],
+        address,
+        int(settings["stats_port"]),
+        int(settings["health_port"]),
+        user,
+        settings["tunnel_timeout"],
+        settings["hard_stop_after"],
         tuple(address.partition("/")[0] for address in virtual.addresses) if virtual else (),
-    )  # fmt: skip
+    )
 
 
 def _contents(
-    services: c.Sequence[Service], given: haproxy.Global, settings: c.Mapping[str, t.Any], virtual: keepalived.Virtual | None, check: str
+    services: c.Sequence[Service],
+    given: haproxy.Global,
+    settings: c.Mapping[str, t.Any],
+    virtual: keepalived.Virtual | None,
+    check: str,
 ) -> list[Content]:
     """In the order of writing: what is in place in between is valid too."""
-    contents = [Content(USERS, haproxy.users(given.stats_user, settings["stats_password"]), "0600")] if given.stats_user else []
+    contents = (
+        [Content(USERS, haproxy.users(given.stats_user, settings["stats_password"]), "0600")]
+        if given.stats_user
+        else []
+    )
     if settings["extra"]:
         contents.append(Content(EXTRA, settings["extra"].rstrip("\n") + "\n"))
     contents.append(Content(MAIN, haproxy.render(services, given, "".join(content.text for content in contents))))
@@ -140,10 +205,11 @@ def _contents(
     if virtual:
         started = f"-f {KEEPALIVED}"
         contents += [
-            Content(check, keepalived.check_program(given.health_port), "0755"), Content(KEEPALIVED, keepalived.render(virtual, check)),
+            Content(check, keepalived.check_program(given.health_port), "0755"),
+            Content(KEEPALIVED, keepalived.render(virtual, check)),
             Content(KEEPALIVED_ENVIRONMENT, f'DAEMON_ARGS="{started}"\nKEEPALIVED_OPTIONS="-D {started}"\n'),
             Content(KEEPALIVED_DROP_IN, f"[Unit]\nConditionFileNotEmpty=\n{_drop_in(KEEPALIVED_ENVIRONMENT)}"),
-        ]  # fmt: skip
+        ]
     return contents
 
 
@@ -159,22 +225,36 @@ def _differs(machine: Machine, content: Content) -> bool:
 
 def _points(changed: c.Iterable[Content], absent: c.Iterable[str]) -> bool:
     """Whether systemd has to read units anew."""
-    return any(path.endswith(".conf") and "/systemd/" in path for path in (*(content.path for content in changed), *absent))
+    return any(
+        path.endswith(".conf") and "/systemd/" in path for path in (*(content.path for content in changed), *absent)
+    )
 
 
-def _actions(machine: Machine, contents: c.Sequence[Content], changed: c.Sequence[Content], absent: c.Sequence[str]) -> list[Action]:
+def _actions(
+    machine: Machine, contents: c.Sequence[Content], changed: c.Sequence[Content], absent: c.Sequence[str]
+) -> list[Action]:
     """Derived from what runs and what is on disk, so that a run which was killed in between is made up for by the next."""
     paths = {content.path for content in contents}
     touched = {content.path for content in changed} | set(absent)
     actions = [_haproxy(machine, contents, touched)]
     if KEEPALIVED in paths:
         unit = machine.unit("keepalived")
-        point = [path for path in (KEEPALIVED_DROP_IN, KEEPALIVED_ENVIRONMENT) if path in touched or machine.newer(path, unit.loaded_at)]
+        point = [
+            path
+            for path in (KEEPALIVED_DROP_IN, KEEPALIVED_ENVIRONMENT)
+            if path in touched or machine.newer(path, unit.loaded_at)
+        ]
         new = [path for path in (KEEPALIVED,) if path in touched or machine.newer(path, unit.loaded_at)]
         if not unit.active or not unit.enabled:
             actions.append(Action("keepalived", "started", "it does not run, or not after a boot"))
         elif point or new:
-            actions.append(Action("keepalived", "restarted" if point else "reloaded", f"{(point + new)[0]} is newer than what it has read"))
+            actions.append(
+                Action(
+                    "keepalived",
+                    "restarted" if point else "reloaded",
+                    f"{(point + new)[0]} is newer than what it has read",
+                )
+            )
     elif KEEPALIVED_DROP_IN in absent:
         actions.append(Action("keepalived", "stopped", "there are no virtual addresses any more"))
     return [action for action in actions if action.state]
@@ -186,11 +266,15 @@ def _haproxy(machine: Machine, contents: c.Sequence[Content], touched: set[str])
         return Action("haproxy", "started", "it does not run")
     if not machine.description.startswith(haproxy.MARK):
         return Action("haproxy", "restarted", "it runs with another configuration file")
-    if machine.description != haproxy.mark(content.text for content in config) or any(path.startswith(f"{CONFIG}/") for path in touched):
+    if machine.description != haproxy.mark(content.text for content in config) or any(
+        path.startswith(f"{CONFIG}/") for path in touched
+    ):
         return Action("haproxy", "reloaded", "its configuration is another one than it has read")
     if any(machine.newer(content.path, unit.loaded_at) for content in config):
         return Action("haproxy", "reloaded", "its configuration is newer than its worker")
-    if drained := [f"{server.backend}/{server.name}" for server in machine.servers if server.status.startswith("DRAIN")]:
+    if drained := [
+        f"{server.backend}/{server.name}" for server in machine.servers if server.status.startswith("DRAIN")
+    ]:
         return Action("haproxy", "reloaded", f"{', '.join(drained)} was drained, and is a member")
     return Action("haproxy", "" if unit.enabled else "started", "it would not run after a boot")
 
@@ -201,6 +285,9 @@ def _drains(machine: Machine, services: c.Sequence[Service]) -> list[dict[str, s
         return []
     members = {service.name: {member.name for member in service.members} for service in services}
     return [
-        {"backend": server.backend, "server": server.name} for server in machine.servers
-        if server.backend in members and server.name not in members[server.backend] and not server.status.startswith(("DOWN", "MAINT"))
-    ]  # fmt: skip
+        {"backend": server.backend, "server": server.name}
+        for server in machine.servers
+        if server.backend in members
+        and server.name not in members[server.backend]
+        and not server.status.startswith(("DOWN", "MAINT"))
+    ]

@@ -20,7 +20,13 @@ _RANCHER_INGRESS = {"type": "http", "path": "/healthz", "port": 80}
 PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
     "openshift": (
         {"name": "api", "port": 6443, "roles": [MASTER, BOOTSTRAP], "check": _READYZ},
-        {"name": "machine-config", "port": 22623, "roles": [MASTER, BOOTSTRAP], "check": {"type": "https", "path": "/healthz"}, "machine_network_only": True},
+        {
+            "name": "machine-config",
+            "port": 22623,
+            "roles": [MASTER, BOOTSTRAP],
+            "check": {"type": "https", "path": "/healthz"},
+            "machine_network_only": True,
+        },
         {"name": "ingress-https", "port": 443, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
         {"name": "ingress-http", "port": 80, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
     ),

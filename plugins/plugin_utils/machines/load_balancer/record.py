@@ -49,11 +49,15 @@ def recorded(machine: Machine, packages: c.Iterable[str], openings: c.Iterable[d
     """The record before this run changes anything; what was there is asked once."""
     if machine.text(RECORD):
         before = read(machine)
-        return dataclasses.replace(before, packages=tuple(sorted({*before.packages, *packages})), openings=_union(before.openings, openings))
+        return dataclasses.replace(
+            before, packages=tuple(sorted({*before.packages, *packages})), openings=_union(before.openings, openings)
+        )
     active = tuple(name for name in UNITS if machine.unit(name).active)
     enabled = tuple(name for name in UNITS if machine.unit(name).enabled)
     return Record(tuple(sorted(packages)), active, enabled, tuple(openings))
 
 
-def _union(before: c.Iterable[dict[str, t.Any]], openings: c.Iterable[dict[str, t.Any]]) -> tuple[dict[str, t.Any], ...]:
+def _union(
+    before: c.Iterable[dict[str, t.Any]], openings: c.Iterable[dict[str, t.Any]]
+) -> tuple[dict[str, t.Any], ...]:
     return tuple({json.dumps(opening, sort_keys=True): opening for opening in (*before, *openings)}.values())

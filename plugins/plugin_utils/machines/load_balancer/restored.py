@@ -9,7 +9,11 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import record
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import CHECKS, DROP_IN, KEEPALIVED_DROP_IN
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
+    CHECKS,
+    DROP_IN,
+    KEEPALIVED_DROP_IN,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 
 _DROP_INS = {"haproxy": DROP_IN, "keepalived": KEEPALIVED_DROP_IN}
@@ -20,10 +24,13 @@ def restored(machine: Machine) -> dict[str, t.Any]:
     kept = record.read(machine)
     pointed = [name for name in ("keepalived", "haproxy") if _DROP_INS[name] in machine.files]
     services = [
-        {"unit": name, "state": "restarted" if name in kept.active else "stopped", "enabled": name in kept.enabled} for name in pointed
-    ]  # fmt: skip
+        {"unit": name, "state": "restarted" if name in kept.active else "stopped", "enabled": name in kept.enabled}
+        for name in pointed
+    ]
     absent = [*(_DROP_INS[name] for name in pointed), *(path for path in CHECKS.values() if path in machine.files)]
     return {
-        "absent": absent, "services": services, "packages": list(kept.packages),
+        "absent": absent,
+        "services": services,
+        "packages": list(kept.packages),
         "firewall": firewall.changes(machine.firewalls, (), kept.openings),
-    }  # fmt: skip
+    }

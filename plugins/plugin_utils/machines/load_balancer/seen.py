@@ -94,10 +94,13 @@ def read(printed: str) -> Machine:
             **seen,
             "files": {path: File(**file) for path, file in seen["files"].items()},
             "units": {name: Unit(**unit) for name, unit in seen["units"].items()},
-            "listeners": _all(Listener, seen["listeners"]), "servers": _all(Server, seen["servers"]),
-            "programs": tuple(seen["programs"]), "firewalls": tuple(seen["firewalls"]), "libraries": tuple(seen["libraries"]),
+            "listeners": _all(Listener, seen["listeners"]),
+            "servers": _all(Server, seen["servers"]),
+            "programs": tuple(seen["programs"]),
+            "firewalls": tuple(seen["firewalls"]),
+            "libraries": tuple(seen["libraries"]),
         }
-    )  # fmt: skip
+    )
 
 
 def _all(kind: t.Any, entries: c.Iterable[dict[str, t.Any]]) -> tuple[t.Any, ...]:

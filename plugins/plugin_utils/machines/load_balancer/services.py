@@ -68,7 +68,9 @@ class Service:
 
     def listens_with(self, address: str, port: int) -> bool:
         """Whether somebody who listens there would be in its way."""
-        return self.port == port and (self.address == address or any(one in (*ANY, BOTH) for one in (self.address, address)))
+        return self.port == port and (
+            self.address == address or any(one in (*ANY, BOTH) for one in (self.address, address))
+        )
 
 
 class Reader:
@@ -88,7 +90,9 @@ class Reader:
     def entries(self, value: t.Any, kind: type, where: str) -> list[t.Any]:
         """A list of texts or of dictionaries; one alone stands for a list of one."""
         found = [value] if isinstance(value, (str, c.Mapping)) else value
-        if isinstance(found, (list, tuple)) and all(isinstance(entry, c.Mapping if kind is dict else kind) for entry in found):
+        if isinstance(found, (list, tuple)) and all(
+            isinstance(entry, c.Mapping if kind is dict else kind) for entry in found
+        ):
             return list(found)
         self.fault(where, f"{value!r} is no list of {'dictionaries' if kind is dict else 'texts'}", "correct it")
         return []
@@ -144,7 +148,21 @@ class Reader:
         return str(value)
 
 
-_SERVICE_KEYS = ("name", "cluster", "port", "address", "mode", "balance", "roles", "members", "member_port", "check", "sources", "accept_proxy", "send_proxy")
+_SERVICE_KEYS = (
+    "name",
+    "cluster",
+    "port",
+    "address",
+    "mode",
+    "balance",
+    "roles",
+    "members",
+    "member_port",
+    "check",
+    "sources",
+    "accept_proxy",
+    "send_proxy",
+)
 _CHECK_KEYS = tuple(field.name for field in dataclasses.fields(Check))
 
 
@@ -156,28 +174,46 @@ def read_service(given: c.Mapping[str, t.Any], machines: c.Sequence[Machine], re
     member_port = reader.port(given["member_port"], f"{where}, member_port") if given.get("member_port") else port
     roles = reader.entries(given.get("roles", ()), str, f"{where}, roles")
     named = [{"name": machine.name, "address": machine.address} for machine in machines if machine.role in roles]
-    members = [_member(member, member_port, where, reader) for member in [*reader.entries(given.get("members", ()), dict, f"{where}, members"), *named]]
+    members = [
+        _member(member, member_port, where, reader)
+        for member in [*reader.entries(given.get("members", ()), dict, f"{where}, members"), *named]
+    ]
     if not members:
         source = f"no machine has the role {' or '.join(roles)}" if roles else "neither members nor roles are given"
-        reader.fault(where, f"it has no members: {source}", "add machines to the inventory, give the service members, or leave the service out")
-    for twice in sorted({member.name for member in members if [other.name for other in members].count(member.name) > 1}):
+        reader.fault(
+            where,
+            f"it has no members: {source}",
+            "add machines to the inventory, give the service members, or leave the service out",
+        )
+    for twice in sorted(
+        {member.name for member in members if [other.name for other in members].count(member.name) > 1}
+    ):
         reader.fault(where, f"two members have the name {twice}", "rename one of them")
     return Service(
-        reader.name(given.get("name", ""), where), port, reader.name(given["cluster"], f"{where}, cluster") if given.get("cluster") else "",
+        reader.name(given.get("name", ""), where),
+        port,
+        reader.name(given["cluster"], f"{where}, cluster") if given.get("cluster") else "",
         "" if given.get("address", "") in ANY else reader.address(given["address"], f"{where}, address"),
         reader.choice(given.get("mode", "tcp"), ("tcp", "http"), f"{where}, mode"),
         reader.choice(given.get("balance", "roundrobin"), _BALANCES, f"{where}, balance"),
-        tuple(members), _check(given.get("check", {}), where, reader),
-        tuple(reader.network(source, f"{where}, sources") for source in reader.entries(given.get("sources", ()), str, f"{where}, sources")),
-        reader.truth(given.get("accept_proxy"), f"{where}, accept_proxy"), reader.truth(given.get("send_proxy"), f"{where}, send_proxy"),
-    )  # fmt: skip
+        tuple(members),
+        _check(given.get("check", {}), where, reader),
+        tuple(
+            reader.network(source, f"{where}, sources")
+            for source in reader.entries(given.get("sources", ()), str, f"{where}, sources")
+        ),
+        reader.truth(given.get("accept_proxy"), f"{where}, accept_proxy"),
+        reader.truth(given.get("send_proxy"), f"{where}, send_proxy"),
+    )
 
 
 def _member(given: c.Mapping[str, t.Any], port: int, where: str, reader: Reader) -> Member:
     member = f"{where}, member {given.get('name', '')}"
     reader.known(given, ("name", "address", "port"), member)
     own = reader.port(given["port"], f"{member}, port") if given.get("port") else port
-    return Member(reader.name(given.get("name", ""), member), reader.address(given.get("address", ""), f"{member}, address"), own)
+    return Member(
+        reader.name(given.get("name", ""), member), reader.address(given.get("address", ""), f"{member}, address"), own
+    )
 
 
 def _check(given: c.Mapping[str, t.Any], where: str, reader: Reader) -> Check:
@@ -195,11 +231,14 @@ def _check(given: c.Mapping[str, t.Any], where: str, reader: Reader) -> Check:
     except re.error as error:
         reader.fault(where, f"status {status!r} is no regular expression: {error}", "write 200, or 200|401")
     return Check(
-        reader.choice(given.get("type", default.type), _CHECKS, f"{where}, type"), path,
-        reader.port(given["port"], f"{where}, port") if given.get("port") else 0, status,
+        reader.choice(given.get("type", default.type), _CHECKS, f"{where}, type"),
+        path,
+        reader.port(given["port"], f"{where}, port") if given.get("port") else 0,
+        status,
         reader.duration(given.get("interval", default.interval), f"{where}, interval"),
-        reader.count(given.get("rise", default.rise), f"{where}, rise"), reader.count(given.get("fall", default.fall), f"{where}, fall"),
-    )  # fmt: skip
+        reader.count(given.get("rise", default.rise), f"{where}, rise"),
+        reader.count(given.get("fall", default.fall), f"{where}, fall"),
+    )
 
 
 def collisions(services: c.Sequence[Service]) -> list[Fault]:
@@ -208,8 +247,22 @@ def collisions(services: c.Sequence[Service]) -> list[Fault]:
     for number, one in enumerate(services):
         for other in services[number + 1 :]:
             if one.name == other.name:
-                faults.append(Fault("the load balancer cannot be configured", one.where, "another service has this name", "rename one of them"))
+                faults.append(
+                    Fault(
+                        "the load balancer cannot be configured",
+                        one.where,
+                        "another service has this name",
+                        "rename one of them",
+                    )
+                )
             if one.listens_with(other.address, other.port):
                 step = "give each of them an address of its own (load_balancer_clusters, or address of a service), other ports, or another load balancer"
-                faults.append(Fault("the load balancer cannot be configured", one.where, f"its port {one.port} is that of {other.where} as well", step))
+                faults.append(
+                    Fault(
+                        "the load balancer cannot be configured",
+                        one.where,
+                        f"its port {one.port} is that of {other.where} as well",
+                        step,
+                    )
+                )
     return faults

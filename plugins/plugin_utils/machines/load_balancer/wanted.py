@@ -12,7 +12,13 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines as inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import profiles
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, Reader, Service, collisions, read_service
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import (
+    ANY,
+    Reader,
+    Service,
+    collisions,
+    read_service,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, WORKER, Machine
 
 _CLUSTER_KEYS = ("name", "profile", "address", "machine_network", "bootstrap_complete")
@@ -52,13 +58,28 @@ def wanted(settings: Given, present: str) -> Wanted:
             given.append(({**service, **changes}, serving[service["cluster"]]))
     for service in own.values():
         if service.get("cluster") and service["cluster"] not in names:
-            reader.fault(f"service {service.get('name', '')}", f"its cluster {service['cluster']} is not there", f"name one of {', '.join(names) or 'none'}")
+            reader.fault(
+                f"service {service.get('name', '')}",
+                f"its cluster {service['cluster']} is not there",
+                f"name one of {', '.join(names) or 'none'}",
+            )
         given.append((dict(service), serving.get(service.get("cluster", ""), [])))
     for machine in known:
         if machine.cluster not in names:
-            reader.fault(f"machine {machine.name}", f"its cluster {machine.cluster or '(none)'} is not there", f"name one of {', '.join(names) or 'none'}")
-    read = [read_service(service, machines, reader) for service, machines in given if service.pop("state", "present") != "absent"]
-    services = tuple(dataclasses.replace(service, name=f"{service.cluster}-{service.name}" if service.cluster else service.name) for service in read)
+            reader.fault(
+                f"machine {machine.name}",
+                f"its cluster {machine.cluster or '(none)'} is not there",
+                f"name one of {', '.join(names) or 'none'}",
+            )
+    read = [
+        read_service(service, machines, reader)
+        for service, machines in given
+        if service.pop("state", "present") != "absent"
+    ]
+    services = tuple(
+        dataclasses.replace(service, name=f"{service.cluster}-{service.name}" if service.cluster else service.name)
+        for service in read
+    )
     return Wanted(services, (*faults, *collisions(services)), tuple(told))
 
 
@@ -74,16 +95,25 @@ def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: lis
     members = _members(cluster, present)
     was_out = bool(members) and not members & set(bootstrap)
     if complete or (complete is None and was_out):
-        told.append(f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}")
+        told.append(
+            f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}"
+        )
         return [machine for machine in own if machine.role != BOOTSTRAP]
-    why = "nobody could be asked whether bootstrap is complete: health checks decide" if complete is None else "bootstrap is not complete"
+    why = (
+        "nobody could be asked whether bootstrap is complete: health checks decide"
+        if complete is None
+        else "bootstrap is not complete"
+    )
     told.append(f"{named} is a member, as {why}")
     return own
 
 
 def _members(cluster: Given, present: str) -> set[str]:
     """Of the backends of its profile in a configuration."""
-    backends = {f"backend {cluster.get('name', '')}-{service['name']}" for service in profiles.PROFILES.get(cluster.get("profile") or "", ())}
+    backends = {
+        f"backend {cluster.get('name', '')}-{service['name']}"
+        for service in profiles.PROFILES.get(cluster.get("profile") or "", ())
+    }
     found: set[str] = set()
     section = ""
     for line in present.splitlines():
@@ -101,7 +131,11 @@ def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[
     if profile in profiles.WITHOUT:
         return []
     if profile not in profiles.PROFILES:
-        reader.fault(where, f"there is no profile {profile!r}", f"take {', '.join(sorted(profiles.PROFILES))}, or none and give services of your own")
+        reader.fault(
+            where,
+            f"there is no profile {profile!r}",
+            f"take {', '.join(sorted(profiles.PROFILES))}, or none and give services of your own",
+        )
         return []
     roles = {machine.role for machine in serving}
     services = []
@@ -120,5 +154,7 @@ def _machine_network(cluster: Given, reader: Reader) -> list[str]:
     networks = [networks] if isinstance(networks, str) else list(networks)
     if not networks:
         why = "port 22623 gives the cluster's secrets to whoever asks, and its machine network is not known"
-        reader.fault(f"cluster {cluster.get('name', '')}", why, "set hwaccel_machine_network of the cluster, such as 10.0.0.0/24")
+        reader.fault(
+            f"cluster {cluster.get('name', '')}", why, "set hwaccel_machine_network of the cluster, such as 10.0.0.0/24"
+        )
     return networks

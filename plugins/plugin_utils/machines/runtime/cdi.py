@@ -49,7 +49,9 @@ def units(host: Host) -> list[Content]:
         f"[Service]\nType=oneshot\nExecStartPre=/bin/mkdir -p /var/run/cdi\nExecStart=/usr/bin/env {command}\n[Install]\nWantedBy=multi-user.target\n"
     )
     watched = ["/lib/modules/%v/modules.dep", *host.fact("csv").split()]
-    path = f"{HEADER}[Unit]\nDescription=Watch for another driver (CDI)\n[Path]\n" + "".join(f"PathChanged={one}\n" for one in watched)
+    path = f"{HEADER}[Unit]\nDescription=Watch for another driver (CDI)\n[Path]\n" + "".join(
+        f"PathChanged={one}\n" for one in watched
+    )
     return [
         Content(f"{_UNITS}/hwaccel-gpu-cdi.service", service),
         Content(f"{_UNITS}/{OURS}", f"{path}[Install]\nWantedBy=multi-user.target\n"),
@@ -65,11 +67,20 @@ def judged(host: Host, generated: Command, listed: Command) -> tuple[list[Fault]
     """What is wrong with a staged specification, and what is to be told of it: nvidia-ctk ends well also where devices or libraries are missing."""
     what = "the GPUs cannot be described to container engines (CDI)"
     if generated.status:
-        next_step = "see that the driver works (nvidia-smi), and on a Jetson board that JetPack's CSV files name what is there"
+        next_step = (
+            "see that the driver works (nvidia-smi), and on a Jetson board that JetPack's CSV files name what is there"
+        )
         return [Fault(what, "nvidia-ctk cdi generate", generated.error.strip()[-300:], next_step)], []
     named = {int(index) for index in _NAME.findall(listed.output)}
     lost = [f"CDI leaves out what is not there: {text.strip()}" for text in _LOST.findall(generated.error)]
     if missing := sorted(set(range(expected(host))) - named):
         why = f"of {expected(host)} GPUs it does not name {', '.join(map(str, missing))}"
-        return [Fault(what, STAGED, why, "see that nvidia-smi shows all of them; a GPU that has fallen off the bus needs a reboot")], lost
+        return [
+            Fault(
+                what,
+                STAGED,
+                why,
+                "see that nvidia-smi shows all of them; a GPU that has fallen off the bus needs a reboot",
+            )
+        ], lost
     return [], lost

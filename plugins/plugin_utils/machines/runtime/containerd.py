@@ -19,7 +19,14 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import HEADER, STAGING, Check, Content, Rendered, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
+    HEADER,
+    STAGING,
+    Check,
+    Content,
+    Rendered,
+    Wanted,
+)
 
 CONFIG = "/etc/containerd/config.toml"
 DROP_IN = "/etc/containerd/conf.d/99-hwaccel-gpu.toml"
@@ -62,19 +69,28 @@ def render(host: Host, config: str, wanted: Wanted) -> Rendered:
     dumped = host.commands.get("containerd_dump", Command(127, ""))
     if dumped.status:
         next_step = f"make `containerd -c {config} config dump` work: the service would not start either"
-        raise HwaccelError("containerd does not accept its present configuration", config, dumped.error.strip()[-300:], next_step)
+        raise HwaccelError(
+            "containerd does not accept its present configuration", config, dumped.error.strip()[-300:], next_step
+        )
     main = host.text(config)
     parsed = toml.parse(main, config)
     effective = toml.parse(dumped.output, "containerd config dump")
     version = int(parsed.get("version") or (1 if parsed else effective.get("version", 2)))
     if version < 2:
-        why, next_step = "it has no `version`, or version 1", "write it anew for version 2: `containerd config migrate` of containerd 1.7 or 2.x shows how"
+        why, next_step = (
+            "it has no `version`, or version 1",
+            "write it anew for version 2: `containerd config migrate` of containerd 1.7 or 2.x shows how",
+        )
         raise HwaccelError("containerd's configuration has a form that is no longer supported", config, why, next_step)
     others = [toml.parse(host.text(path), path) for path in _others(host)]
     replacing = host.version("containerd")[:1] < (2,)
     plugin = _PLUGINS[version > 2]
     table = _wanted_table([parsed, *others], plugin, wanted, effective, replacing=replacing)
-    text = HEADER + (_COPY.format(handler=wanted.handler) if replacing else "") + toml.dump({"version": version, "plugins": {plugin: table}})
+    text = (
+        HEADER
+        + (_COPY.format(handler=wanted.handler) if replacing else "")
+        + toml.dump({"version": version, "plugins": {plugin: table}})
+    )
     own = host.files.get(config)
     sensitive = _has_secrets(parsed) or any(map(_has_secrets, others))
     covered = _order(host, parsed, config)
@@ -86,7 +102,11 @@ def render(host: Host, config: str, wanted: Wanted) -> Rendered:
     made.loaded = [*host.imports]
     _stage(made, new, [*covered, *([] if DROP_IN in covered else [DROP_IN])], text, config)
     if replacing and DROP_IN in covered:
-        later = [path for path in covered[covered.index(DROP_IN) + 1 :] if plugin in toml.parse(host.text(path), path).get("plugins", {})]
+        later = [
+            path
+            for path in covered[covered.index(DROP_IN) + 1 :]
+            if plugin in toml.parse(host.text(path), path).get("plugins", {})
+        ]
         made.faults += [_hidden(path) for path in later]
     return made
 
@@ -96,15 +116,33 @@ def staged_faults(before: Command, after: Command, wanted: Wanted) -> list[Fault
     what, where = "containerd does not take its new configuration, nothing was changed", f"{AFTER} on the machine"
     if after.status:
         return [Fault(what, where, after.error.strip()[-300:], "report it with that file: the role has written it")]
-    new = [line for line in after.error.splitlines() if "unknown key" in line and _warning(line) not in map(_warning, before.error.splitlines())]
+    new = [
+        line
+        for line in after.error.splitlines()
+        if "unknown key" in line and _warning(line) not in map(_warning, before.error.splitlines())
+    ]
     if new:
         return [Fault(what, where, new[0][-300:], "report it with that file and `containerd --version`")]
     was, becomes = toml.parse(before.output, BEFORE), toml.parse(after.output, AFTER)
     present = [_plugin(becomes, name) for name in _PLUGINS if wanted.handler in _runtimes(_plugin(becomes, name))]
     if not present or (wanted.default and present[0]["containerd"].get("default_runtime_name") != wanted.handler):
-        return [Fault(what, where, f"the runtime {wanted.handler} is not in what containerd has read", "report it with that file and `containerd --version`")]
+        return [
+            Fault(
+                what,
+                where,
+                f"the runtime {wanted.handler} is not in what containerd has read",
+                "report it with that file and `containerd --version`",
+            )
+        ]
     if lost := _differences(_without_ours(was, wanted.handler), _without_ours(becomes, wanted.handler)):
-        return [Fault(what, where, f"it would change {', '.join(lost[:5])} as well", "report it with both files in that folder")]
+        return [
+            Fault(
+                what,
+                where,
+                f"it would change {', '.join(lost[:5])} as well",
+                "report it with both files in that folder",
+            )
+        ]
     return []
 
 
@@ -115,7 +153,11 @@ def _wanted_table(files: list[Table], plugin: str, wanted: Wanted, effective: Ta
     for one in tables[-1:] if replacing else tables:
         _merge(merged, one)
     known, chosen = _runtimes(merged), merged.get("containerd", {}).get("default_runtime_name", "")
-    model = known.get(chosen if chosen != wanted.handler else "runc") or known.get("runc") or {"runtime_type": "io.containerd.runc.v2"}
+    model = (
+        known.get(chosen if chosen != wanted.handler else "runc")
+        or known.get("runc")
+        or {"runtime_type": "io.containerd.runc.v2"}
+    )
     runtime = copy.deepcopy(model)
     runtime.setdefault("options", {})["BinaryName"] = wanted.binary
     table = copy.deepcopy(merged) if replacing else {}
@@ -142,7 +184,10 @@ def _stage(made: Rendered, main: str, order: list[str], drop_in: str, config: st
         Content(BEFORE, toml.with_imports(main, without, config), "0600"),
         Content(AFTER, toml.with_imports(main, staged, config), "0600"),
     ]
-    made.checks = [Check(f"containerd_{name}", ("containerd", "-c", path, "config", "dump")) for name, path in (("before", BEFORE), ("after", AFTER))]
+    made.checks = [
+        Check(f"containerd_{name}", ("containerd", "-c", path, "config", "dump"))
+        for name, path in (("before", BEFORE), ("after", AFTER))
+    ]
 
 
 def _order(host: Host, parsed: Table, config: str) -> list[str]:
@@ -169,7 +214,10 @@ def _others(host: Host) -> list[str]:
 
 
 def _hidden(path: str) -> Fault:
-    why, next_step = f"it is read after {DROP_IN} and has the same plugin's table, which hides ours", "give it a name that sorts before 99-hwaccel-gpu.toml"
+    why, next_step = (
+        f"it is read after {DROP_IN} and has the same plugin's table, which hides ours",
+        "give it a name that sorts before 99-hwaccel-gpu.toml",
+    )
     return Fault("another drop-in of containerd takes the place of the role's", path, why, next_step)
 
 

@@ -16,7 +16,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Check, Content, Rendered, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
+    STAGING,
+    Check,
+    Content,
+    Rendered,
+    Wanted,
+)
 
 CONFIG = "/etc/docker/daemon.json"
 #: The daemon knows `features.cdi` from Docker 25 on, and the option --validate from 23.0 on (moby's cmd/dockerd: daemon.go of v25.0.0, options.go of v23.0.0).
@@ -37,7 +43,9 @@ def render(host: Host, wanted: Wanted, original: str = "") -> Rendered:
         made.staged = [Content(_STAGED, new, "0600")]
         made.checks = [Check("docker", ("dockerd", "--validate", "--config-file", _STAGED))]
     if wanted.cdi and version < _CDI_SINCE:
-        made.told = [f"Docker {'.'.join(map(str, version))} has no CDI (25 has): containers get GPUs by the runtime {wanted.handler} alone"]
+        made.told = [
+            f"Docker {'.'.join(map(str, version))} has no CDI (25 has): containers get GPUs by the runtime {wanted.handler} alone"
+        ]
     return made
 
 
@@ -109,7 +117,10 @@ def _written(text: str, before: Settings, after: Settings) -> str:
 
 
 def _parsed(text: str) -> Settings:
-    what, next_step = "Docker's settings cannot be changed", "correct the file: the daemon would not start with it either"
+    what, next_step = (
+        "Docker's settings cannot be changed",
+        "correct the file: the daemon would not start with it either",
+    )
 
     def once(pairs: list[tuple[str, t.Any]]) -> Settings:
         keys = [key for key, _value in pairs]

@@ -8,7 +8,14 @@ from __future__ import annotations
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import HEADER, STAGING, Check, Content, Rendered, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
+    HEADER,
+    STAGING,
+    Check,
+    Content,
+    Rendered,
+    Wanted,
+)
 
 CRIO_DROP_IN = "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf"
 _STAGED_CRIO = f"{STAGING}/crio/99-hwaccel-gpu.conf"
@@ -34,7 +41,8 @@ def render_crio(wanted: Wanted) -> Rendered:
         runtime = {"default_runtime": wanted.handler, **runtime}
     text = HEADER + toml.dump({"crio": {"runtime": runtime}})
     return Rendered(
-        contents=[Content(CRIO_DROP_IN, text)], staged=[Content(_STAGED_CRIO, text)],
+        contents=[Content(CRIO_DROP_IN, text)],
+        staged=[Content(_STAGED_CRIO, text)],
         checks=[Check("crio", ("crio", "--config-dir", _STAGED_CRIO.rpartition("/")[0], "config"))],
     )
 
@@ -49,12 +57,22 @@ def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
         if template and 'template "base"' not in template and "nvidia" not in template.lower():
             why = "it is a whole configuration of its own, and the runtimes that were found are not in it"
             next_step = 'begin it with {{ template "base" . }} and keep only what is added below, or remove it'
-            made.faults.append(Fault(f"{product} takes containerd's configuration from a template without NVIDIA's runtime", path, why, next_step))
+            made.faults.append(
+                Fault(
+                    f"{product} takes containerd's configuration from a template without NVIDIA's runtime",
+                    path,
+                    why,
+                    next_step,
+                )
+            )
     path = drop_in(product)
     if not wanted.default:
         made.absent = [path]
     elif (version := host.version(product)) and version < _DEFAULT_RUNTIME_SINCE:
-        why, next_step = f"this is {'.'.join(map(str, version))}, the option is there from 1.28.5 on", "upgrade it, or let pods name the RuntimeClass"
+        why, next_step = (
+            f"this is {'.'.join(map(str, version))}, the option is there from 1.28.5 on",
+            "upgrade it, or let pods name the RuntimeClass",
+        )
         made.faults.append(Fault(f"{product} cannot make NVIDIA's runtime the default", path, why, next_step))
     else:
         made.contents = [Content(path, HEADER + f"default-runtime: {wanted.handler}\n")]

@@ -49,13 +49,32 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
     if asked:
         missing = sorted(set(asked) - {engine.name for engine in here})
         why = f"the machine has {', '.join(engine.name for engine in here) or 'none'}"
-        faults = [Fault(f"there is no {name} on the machine", "node_runtime_engines", why, "take it out of the list, or install it first") for name in missing]
+        faults = [
+            Fault(
+                f"there is no {name} on the machine",
+                "node_runtime_engines",
+                why,
+                "take it out of the list, or install it first",
+            )
+            for name in missing
+        ]
         return [engine for engine in here if engine.name in asked], [], faults
     config = settings["containerd_config"]
     idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
     told = [f"containerd serves no pods ({config} switches its plugin cri off): left as it is" for _engine in idle]
     found = [engine for engine in here if engine not in idle]
-    faults = [] if found else [Fault("no container engine is there", "systemd", "none of its units is", "install containerd, Docker, CRI-O, K3s or RKE2 first")]
+    faults = (
+        []
+        if found
+        else [
+            Fault(
+                "no container engine is there",
+                "systemd",
+                "none of its units is",
+                "install containerd, Docker, CRI-O, K3s or RKE2 first",
+            )
+        ]
+    )
     return found, told, faults
 
 
@@ -66,11 +85,17 @@ def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, 
         faults = []
         if asked == HWACCEL and immutable:
             next_step = "leave node_runtime_provider empty: the toolkit's container of the role driver does it there"
-            faults.append(Fault("nothing can be installed on this machine", "node_runtime_provider", immutable, next_step))
+            faults.append(
+                Fault("nothing can be installed on this machine", "node_runtime_provider", immutable, next_step)
+            )
         if asked == HWACCEL and containerd.OF_TOOLKIT_CONTAINER in host.files:
             why = "two would write one configuration"
             next_step = "label the node nvidia.com/gpu.deploy.container-toolkit=false and remove that file, or leave node_runtime_provider empty"
-            faults.append(Fault("the toolkit's container has configured containerd", containerd.OF_TOOLKIT_CONTAINER, why, next_step))
+            faults.append(
+                Fault(
+                    "the toolkit's container has configured containerd", containerd.OF_TOOLKIT_CONTAINER, why, next_step
+                )
+            )
         return asked, "node_runtime_provider says so", faults
     if not (host.fact("gpus") or is_tegra(host) or settings["without_gpu"]):
         return NONE, "no GPU of NVIDIA is in the machine (node_runtime_without_gpu: true to go on)", []
@@ -100,9 +125,15 @@ def stale(host: Host, engine: Engine, made: Rendered) -> str:
     if not unit.active:
         return ""
     paths = [one.path for one in made.contents]
-    if changed := [one.path for one in made.contents if host.text(one.path) != one.text] + [path for path in made.absent if path in host.files]:
+    if changed := [one.path for one in made.contents if host.text(one.path) != one.text] + [
+        path for path in made.absent if path in host.files
+    ]:
         return f"{changed[0]} changes"
-    if newer := [path for path in dict.fromkeys((*paths, *made.loaded)) if path in host.files and host.files[path].changed_at > unit.started_at]:
+    if newer := [
+        path
+        for path in dict.fromkeys((*paths, *made.loaded))
+        if path in host.files and host.files[path].changed_at > unit.started_at
+    ]:
         return f"{newer[0]} is newer than the running service"
     # Started since, it has looked and not found it: once more would not help.
     since = float(host.fact("runtime_since") or "inf")

@@ -100,7 +100,11 @@ def read(lines: c.Iterable[str]) -> Host:
             name, _blank, properties = rest.partition(" ")
             told = dict(entry.split("=", 1) for entry in properties.split() if "=" in entry)
             starts[name] = float(told.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
-            host.units[name] = Unit(told.get("LoadState") == "loaded", told.get("ActiveState") == "active", told.get("UnitFileState") == "enabled")
+            host.units[name] = Unit(
+                told.get("LoadState") == "loaded",
+                told.get("ActiveState") == "active",
+                told.get("UnitFileState") == "enabled",
+            )
         elif kind == "import":
             host.imports.append(rest)
         elif kind == "end":

@@ -11,13 +11,30 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, containerd, engines, prerequisites, record, toml
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
+    cdi,
+    containerd,
+    engines,
+    prerequisites,
+    record,
+    toml,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Check, Content, Rendered, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
+    Check,
+    Content,
+    Rendered,
+    Wanted,
+)
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 #: In the order in which each needs the one before; names are those of both package families.
-PACKAGES = ("libnvidia-container1", "libnvidia-container-tools", "nvidia-container-toolkit-base", "nvidia-container-toolkit")
+PACKAGES = (
+    "libnvidia-container1",
+    "libnvidia-container-tools",
+    "nvidia-container-toolkit-base",
+    "nvidia-container-toolkit",
+)
 AUTO = "auto"
 #: When the node is drained before restarts; anything else means where these end pods.
 ALWAYS, NEVER = "always", "never"
@@ -45,7 +62,11 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 def _credential_faults(settings: Settings) -> list[Fault]:
     """apt takes its file of credentials apart at blanks (apt_auth.conf(5))."""
     why, next_step = "apt would read what comes after it as words of its own", "take it out"
-    names = [name for name in ("repository_url", "repository_username", "repository_password") if set(str(settings.get(name) or "")) & set(" \"")]
+    names = [
+        name
+        for name in ("repository_url", "repository_username", "repository_password")
+        if set(str(settings.get(name) or "")) & set(' "')
+    ]
     return [Fault("a text has a blank or a quote", f"node_runtime_{name}", why, next_step) for name in names]
 
 
@@ -76,16 +97,29 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
     new = record.recorded(kept, host, made.contents)
     if toolkit["install"] and not host.fact("package"):
         new.packages = list(PACKAGES)
-    selinux = bool(settings["selinux"]) and host.fact("selinux") in ("Enforcing", "Permissive") and host.fact(_BOOLEAN).endswith("off")
+    selinux = (
+        bool(settings["selinux"])
+        and host.fact("selinux") in ("Enforcing", "Permissive")
+        and host.fact(_BOOLEAN).endswith("off")
+    )
     if selinux:
         new.settings.setdefault(_BOOLEAN, "off")
-    originals = [path for path, entry in new.files.items() if entry["existed"] and path not in kept.files and path in host.files]
+    originals = [
+        path for path, entry in new.files.items() if entry["existed"] and path not in kept.files and path in host.files
+    ]
     changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
     return {
-        **_result(host, engines.HWACCEL, made, faults), **drained, "restarts": restarts, "toolkit": toolkit, "selinux": selinux, "originals": originals,
+        **_result(host, engines.HWACCEL, made, faults),
+        **drained,
+        "restarts": restarts,
+        "toolkit": toolkit,
+        "selinux": selinux,
+        "originals": originals,
         "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.fact("folders").splitlines())),
-        "record": new.as_text(), "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
-        "cdi": _described(host) if described else {}, "changes": changes + [path for path in made.absent if path in host.files],
+        "record": new.as_text(),
+        "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
+        "cdi": _described(host) if described else {},
+        "changes": changes + [path for path in made.absent if path in host.files],
     }
 
 
@@ -101,7 +135,10 @@ def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) ->
             found, told = cdi.judged(host, done, results.get("cdi_list", Command(0, "")))
             faults += found
         elif name in ("docker", "crio") and done.status:
-            what, next_step = f"{name} does not take its new configuration, nothing was changed", "correct what it names; the role adds its runtime alone"
+            what, next_step = (
+                f"{name} does not take its new configuration, nothing was changed",
+                "correct what it names; the role adds its runtime alone",
+            )
             faults.append(Fault(what, "", (done.error or done.output).strip()[-300:], next_step))
     return {"faults": [fault.as_dict() for fault in faults], "told": told}
 
@@ -116,19 +153,34 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     for engine in engines.ENGINES:
         unit = engines.service(host, engine)
         # A teardown that ended between the files and the restart has left nothing to touch.
-        if unit and host.unit(unit).active and (unit in kept.due or any(_belongs(path, engine.name, settings) for path in touched)):
+        if (
+            unit
+            and host.unit(unit).active
+            and (unit in kept.due or any(_belongs(path, engine.name, settings) for path in touched))
+        ):
             restarts.append(_restart(host, engine, "its configuration is put back"))
     begun = dataclasses.replace(kept, due=[one["unit"] for one in restarts]).as_text()
     return {
-        **_result(host, "", made, []), **_drained(host, settings, restarts), "restarts": restarts,
-        "record": begun, "keeps": bool(restarts) and begun != host.text(record.RECORD), "restarted": dataclasses.replace(kept, due=[]).as_text(),
-        "packages": kept.packages if host.fact("package") else [], "settings": kept.settings,
-        "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))], "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
+        **_result(host, "", made, []),
+        **_drained(host, settings, restarts),
+        "restarts": restarts,
+        "record": begun,
+        "keeps": bool(restarts) and begun != host.text(record.RECORD),
+        "restarted": dataclasses.replace(kept, due=[]).as_text(),
+        "packages": kept.packages if host.fact("package") else [],
+        "settings": kept.settings,
+        "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))],
+        "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
     }
 
 
 def _restart(host: Host, engine: engines.Engine, why: str) -> dict[str, t.Any]:
-    return {"unit": engines.service(host, engine), "why": why, "health": list(engine.health), "ends_pods": engines.ends_pods(host, engine)}
+    return {
+        "unit": engines.service(host, engine),
+        "why": why,
+        "health": list(engine.health),
+        "ends_pods": engines.ends_pods(host, engine),
+    }
 
 
 def _drained(host: Host, settings: Settings, restarts: list[dict[str, t.Any]]) -> dict[str, t.Any]:
@@ -144,7 +196,9 @@ def _drained(host: Host, settings: Settings, restarts: list[dict[str, t.Any]]) -
 
 
 def _wanted(host: Host, settings: Settings) -> Wanted:
-    return Wanted(settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"])
+    return Wanted(
+        settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"]
+    )
 
 
 def _belongs(path: str, engine: str, settings: Settings) -> bool:
@@ -152,7 +206,11 @@ def _belongs(path: str, engine: str, settings: Settings) -> bool:
 
 
 def _whose(who: str, why: str) -> str:
-    names = {engines.HWACCEL: "this role brings it", engines.CONTAINER: "the toolkit's container brings it", engines.EXISTING: "it is there"}
+    names = {
+        engines.HWACCEL: "this role brings it",
+        engines.CONTAINER: "the toolkit's container brings it",
+        engines.EXISTING: "it is there",
+    }
     rest = "" if who == engines.HWACCEL else "; nothing is touched"
     return f"NVIDIA's container runtime: {names.get(who, 'it is not needed')} ({why}){rest}"
 
@@ -160,8 +218,12 @@ def _whose(who: str, why: str) -> str:
 def _described(host: Host) -> dict[str, t.Any]:
     unit = cdi.refreshed_by(host)
     return {
-        "spec": cdi.SPEC, "staged": cdi.STAGED, "generate": list(cdi.generate(host, cdi.STAGED)), "list": list(cdi.list_staged()),
-        "unit": unit, "there": host.unit(unit).loaded,
+        "spec": cdi.SPEC,
+        "staged": cdi.STAGED,
+        "generate": list(cdi.generate(host, cdi.STAGED)),
+        "list": list(cdi.list_staged()),
+        "unit": unit,
+        "there": host.unit(unit).loaded,
     }
 
 
@@ -172,8 +234,12 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
     right = bool(package) and (not version or package == version or package.startswith(f"{version}-"))
     if not source:
         if not host.fact("runtime_binary"):
-            next_step = "set node_runtime_toolkit_source to repository or archive, or install nvidia-container-toolkit yourself"
-            faults.append(Fault("NVIDIA's container toolkit is not there", "node_runtime_toolkit_source", "", next_step))
+            next_step = (
+                "set node_runtime_toolkit_source to repository or archive, or install nvidia-container-toolkit yourself"
+            )
+            faults.append(
+                Fault("NVIDIA's container toolkit is not there", "node_runtime_toolkit_source", "", next_step)
+            )
         return {"install": False, "manager": manager, "names": []}
     for asked, needed in (("repository", "repository_key"), ("archive", "archive")):
         if source == asked and not settings[needed]:
@@ -182,7 +248,9 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
             faults.append(Fault(what, f"node_runtime_{needed}", "it is not set", next_step))
     if not right and not manager:
         next_step = "install nvidia-container-toolkit yourself and leave node_runtime_toolkit_source empty"
-        faults.append(Fault("packages cannot be installed on this machine", "", "it has neither apt-get nor dnf", next_step))
+        faults.append(
+            Fault("packages cannot be installed on this machine", "", "it has neither apt-get nor dnf", next_step)
+        )
     pin = {"apt": "={}-*", "dnf": "-{}"}.get(manager, "").format(version) if version else ""
     return {"install": not right, "manager": manager, "names": [name + pin for name in PACKAGES]}
 
@@ -191,7 +259,9 @@ def _toolkit_config(host: Host, settings: Settings, kept: record.Record) -> list
     """How the runtime works, which its package decides by itself. Written where it is asked for, or was."""
     if settings["mode"] == AUTO and TOOLKIT_CONFIG not in kept.files:
         return []
-    text = toml.with_value(host.text(TOOLKIT_CONFIG), "nvidia-container-runtime", "mode", settings["mode"], TOOLKIT_CONFIG)
+    text = toml.with_value(
+        host.text(TOOLKIT_CONFIG), "nvidia-container-runtime", "mode", settings["mode"], TOOLKIT_CONFIG
+    )
     return [Content.instead_of(host.files.get(TOOLKIT_CONFIG), TOOLKIT_CONFIG, text, sensitive=False)]
 
 
@@ -199,11 +269,16 @@ def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict
     told = []
     version, package = settings["toolkit_version"], host.fact("package")
     if toolkit["install"]:
-        told.append(f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}" + (f" in place of {package}" if package else ""))
+        told.append(
+            f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}"
+            + (f" in place of {package}" if package else "")
+        )
     told += [f"{one['unit']} is restarted: {one['why']}" for one in restarts]
     told += [f"pods leave the node before: {drain}"] * bool(drain)
     if settings["cdi"] and not cdi.can(host):
-        told.append("GPUs are not described here (CDI): no driver of the host's own works, and one in a container is described by the toolkit's container")
+        told.append(
+            "GPUs are not described here (CDI): no driver of the host's own works, and one in a container is described by the toolkit's container"
+        )
     if host.fact("apparmor") == "Y":
         told.append("AppArmor is on: its default profile of containers lets them use devices that they are given")
     if host.fact("denials"):
@@ -212,18 +287,42 @@ def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict
 
 
 def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
-    files = [{key: value for key, value in dataclasses.asdict(one).items() if key != "text"} for one in made.contents if _differs(host, one)]
+    files = [
+        {key: value for key, value in dataclasses.asdict(one).items() if key != "text"}
+        for one in made.contents
+        if _differs(host, one)
+    ]
     return {
-        "provider": who, "told": made.told, "faults": [fault.as_dict() for fault in faults], "files": files,
-        "contents": {one.path: one.text for one in made.contents}, "absent": made.absent, "staged": {one.path: one.text for one in made.staged},
-        "checks": [_command(check) for check in made.checks], "restarts": [], "toolkit": {"install": False}, "selinux": False, "originals": [], "record": "",
-        "keeps": False, "cdi": {}, "changes": [], "folders": [], "drain": "", "drains": False,
+        "provider": who,
+        "told": made.told,
+        "faults": [fault.as_dict() for fault in faults],
+        "files": files,
+        "contents": {one.path: one.text for one in made.contents},
+        "absent": made.absent,
+        "staged": {one.path: one.text for one in made.staged},
+        "checks": [_command(check) for check in made.checks],
+        "restarts": [],
+        "toolkit": {"install": False},
+        "selinux": False,
+        "originals": [],
+        "record": "",
+        "keeps": False,
+        "cdi": {},
+        "changes": [],
+        "folders": [],
+        "drain": "",
+        "drains": False,
     }
 
 
 def _differs(host: Host, wanted: Content) -> bool:
     there = host.files.get(wanted.path)
-    return there is None or (there.text, there.mode, there.uid, there.gid) != (wanted.text, wanted.mode, wanted.uid, wanted.gid)
+    return there is None or (there.text, there.mode, there.uid, there.gid) != (
+        wanted.text,
+        wanted.mode,
+        wanted.uid,
+        wanted.gid,
+    )
 
 
 def _command(check: Check) -> dict[str, t.Any]:

@@ -45,44 +45,97 @@ def _program(name: str) -> c.Callable[[Host], Version]:
 def _release(host: Host) -> Version:
     """L4T 36.4.0 of `# R36 (release), REVISION: 4.0, GCID: …`."""
     words = host.fact("tegra").replace(",", " ").replace("R", " ").split()
-    return version_of(f"{words[1]}.{words[words.index('EVISION:') + 1]}") if "EVISION:" in words and len(words) > 1 else ()
+    return (
+        version_of(f"{words[1]}.{words[words.index('EVISION:') + 1]}") if "EVISION:" in words and len(words) > 1 else ()
+    )
 
 
 _PLUGIN = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.17.1/README.md#prerequisites"
 TABLE = (
     Requirement(
-        "the NVIDIA driver", lambda host: version_of(host.fact("driver")), (384, 81), "the device plugin needs it", _PLUGIN,
-        "update the driver of the host, or let the role driver bring one", lambda host: not is_tegra(host),
-    ),
-    Requirement("NVIDIA's container toolkit", _program("nvidia_ctk"), (1, 7), "the device plugin needs it", _PLUGIN, "raise node_runtime_toolkit_version"),
-    Requirement(
-        "NVIDIA's container toolkit", _program("nvidia_ctk"), (1, 11), "GPUs of Jetson boards are known from it on", _PLUGIN,
-        "raise node_runtime_toolkit_version", is_tegra,
-    ),
-    Requirement(
-        "JetPack's Linux for Tegra", _release, (32,), "JetPack 4 is the first with a container runtime",
-        "https://developer.nvidia.com/embedded/jetson-linux-archive", "flash JetPack 4 or later", is_tegra,
+        "the NVIDIA driver",
+        lambda host: version_of(host.fact("driver")),
+        (384, 81),
+        "the device plugin needs it",
+        _PLUGIN,
+        "update the driver of the host, or let the role driver bring one",
+        lambda host: not is_tegra(host),
     ),
     Requirement(
-        "kubelet", _program("kubelet"), (1, 20), "RuntimeClasses are in node.k8s.io/v1 from it on",
-        "https://kubernetes.io/docs/concepts/containers/runtime-class", "upgrade Kubernetes",
+        "NVIDIA's container toolkit",
+        _program("nvidia_ctk"),
+        (1, 7),
+        "the device plugin needs it",
+        _PLUGIN,
+        "raise node_runtime_toolkit_version",
     ),
     Requirement(
-        "containerd", _program("containerd"), (1, 6), "older releases are without support and have not been tried",
-        "https://containerd.io/releases", "upgrade containerd",
+        "NVIDIA's container toolkit",
+        _program("nvidia_ctk"),
+        (1, 11),
+        "GPUs of Jetson boards are known from it on",
+        _PLUGIN,
+        "raise node_runtime_toolkit_version",
+        is_tegra,
     ),
     Requirement(
-        "Docker", _program("docker"), (19, 3), "GPUs can be asked for from it on (--gpus)",
-        "https://docs.docker.com/engine/release-notes/19.03", "upgrade Docker",
+        "JetPack's Linux for Tegra",
+        _release,
+        (32,),
+        "JetPack 4 is the first with a container runtime",
+        "https://developer.nvidia.com/embedded/jetson-linux-archive",
+        "flash JetPack 4 or later",
+        is_tegra,
     ),
     Requirement(
-        "Docker", _program("docker"), (20, 10), "it is the first that knows cgroup version 2, which this machine has",
-        "https://docs.docker.com/engine/release-notes/20.10", "upgrade Docker", lambda host: cgroup_version(host) == 2,
+        "kubelet",
+        _program("kubelet"),
+        (1, 20),
+        "RuntimeClasses are in node.k8s.io/v1 from it on",
+        "https://kubernetes.io/docs/concepts/containers/runtime-class",
+        "upgrade Kubernetes",
     ),
-    Requirement("CRI-O", _program("crio"), (1, 24), "1.23 knows no CDI", "https://github.com/cri-o/cri-o/tree/v1.23.0/pkg/config", "upgrade CRI-O"),
     Requirement(
-        "the kernel", lambda host: version_of(host.fact("kernel")), (5, 8), "cgroup version 2, which this machine has, is complete for kubelet from it on",
-        "https://kubernetes.io/docs/concepts/architecture/cgroups#requirements", "boot a newer kernel", lambda host: cgroup_version(host) == 2,
+        "containerd",
+        _program("containerd"),
+        (1, 6),
+        "older releases are without support and have not been tried",
+        "https://containerd.io/releases",
+        "upgrade containerd",
+    ),
+    Requirement(
+        "Docker",
+        _program("docker"),
+        (19, 3),
+        "GPUs can be asked for from it on (--gpus)",
+        "https://docs.docker.com/engine/release-notes/19.03",
+        "upgrade Docker",
+    ),
+    Requirement(
+        "Docker",
+        _program("docker"),
+        (20, 10),
+        "it is the first that knows cgroup version 2, which this machine has",
+        "https://docs.docker.com/engine/release-notes/20.10",
+        "upgrade Docker",
+        lambda host: cgroup_version(host) == 2,
+    ),
+    Requirement(
+        "CRI-O",
+        _program("crio"),
+        (1, 24),
+        "1.23 knows no CDI",
+        "https://github.com/cri-o/cri-o/tree/v1.23.0/pkg/config",
+        "upgrade CRI-O",
+    ),
+    Requirement(
+        "the kernel",
+        lambda host: version_of(host.fact("kernel")),
+        (5, 8),
+        "cgroup version 2, which this machine has, is complete for kubelet from it on",
+        "https://kubernetes.io/docs/concepts/architecture/cgroups#requirements",
+        "boot a newer kernel",
+        lambda host: cgroup_version(host) == 2,
     ),
 )
 CHECKS = ("versions", "nouveau", "secure_boot", "swap", "clock", "disk", "cgroup")
@@ -93,7 +146,15 @@ _NO_CGROUP_1 = (1, 35)
 def faults(host: Host, least_disk_gib: float, skipped: c.Collection[str] = ()) -> list[Fault]:
     """Everything that stands against it, at once. What is not there yet is no miss: other roles bring it. skipped: of CHECKS, what is borne."""
     found = [
-        ("versions", Fault(f"{one.what} is {dotted(version)}, and {dotted(one.least)} is the least", one.source, one.why, one.remedy))
+        (
+            "versions",
+            Fault(
+                f"{one.what} is {dotted(version)}, and {dotted(one.least)} is the least",
+                one.source,
+                one.why,
+                one.remedy,
+            ),
+        )
         for one in TABLE
         if (version := one.found(host)) and one.when(host) and version < one.least
     ]
@@ -107,23 +168,45 @@ def dotted(version: Version) -> str:
 def _conditions(host: Host, least_disk_gib: float) -> list[tuple[str, Fault]]:
     found: list[tuple[str, Fault]] = []
     if "nouveau" in host.fact("modules").split():
-        why, next_step = "it holds the GPU, so NVIDIA's driver cannot", "add `blacklist nouveau` to /etc/modprobe.d, make the initramfs anew and reboot"
+        why, next_step = (
+            "it holds the GPU, so NVIDIA's driver cannot",
+            "add `blacklist nouveau` to /etc/modprobe.d, make the initramfs anew and reboot",
+        )
         found.append(("nouveau", Fault("the kernel module nouveau is loaded", "/proc/modules", why, next_step)))
     if host.fact("secure_boot") == "1" and host.fact("module_file") and not host.fact("signer"):
-        why, next_step = "the kernel refuses modules without a signature that it knows", "sign it with an enrolled key (mokutil), or take signed packages"
-        found.append(("secure_boot", Fault("Secure Boot is on and NVIDIA's module is not signed", host.fact("module_file"), why, next_step)))
+        why, next_step = (
+            "the kernel refuses modules without a signature that it knows",
+            "sign it with an enrolled key (mokutil), or take signed packages",
+        )
+        found.append(
+            (
+                "secure_boot",
+                Fault("Secure Boot is on and NVIDIA's module is not signed", host.fact("module_file"), why, next_step),
+            )
+        )
     kubelet = host.unit("kubelet")
     if host.fact("swap") and kubelet.loaded and not kubelet.active:
-        why, next_step = "kubelet does not start with it (failSwapOn)", "swapoff --all and remove it from /etc/fstab, or set failSwapOn: false and memorySwap"
+        why, next_step = (
+            "kubelet does not start with it (failSwapOn)",
+            "swapoff --all and remove it from /etc/fstab, or set failSwapOn: false and memorySwap",
+        )
         found.append(("swap", Fault("swap is on", "/proc/swaps", why, next_step)))
     if host.fact("clock") == "no":
-        why, next_step = "certificates are refused by machines whose clocks differ", "start chronyd or systemd-timesyncd, and see `timedatectl`"
+        why, next_step = (
+            "certificates are refused by machines whose clocks differ",
+            "start chronyd or systemd-timesyncd, and see `timedatectl`",
+        )
         found.append(("clock", Fault("the clock is not synchronised", "timedatectl", why, next_step)))
     free = float(host.fact("disk_kib") or "inf") / 1024**2
     if free < least_disk_gib:
         why, next_step = "an image with CUDA takes several GiB", "make room, or lower node_runtime_min_disk_gib"
-        found.append(("disk", Fault(f"{free:.1f} GiB are free, fewer than {least_disk_gib:g}", _IMAGES, why, next_step)))
+        found.append(
+            ("disk", Fault(f"{free:.1f} GiB are free, fewer than {least_disk_gib:g}", _IMAGES, why, next_step))
+        )
     if cgroup_version(host) == 1 and host.version("kubelet") >= _NO_CGROUP_1:
-        why, next_step = "kubelet does not start with it from 1.35 on", "boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false until 1.38"
+        why, next_step = (
+            "kubelet does not start with it from 1.35 on",
+            "boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false until 1.38",
+        )
         found.append(("cgroup", Fault("the machine has cgroup version 1", "/sys/fs/cgroup", why, next_step)))
     return found

@@ -45,10 +45,14 @@ def read(host: Host) -> Record:
         return Record()
     try:
         found = json.loads(text)
-        return Record(dict(found["files"]), list(found["packages"]), dict(found["settings"]), list(found.get("due", [])))
+        return Record(
+            dict(found["files"]), list(found["packages"]), dict(found["settings"]), list(found.get("due", []))
+        )
     except (ValueError, KeyError, TypeError) as error:
         next_step = f"put it back from a backup, or compare {ORIGINALS} with the files in /etc by hand and remove it"
-        raise HwaccelError("the record of what the role has changed is damaged", RECORD, str(error), next_step) from None
+        raise HwaccelError(
+            "the record of what the role has changed is damaged", RECORD, str(error), next_step
+        ) from None
 
 
 def digest(text: str) -> str:
@@ -69,7 +73,11 @@ def recorded(record: Record, host: Host, contents: c.Iterable[Content]) -> Recor
             continue
         before = files.get(path, {"existed": there})
         # Once somebody has changed it in between, no state of it is the role's alone.
-        alone = path not in files or host.text(path) == host.text(original(path)) or digest(host.text(path)) == before["written"]
+        alone = (
+            path not in files
+            or host.text(path) == host.text(original(path))
+            or digest(host.text(path)) == before["written"]
+        )
         files[path] = {**before, "written": digest(content.text) if alone else ""}
     return Record(files, list(record.packages), dict(record.settings), list(record.due))
 
@@ -100,4 +108,8 @@ def restored(record: Record, host: Host, config: str, handler: str) -> tuple[lis
 
 
 def _without_ours(path: str, text: str, kept: str, handler: str) -> str:
-    return docker.without_runtime(text, kept, handler) if path == docker.CONFIG else toml.without_import(text, containerd.DROP_IN)
+    return (
+        docker.without_runtime(text, kept, handler)
+        if path == docker.CONFIG
+        else toml.without_import(text, containerd.DROP_IN)
+    )

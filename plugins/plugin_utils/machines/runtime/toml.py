@@ -28,7 +28,12 @@ def parse(text: str, where: str) -> dict[str, t.Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise HwaccelError("a configuration file is no TOML", where, str(error), "correct it: the service would not start with it either") from None
+        raise HwaccelError(
+            "a configuration file is no TOML",
+            where,
+            str(error),
+            "correct it: the service would not start with it either",
+        ) from None
 
 
 def dump(data: c.Mapping[str, t.Any]) -> str:
@@ -47,14 +52,19 @@ def with_import(text: str, path: str, version: int, where: str) -> str:
     imports = before.get("imports", [])
     if path in imports:
         return text
-    changed = _extended(text, path) if "imports" in before else _inserted(text, f'imports = ["{path}"]', version, before)
+    changed = (
+        _extended(text, path) if "imports" in before else _inserted(text, f'imports = ["{path}"]', version, before)
+    )
     expected = {**before, "imports": [*imports, path]} if before else {"version": version, "imports": [path]}
     try:
         understood = tomllib.loads(changed) == expected
     except tomllib.TOMLDecodeError:
         understood = False
     if not understood:
-        why, next_step = "the list is not written as `imports = [...]` on top of the file", f'add "{path}" to it by hand'
+        why, next_step = (
+            "the list is not written as `imports = [...]` on top of the file",
+            f'add "{path}" to it by hand',
+        )
         raise HwaccelError("a file cannot be added to the imports", where, why, next_step)
     return changed
 
@@ -83,7 +93,11 @@ def with_value(text: str, table: str, key: str, value: str, where: str) -> str:
     end = _FIRST_TABLE.search(text, header.end())
     body = text[header.end() : end.start() if end else len(text)]
     assignment = re.compile(rf"^([ \t]*){re.escape(key)}[ \t]*=[^\n#]*?(?=[ \t]*(?:#|\r?\n|$))", re.MULTILINE)
-    new = assignment.sub(lambda found: found.group(1) + line, body, count=1) if assignment.search(body) else line + "\n" + body
+    new = (
+        assignment.sub(lambda found: found.group(1) + line, body, count=1)
+        if assignment.search(body)
+        else line + "\n" + body
+    )
     return text[: header.end()] + new + text[header.end() + len(body) :]
 
 

@@ -19,7 +19,9 @@ def main() -> int:
     parser.add_argument("--kubeconfig", required=True, help="identity that may impersonate nodes and service accounts")
     parser.add_argument("--fleet", required=True, help="fleet.json")
     parser.add_argument("--state", required=True, help="folder with pki/, for agent-status.json and control.jsonl")
-    parser.add_argument("--listen-port", type=int, default=0, help="of the log endpoint on 127.0.0.1; 0 takes a free one")
+    parser.add_argument(
+        "--listen-port", type=int, default=0, help="of the log endpoint on 127.0.0.1; 0 takes a free one"
+    )
     options = parser.parse_args()
     agent = Agent(options.kubeconfig, options.fleet, options.state, options.listen_port)
     agent.port = serve(agent, options.listen_port)
@@ -29,7 +31,7 @@ def main() -> int:
     print(f"fleet agent: log endpoint on port {agent.port}", file=sys.stderr, flush=True)
     agent.loop.run()
     sys.stderr.flush()
-    os._exit(0)     # threads that wait for the API server must not delay the end
+    os._exit(0)  # threads that wait for the API server must not delay the end
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Agent:
         self.api = Api(kubeconfig)
         self.fleet_file = FleetFile(fleet_path)
         self.state, self.port = state, port
-        self.incarnation = uuid.uuid4().hex     # a started agent finds machines that were just switched on
+        self.incarnation = uuid.uuid4().hex  # a started agent finds machines that were just switched on
         self.clock = Clock()
         self.loop = Loop(self.clock, concurrent.futures.ThreadPoolExecutor(12, "request"))
         self.store = Store()
@@ -42,7 +42,7 @@ class Agent:
         self.events = writers.EventWriter(self)
         self.faults = Faults()
         self.nodes: dict[str, Kubelet] = {}
-        self.pods: dict[str, str] = {}          # uid -> node
+        self.pods: dict[str, str] = {}  # uid -> node
         self.runtime_classes: dict[str, str] = {}
         self.version = "v1.36.4"
         self.control = ControlFile(self, os.path.join(state, "control.jsonl"))
@@ -61,8 +61,11 @@ class Agent:
 
     def start(self) -> None:
         self.loop.in_thread(lambda: self.api.request("GET", "/version", tries=60), self._take_version)
-        for path, handler in (("/apis/node.k8s.io/v1/runtimeclasses", self._runtime_class), ("/api/v1/configmaps", self._config_map),
-                              ("/api/v1/secrets", self._secret)):
+        for path, handler in (
+            ("/apis/node.k8s.io/v1/runtimeclasses", self._runtime_class),
+            ("/api/v1/configmaps", self._config_map),
+            ("/api/v1/secrets", self._secret),
+        ):
             self._watch(path, handler)
         self._watch("/api/v1/nodes", self._node, accept=METADATA)
         self._watch("/api/v1/pods", self._pod, {"fieldSelector": "spec.nodeName!="})
@@ -72,7 +75,9 @@ class Agent:
         if error is None:
             self.version = answer.get("gitVersion", self.version)
 
-    def _watch(self, path: str, handler: Any, query: dict[str, Any] | None = None, accept: str = "application/json") -> None:
+    def _watch(
+        self, path: str, handler: Any, query: dict[str, Any] | None = None, accept: str = "application/json"
+    ) -> None:
         def on_event(kind: str, item: dict[str, Any]) -> None:
             if kind == "SYNCED":
                 self.loop.post(self._synced.add, path)
@@ -83,6 +88,7 @@ class Agent:
         def on_error(error: Exception | None) -> None:
             if error:
                 print(f"watch {path}: {error}", file=sys.stderr, flush=True)
+
         Informer(self.api, path, on_event, query=query, accept=accept, on_error=on_error).start()
 
     # -- the fleet file
@@ -114,7 +120,12 @@ class Agent:
         if spec == before:
             return
         kubelet.wanted = spec
-        if spec.boot != before.boot or spec.kernel != before.kernel or spec.os_image != before.os_image or spec.gpu != before.gpu:
+        if (
+            spec.boot != before.boot
+            or spec.kernel != before.kernel
+            or spec.os_image != before.os_image
+            or spec.gpu != before.gpu
+        ):
             self.loop.spawn(kubelet.reboot())
         else:
             kubelet.change(spec)
@@ -129,14 +140,18 @@ class Agent:
         for pod in kubelet.pods.values():
             pod.stopping = True
             pod.power_cut()
-        yield from self._delete_node(kubelet.name, [f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" for pod in kubelet.pods.values()])
+        yield from self._delete_node(
+            kubelet.name, [f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" for pod in kubelet.pods.values()]
+        )
 
     def _remove_left(self, name: str) -> Process:
         """The machine was taken away while no agent ran."""
         query = {"fieldSelector": f"spec.nodeName={name}"}
         found = yield Call(functools.partial(self.api.request, "GET", "/api/v1/pods", query=query))
         pods = [pod["metadata"] for pod in found["items"]]
-        yield from self._delete_node(name, [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in pods])
+        yield from self._delete_node(
+            name, [f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}" for pod in pods]
+        )
 
     def _delete_node(self, name: str, pods: list[str]) -> Process:
         """Whoever runs the machines deletes the Node of one that is gone, and what was on it."""
@@ -160,7 +175,16 @@ class Agent:
         self._ready_written = (ready, up, fleet)
         path = os.path.join(self.state, "agent-status.json")
         with open(path + ".new", "w", encoding="utf-8") as stream:
-            json.dump({"ready": ready, "nodes": up, "at": time.time(), "fleet_mtime_ns": fleet, "status_writes": self.statuses.written}, stream)
+            json.dump(
+                {
+                    "ready": ready,
+                    "nodes": up,
+                    "at": time.time(),
+                    "fleet_mtime_ns": fleet,
+                    "status_writes": self.statuses.written,
+                },
+                stream,
+            )
         os.replace(path + ".new", path)
 
     # -- what the watches bring
@@ -204,12 +228,16 @@ class Agent:
         if kubelet and kind != "DELETED":
             kubelet.take_node(item)
         # Only one that an agent has made: a real machine may have joined.
-        elif kind == "ADDED" and self.fleet_file.seen and (item["metadata"].get("annotations") or {}).items() >= SIMULATED.items():
+        elif (
+            kind == "ADDED"
+            and self.fleet_file.seen
+            and (item["metadata"].get("annotations") or {}).items() >= SIMULATED.items()
+        ):
             self.loop.spawn(self._remove_left(item["metadata"]["name"]))
 
     def _pod(self, kind: str, item: dict[str, Any]) -> None:
         uid = item["metadata"].get("uid")
-        if uid is None:     # found missing after a lost watch
+        if uid is None:  # found missing after a lost watch
             return self._lost(item["metadata"]["namespace"], item["metadata"]["name"])
         kubelet = self.nodes.get(item["spec"]["nodeName"])
         heard = kubelet is not None and (kind == "DELETED" or not kubelet.readiness.silent)

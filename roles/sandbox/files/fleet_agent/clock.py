@@ -12,35 +12,46 @@ from collections.abc import Callable
 # Delays of a real node in seconds, at scale 1.0, with where they come from: M = measured on one real node
 # (kubelet 1.36.4, containerd 2.3.7, images present), S = read in the component's source, A = assumed, nothing measured.
 DELAYS: dict[str, float] = {
-    "sandbox": 0.55,            # M: pod Ready in 1.2-1.5 s, of which this is the sandbox and its volumes
-    "container_start": 0.40,    # M: the rest of it; two gated init containers and one container were up in 2.3 s
-    "next_init": 0.30,          # M: same measurement
-    "volume_retry": 2.0,        # S: kubelet retries a mount with 0.5 s, 1 s, 2 s ... delays
-    "sandbox_retry": 12.0,      # S: a pod is synced again after about 10-15 s
-    "restart_backoff": 10.0,    # S: kubelet, first back-off; doubled each time
+    "sandbox": 0.55,  # M: pod Ready in 1.2-1.5 s, of which this is the sandbox and its volumes
+    "container_start": 0.40,  # M: the rest of it; two gated init containers and one container were up in 2.3 s
+    "next_init": 0.30,  # M: same measurement
+    "volume_retry": 2.0,  # S: kubelet retries a mount with 0.5 s, 1 s, 2 s ... delays
+    "sandbox_retry": 12.0,  # S: a pod is synced again after about 10-15 s
+    "restart_backoff": 10.0,  # S: kubelet, first back-off; doubled each time
     "restart_backoff_max": 300.0,
-    "plugin_register": 0.9,     # M: 2.1-2.5 s from the apply to allocatable, pod start included
-    "node_status": 0.5,         # M: same measurement
-    "plugin_lost": 3.5,         # M: allocatable 0 after 3-4 s
+    "plugin_register": 0.9,  # M: 2.1-2.5 s from the apply to allocatable, pod start included
+    "node_status": 0.5,  # M: same measurement
+    "plugin_lost": 3.5,  # M: allocatable 0 after 3-4 s
     "plugin_forgotten": 304.0,  # M: capacity 0 after 304 s
-    "reboot": 10.0,             # M: stop time-out of 10 s; workloads were back after 17 s more, probes of a fresh kubelet included
-    "boot": 3.4,                # M: 2.3-3.0 s from power on to the kubelet's start, 0.6-0.9 s more to the node's readiness
-    "kubelet_restart": 0.8,     # M: capacity and allocatable 0 after 0.8 s
-    "pci_discovery": 1.6,       # M: 3.7-4.9 s from the apply of NFD to the label, pod starts included
-    "nfd_master": 0.6,          # M: rule label 0.7 s after the rule
-    "driver_load": 20.0,        # A: modprobe of the modules, persistence daemon, mounts
+    "reboot": 10.0,  # M: stop time-out of 10 s; workloads were back after 17 s more, probes of a fresh kubelet included
+    "boot": 3.4,  # M: 2.3-3.0 s from power on to the kubelet's start, 0.6-0.9 s more to the node's readiness
+    "kubelet_restart": 0.8,  # M: capacity and allocatable 0 after 0.8 s
+    "pci_discovery": 1.6,  # M: 3.7-4.9 s from the apply of NFD to the label, pod starts included
+    "nfd_master": 0.6,  # M: rule label 0.7 s after the rule
+    "driver_load": 20.0,  # A: modprobe of the modules, persistence daemon, mounts
     "driver_precompiled": 25.0,  # A: installing the packages of a precompiled image
-    "driver_build": 180.0,      # A: headers, compiler, linking in place
-    "driver_unload": 5.0,       # A
-    "toolkit_install": 4.0,     # A: binaries, configuration, runtime signalled
-    "cuda_sample": 1.0,         # A: context creation and one kernel
-    "all_reduces": 20.0,        # A: start of PyTorch on each GPU, connections, three sizes of data
-    "sigkill": 0.2,             # A
+    "driver_build": 180.0,  # A: headers, compiler, linking in place
+    "driver_unload": 5.0,  # A
+    "toolkit_install": 4.0,  # A: binaries, configuration, runtime signalled
+    "cuda_sample": 1.0,  # A: context creation and one kernel
+    "all_reduces": 20.0,  # A: start of PyTorch on each GPU, connections, three sizes of data
+    "sigkill": 0.2,  # A
     "node_monitor_grace": 50.0,  # S: kube-controller-manager's --node-monitor-grace-period
-    "flap": 60.0,               # A
+    "flap": 60.0,  # A
 }
 #: Waits that a slow machine does not prolong.
-WAITS = frozenset({"volume_retry", "sandbox_retry", "restart_backoff", "restart_backoff_max", "plugin_lost", "plugin_forgotten", "node_monitor_grace", "flap"})
+WAITS = frozenset(
+    {
+        "volume_retry",
+        "sandbox_retry",
+        "restart_backoff",
+        "restart_backoff_max",
+        "plugin_lost",
+        "plugin_forgotten",
+        "node_monitor_grace",
+        "flap",
+    }
+)
 
 
 class Clock:

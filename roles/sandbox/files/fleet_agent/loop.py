@@ -83,7 +83,7 @@ class Task:
             return self._finish(stop.value)
         except Signal:
             return self._finish(None)
-        except Exception:   # a bug in one simulated program must not stop the fleet; it is told in the agent's log
+        except Exception:  # a bug in one simulated program must not stop the fleet; it is told in the agent's log
             traceback.print_exc(file=sys.stderr)
             return self._finish(None)
         finally:
@@ -163,8 +163,11 @@ class Loop:
         """From any thread."""
         self._inbox.put((function, args))
 
-    def in_thread(self, function: Callable[[], Any], then: Callable[[Any, BaseException | None], None], pool: Any = None) -> None:
+    def in_thread(
+        self, function: Callable[[], Any], then: Callable[[Any, BaseException | None], None], pool: Any = None
+    ) -> None:
         """Do something that blocks in the pool, or in a pool of the caller's own; `then` runs in the loop."""
+
         def work() -> None:
             try:
                 value = function()
@@ -172,6 +175,7 @@ class Loop:
                 self.post(then, None, error)
             else:
                 self.post(then, value, None)
+
         (pool or self._pool).submit(work)
 
     def stop(self) -> None:
@@ -210,5 +214,5 @@ class Loop:
     def _run_one(function: Callable[..., None], args: tuple[Any, ...]) -> None:
         try:
             function(*args)
-        except Exception:   # one event that cannot be handled must not stop the fleet
+        except Exception:  # one event that cannot be handled must not stop the fleet
             traceback.print_exc(file=sys.stderr)

@@ -25,7 +25,17 @@ description:
 """
 
 #: These decide on the controller, and touch no machine.
-_DECIDE = {"assert", "debug", "fail", "include_role", "include_tasks", "set_fact", "show", "validate_argument_spec", "variables"}
+_DECIDE = {
+    "assert",
+    "debug",
+    "fail",
+    "include_role",
+    "include_tasks",
+    "set_fact",
+    "show",
+    "validate_argument_spec",
+    "variables",
+}
 _given = TaskExecutor._get_action_handler_with_module_context
 
 
@@ -33,7 +43,11 @@ class _StandIn(ActionBase):
     """In the place of the action plugin that would have gone to the machine."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        asked = Asked(self._task.name, self._task.resolved_action or self._task.action, json.loads(json.dumps(self._task.args, default=str)))
+        asked = Asked(
+            self._task.name,
+            self._task.resolved_action or self._task.action,
+            json.loads(json.dumps(self._task.args, default=str)),
+        )
         path = os.environ["HWACCEL_ASKED"]
         with open(path, "a+", encoding="utf-8") as record:
             record.seek(0)
@@ -45,9 +59,15 @@ class _StandIn(ActionBase):
 def _handler(executor: t.Any, templar: t.Any) -> t.Any:
     handler, context = _given(executor, templar)
     task = executor._task
-    if task.action.rpartition(".")[2] in _DECIDE or task.delegate_to == "localhost" or executor._host.name == "localhost":
+    if (
+        task.action.rpartition(".")[2] in _DECIDE
+        or task.delegate_to == "localhost"
+        or executor._host.name == "localhost"
+    ):
         return handler, context
-    made = _StandIn(task, handler._connection, handler._play_context, handler._loader, handler._templar, handler._shared_loader_obj)
+    made = _StandIn(
+        task, handler._connection, handler._play_context, handler._loader, handler._templar, handler._shared_loader_obj
+    )
     return made, context
 
 

@@ -20,7 +20,13 @@ import sys
 
 def answer(path: str, folder: pathlib.Path) -> bytes:
     file = folder / path.removeprefix("/")
-    status, body = ("200 OK", b"") if path == "/healthz" else ("200 OK", file.read_bytes()) if file.is_file() else ("404 Not Found", b"")
+    status, body = (
+        ("200 OK", b"")
+        if path == "/healthz"
+        else ("200 OK", file.read_bytes())
+        if file.is_file()
+        else ("404 Not Found", b"")
+    )
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     return head.encode() + body
 
@@ -32,7 +38,12 @@ async def main(port: str, certificate: str, folder: str, notes: str) -> None:
             path = line.split()[1]
             if path.startswith("/config/"):
                 headers = email.message_from_string(head)
-                asked = {"path": path, "peer": writer.get_extra_info("peername")[0], "accept": headers["Accept"], "agent": headers["User-Agent"]}
+                asked = {
+                    "path": path,
+                    "peer": writer.get_extra_info("peername")[0],
+                    "accept": headers["Accept"],
+                    "agent": headers["User-Agent"],
+                }
                 with open(notes, "a", encoding="utf-8") as file:
                     file.write(json.dumps(asked) + "\n")
             writer.write(answer(path, pathlib.Path(folder)))

@@ -34,7 +34,9 @@ def _keep_arguments(path: str) -> None:
     def keep_and_run(self: t.Any, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         # One write of one line: several workers have the same file.
         with open(path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"module": self._task.action.rpartition(".")[2], "arguments": args}, default=str) + "\n")
+            stream.write(
+                json.dumps({"module": self._task.action.rpartition(".")[2], "arguments": args}, default=str) + "\n"
+            )
         return run(self, args, task_vars)
 
     DirectAction.run_module = keep_and_run  # type: ignore[method-assign]
@@ -67,12 +69,19 @@ class CallbackModule(CallbackBase):
         values = getattr(result, "result", None)
         values = dict(result._result if values is None else values)
         values.pop("invocation", None)
-        self.tasks.append({
-            "host": host.get_name(), "name": task.get_name(), "action": task.resolved_action or task.action, "outcome": "ignored" if ignored else outcome,
-            "result": values,
-            "seconds": round(time.monotonic() - self._started.get((host.get_name(), task._uuid), time.monotonic()), 2),
-            "ended": round(time.monotonic() - self._began, 2),
-        })
+        self.tasks.append(
+            {
+                "host": host.get_name(),
+                "name": task.get_name(),
+                "action": task.resolved_action or task.action,
+                "outcome": "ignored" if ignored else outcome,
+                "result": values,
+                "seconds": round(
+                    time.monotonic() - self._started.get((host.get_name(), task._uuid), time.monotonic()), 2
+                ),
+                "ended": round(time.monotonic() - self._began, 2),
+            }
+        )
 
     def v2_runner_on_ok(self, result: t.Any) -> None:
         self._record(result, "ok")

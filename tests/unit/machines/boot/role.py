@@ -40,10 +40,16 @@ NETWORK = """   - Boot Flag Valid
 """
 LOCAL = {"ansible_connection": "local", "ansible_become": False, "ansible_python_interpreter": sys.executable}
 MACHINE = {
-    "hwaccel_mac": "52:54:00:77:00:21", "hwaccel_address": "10.77.0.21", "hwaccel_firmware": "uefi",
-    "hwaccel_bmc_username": "operator", "hwaccel_bmc_password": "p", "hwaccel_power_provider": "ipmi", "hwaccel_lone_cluster": "ocp",
-    "machine_boot_interval": 1, "machine_boot_timeout": 1,
-}  # fmt: skip
+    "hwaccel_mac": "52:54:00:77:00:21",
+    "hwaccel_address": "10.77.0.21",
+    "hwaccel_firmware": "uefi",
+    "hwaccel_bmc_username": "operator",
+    "hwaccel_bmc_password": "p",
+    "hwaccel_power_provider": "ipmi",
+    "hwaccel_lone_cluster": "ocp",
+    "machine_boot_interval": 1,
+    "machine_boot_timeout": 1,
+}
 
 
 #: Of all hosts of a play by one task: copy starts two modules, and this would be for each machine.
@@ -77,7 +83,9 @@ class Boot:
     output: str
 
 
-def boots(folder: pathlib.Path, machines: c.Mapping[str, Machine], hosts: c.Mapping[str, dict[str, t.Any]]) -> dict[str, Boot]:
+def boots(
+    folder: pathlib.Path, machines: c.Mapping[str, Machine], hosts: c.Mapping[str, dict[str, t.Any]]
+) -> dict[str, Boot]:
     """hosts: others beside the machines."""
     programs = folder / "programs"
     programs.mkdir()
@@ -91,16 +99,31 @@ def boots(folder: pathlib.Path, machines: c.Mapping[str, Machine], hosts: c.Mapp
     inventory = {"all": {"hosts": {"localhost": LOCAL, "ocp": LOCAL, **hosts, **found}}}
     (folder / "play.yml").write_text(yaml.safe_dump(list(_plays(folder, machines))), encoding="utf-8")
     (folder / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
-    environ = environment(folder) | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "PATH": f"{programs}:{os.environ['PATH']}"}
+    environ = environment(folder) | {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+    }
     # Each module would begin with several processes that make and remove its folder.
     environ["ANSIBLE_PIPELINING"] = "1"
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml"]
-    done = subprocess.run(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     results: dict[str, dict[str, t.Any]] = {}
     for path in folder.glob("*-*.json"):
         results |= json.loads(path.read_text(encoding="utf-8"))
     assert results.keys() == machines.keys(), done.stdout
-    told = {name: (programs / str(found[name]["hwaccel_bmc_address"]) / "told").read_text(encoding="ascii").splitlines() for name in machines}
+    told = {
+        name: (programs / str(found[name]["hwaccel_bmc_address"]) / "told").read_text(encoding="ascii").splitlines()
+        for name in machines
+    }
     return {name: Boot(**results[name], told=told[name], output=done.stdout) for name in machines}
 
 
@@ -113,6 +136,7 @@ def _make_bmc(folder: pathlib.Path, machine: Machine) -> None:
 
 def _plays(folder: pathlib.Path, machines: c.Mapping[str, Machine]) -> t.Iterator[dict[str, t.Any]]:
     """One for each turn and entry point."""
+
     def when(name: str) -> tuple[int, str]:
         return machines[name].turn, machines[name].entry
 

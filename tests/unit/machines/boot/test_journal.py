@@ -30,8 +30,16 @@ def http(path: str, status: int = 200, address: str = "10.77.0.1") -> str:
 
 
 REQUEST = [dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21")]
-OFFER = [*REQUEST, dhcp("DHCPOFFER(eth0) 10.77.0.1 52:54:00:77:00:21"), dhcp("DHCPACK(eth0) 10.77.0.1 52:54:00:77:00:21 worker-1")]
-LOADER = [*OFFER, tftp("error 8 User aborted the transfer received from 10.77.0.1"), tftp("sent /srv/tftp/shimx64.efi to 10.77.0.1")]
+OFFER = [
+    *REQUEST,
+    dhcp("DHCPOFFER(eth0) 10.77.0.1 52:54:00:77:00:21"),
+    dhcp("DHCPACK(eth0) 10.77.0.1 52:54:00:77:00:21 worker-1"),
+]
+LOADER = [
+    *OFFER,
+    tftp("error 8 User aborted the transfer received from 10.77.0.1"),
+    tftp("sent /srv/tftp/shimx64.efi to 10.77.0.1"),
+]
 KERNEL = [*LOADER, tftp("sent /srv/tftp/images/rhcos-live-kernel.x86_64 to 10.77.0.1")]
 IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/ignition/worker.ign")]
 
@@ -41,19 +49,43 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
     [
         ([], "nothing", "no DHCP request of 52:54:00:77:00:21 was seen"),
         (REQUEST, "asked", "were seen, and not answered"),
-        ([dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 no address available")], "asked", "its DHCP request was not answered: no address available"),
+        (
+            [dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 no address available")],
+            "asked",
+            "its DHCP request was not answered: no address available",
+        ),
         ([dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 ignored")], "asked", "was not answered: ignored"),
         (OFFER, "address", "it has the address 10.77.0.1, and its boot file was not fetched"),
-        ([*OFFER, tftp("file /srv/tftp/shimx64.efi not found for 10.77.0.1")], "address", "the boot file /srv/tftp/shimx64.efi is not there"),
-        ([*OFFER, tftp("failed sending /srv/tftp/shimx64.efi to 10.77.0.1")], "address", "the boot file /srv/tftp/shimx64.efi was not sent to its end"),
+        (
+            [*OFFER, tftp("file /srv/tftp/shimx64.efi not found for 10.77.0.1")],
+            "address",
+            "the boot file /srv/tftp/shimx64.efi is not there",
+        ),
+        (
+            [*OFFER, tftp("failed sending /srv/tftp/shimx64.efi to 10.77.0.1")],
+            "address",
+            "the boot file /srv/tftp/shimx64.efi was not sent to its end",
+        ),
         ([*OFFER, http("/efi/grub.efi", 404)], "address", "the boot file /efi/grub.efi was refused with status 404"),
         (LOADER, "loader", "the boot file is fetched (/srv/tftp/shimx64.efi), and no kernel"),
         ([*LOADER, http("/images/kernel", 404)], "loader", "the kernel /images/kernel was refused with status 404"),
         (KERNEL, "kernel", "the kernel is fetched (/srv/tftp/images/rhcos-live-kernel.x86_64), and nothing after it"),
-        ([*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img", 404)], "kernel", "the file /images/rhcos-live-rootfs.x86_64.img was refused with status 404"),
+        (
+            [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img", 404)],
+            "kernel",
+            "the file /images/rhcos-live-rootfs.x86_64.img was refused with status 404",
+        ),
         ([*KERNEL, http("/linux/initrd.img", 403)], "kernel", "the file /linux/initrd.img was refused with status 403"),
-        ([*KERNEL, tftp("file /srv/tftp/images/main not found for 10.77.0.1")], "kernel", "the file /srv/tftp/images/main is not there"),
-        ([*KERNEL, http("/ignition/worker.ign", 403)], "kernel", "the ignition file /ignition/worker.ign was refused with status 403"),
+        (
+            [*KERNEL, tftp("file /srv/tftp/images/main not found for 10.77.0.1")],
+            "kernel",
+            "the file /srv/tftp/images/main is not there",
+        ),
+        (
+            [*KERNEL, http("/ignition/worker.ign", 403)],
+            "kernel",
+            "the ignition file /ignition/worker.ign was refused with status 403",
+        ),
         (IGNITION, "ignition", "ignition is fetched (/ignition/worker.ign), and it has not reported yet"),
         ([*IGNITION, http("/report/worker-1?state=up")], "reported", "reported in"),
     ],
@@ -66,11 +98,16 @@ def test_each_stage_has_its_words_and_its_next_step(lines: list[str], stage: str
 
 def test_lines_of_others_say_nothing_of_a_machine() -> None:
     others = [line.replace("10.77.0.1", "10.77.0.11").replace("00:21", "00:22") for line in IGNITION]
-    assert journal.verdict(MACHINE, [*others, http("/report/x", address="110.77.0.1"), "not a line of any service"]).stage == "nothing"
+    assert (
+        journal.verdict(MACHINE, [*others, http("/report/x", address="110.77.0.1"), "not a line of any service"]).stage
+        == "nothing"
+    )
 
 
 def test_what_was_refused_and_given_later_is_no_fault() -> None:
-    assert journal.verdict(MACHINE, [*OFFER, http("/images/kernel", 503), http("/images/kernel")]).text.startswith("the kernel is fetched")
+    assert journal.verdict(MACHINE, [*OFFER, http("/images/kernel", 503), http("/images/kernel")]).text.startswith(
+        "the kernel is fetched"
+    )
     missing = tftp("file /srv/tftp/other.efi not found for 10.77.0.1")
     assert journal.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("the boot file is fetched")
     assert journal.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi is not there"
@@ -78,20 +115,32 @@ def test_what_was_refused_and_given_later_is_no_fault() -> None:
 
 def test_a_file_that_was_refused_before_the_kernel_or_given_since_is_no_fault() -> None:
     initramfs = "/images/rhcos-live-initramfs.x86_64.img"
-    assert journal.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith("the kernel is fetched")
-    assert journal.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith("the kernel is fetched")
+    assert journal.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith(
+        "the kernel is fetched"
+    )
+    assert journal.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith(
+        "the kernel is fetched"
+    )
     # The web log is read behind that of TFTP, and says nothing of which was first.
     assert journal.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("the kernel is fetched")
     assert journal.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("ignition is fetched")
 
 
 def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
-    tried = [tftp("file /srv/tftp/pxelinux.cfg/0A4D0001 not found for 10.77.0.1"), tftp("file /srv/tftp/grub/x86_64-efi/command.lst not found for 10.77.0.1")]
+    tried = [
+        tftp("file /srv/tftp/pxelinux.cfg/0A4D0001 not found for 10.77.0.1"),
+        tftp("file /srv/tftp/grub/x86_64-efi/command.lst not found for 10.77.0.1"),
+    ]
     assert journal.verdict(MACHINE, [*LOADER, *tried]).text.startswith("the boot file is fetched")
 
 
 def test_a_mac_in_capitals_is_the_same() -> None:
-    assert journal.verdict(MACHINE, [line.replace("52:54:00:77:00:21", "52:54:00:77:00:21".upper()) for line in OFFER]).stage == "address"
+    assert (
+        journal.verdict(
+            MACHINE, [line.replace("52:54:00:77:00:21", "52:54:00:77:00:21".upper()) for line in OFFER]
+        ).stage
+        == "address"
+    )
 
 
 def test_who_has_joined_its_cluster_has_reported() -> None:
@@ -121,7 +170,12 @@ def test_logs_of_several_boot_servers_are_one() -> None:
 
 def test_a_node_that_was_seen_after_the_start_ends_the_watch() -> None:
     found = run.judged([], GOOD, "reported", {"known": True, "names": ["worker-1.ocp.test"]})
-    assert (found["stage"], found["text"], found["done"], found["ended"]) == ("reported", "its node has joined", True, True)
+    assert (found["stage"], found["text"], found["done"], found["ended"]) == (
+        "reported",
+        "its node has joined",
+        True,
+        True,
+    )
     assert run.judged([], GOOD, "reported", {"known": False, "names": []})["done"] is False
 
 
@@ -148,9 +202,14 @@ def test_stages_are_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("path", "stage"),
     [
-        ("/images/fedora-coreos-43-live-kernel.x86_64", "kernel"), ("/images/vmlinuz", "kernel"), ("/linux/initrd.img", "loader"),
-        ("/images/rhcos-live-initramfs.x86_64.img", "loader"), ("/pxelinux.0", "loader"), ("/bootstrap.ign", "ignition"), ("/reporter", "loader"),
+        ("/images/fedora-coreos-43-live-kernel.x86_64", "kernel"),
+        ("/images/vmlinuz", "kernel"),
+        ("/linux/initrd.img", "loader"),
+        ("/images/rhcos-live-initramfs.x86_64.img", "loader"),
+        ("/pxelinux.0", "loader"),
+        ("/bootstrap.ign", "ignition"),
+        ("/reporter", "loader"),
     ],
-)  # fmt: skip
+)
 def test_a_file_is_known_by_its_path(path: str, stage: str) -> None:
     assert journal.verdict(MACHINE, [http(path)]).stage == stage

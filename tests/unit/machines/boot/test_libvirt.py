@@ -17,14 +17,37 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machin
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, domain, hypervisor, run, vm
 
 VM: dict[str, t.Any] = {
-    "hypervisor": "hyper", "known": True, "memory": "", "vcpus": "", "disk": "", "path": "", "pool": "", "bridge": "br0", "secure_boot": False,
-    "small": False, "found": {},
-}  # fmt: skip
+    "hypervisor": "hyper",
+    "known": True,
+    "memory": "",
+    "vcpus": "",
+    "disk": "",
+    "path": "",
+    "pool": "",
+    "bridge": "br0",
+    "secure_boot": False,
+    "small": False,
+    "found": {},
+}
 GOOD: dict[str, t.Any] = {
-    "name": "master-0", "cluster": "ocp", "role": "master", "address": "10.77.0.11", "mac": "52:54:00:77:00:11", "firmware": "bios", "architecture": "x86_64",
-    "provider": "libvirt", "boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": "", "nodes": ["master-0"], "vm": VM,
+    "name": "master-0",
+    "cluster": "ocp",
+    "role": "master",
+    "address": "10.77.0.11",
+    "mac": "52:54:00:77:00:11",
+    "firmware": "bios",
+    "architecture": "x86_64",
+    "provider": "libvirt",
+    "boot": "network",
+    "power": "on",
+    "named": False,
+    "logs": True,
+    "http": False,
+    "media": "",
+    "nodes": ["master-0"],
+    "vm": VM,
     "bmc": {"address": "", "username": "", "has_password": False, "system": "", "verify": True},
-}  # fmt: skip
+}
 CAPABILITIES = """<domainCapabilities><domain>{kind}</domain><os supported='yes'><enum name='firmware'>{efi}</enum><loader supported='yes'>
 <enum name='secure'><value>no</value>{secure}</enum></loader></os><cpu><mode name='host-passthrough' supported='{passthrough}'/></cpu></domainCapabilities>"""
 NETWORK = "<network><name>default</name><forward mode='nat'/><bridge name='virbr0'/></network>"
@@ -37,16 +60,37 @@ VERSIONS = {"community.libvirt": "2.0.0"}
 
 
 def answer(
-    definition: str = "", state: str = "", autostart: str = "enable", disk: int = 0, written: int | str = 0, kind: str = "kvm", efi: bool = True,
-    secure: bool = True, memory: int = 64 * 1024, room: int = 500, users: str = "", pool: str = "", lacking: str = "", refused: str = "",
+    definition: str = "",
+    state: str = "",
+    autostart: str = "enable",
+    disk: int = 0,
+    written: int | str = 0,
+    kind: str = "kvm",
+    efi: bool = True,
+    secure: bool = True,
+    memory: int = 64 * 1024,
+    room: int = 500,
+    users: str = "",
+    pool: str = "",
+    lacking: str = "",
+    refused: str = "",
 ) -> dict[str, t.Any]:
     """What the script prints on a hypervisor."""
     told = CAPABILITIES.format(
-        kind=kind, efi="<value>efi</value>" * efi, secure="<value>yes</value>" * secure, passthrough="yes" if kind == "kvm" else "no"
+        kind=kind,
+        efi="<value>efi</value>" * efi,
+        secure="<value>yes</value>" * secure,
+        passthrough="yes" if kind == "kvm" else "no",
     )
     parts = {"lacking": lacking, "refused": refused}
     if not lacking and not refused:
-        parts |= {"capabilities": told, "bridges": "br0\nvirbr0\nvirbr1", "network": NETWORK, "memory": str(memory * 1024), "users": users}
+        parts |= {
+            "capabilities": told,
+            "bridges": "br0\nvirbr0\nvirbr1",
+            "network": NETWORK,
+            "memory": str(memory * 1024),
+            "users": users,
+        }
         parts |= {"definition": definition, "state": state, "autostart": autostart} if definition else {}
         parts |= {"volume": "master-0.qcow2" if "'dir'" in pool else "master-0"} if pool else {}
         parts["pool" if pool else "room"] = pool or f"/dev/vda1 1000 500 {room * 1024**2} 50% /var/lib/libvirt"
@@ -56,7 +100,11 @@ def answer(
 
 
 def entry(**changed: t.Any) -> dict[str, t.Any]:
-    return {**GOOD, **{key: value for key, value in changed.items() if key not in VM}, "vm": {**VM, **{key: changed[key] for key in changed if key in VM}}}
+    return {
+        **GOOD,
+        **{key: value for key, value in changed.items() if key not in VM},
+        "vm": {**VM, **{key: changed[key] for key in changed if key in VM}},
+    }
 
 
 def told(*entries: dict[str, t.Any]) -> list[str]:
@@ -92,29 +140,61 @@ def texts(made: dict[str, t.Any]) -> list[str]:
         ({"path": "a.qcow2"}, "the path of its disk a.qcow2 is not from the root"),
         ({"boot": "media", "media": "http://a/b.iso"}, "virtual machines start from the network by PXE"),
         ({"http": True}, "virtual machines start from the network by PXE"),
-        ({"memory": "lots"}, "its memory lots is no size. Next: set hwaccel_vm_memory to a whole number, MiB of memory"),
-        ({"memory": 16383}, "16383 MiB of memory are too little: a master needs 16384. Next: set hwaccel_vm_memory to 16384 or more, or"),
+        (
+            {"memory": "lots"},
+            "its memory lots is no size. Next: set hwaccel_vm_memory to a whole number, MiB of memory",
+        ),
+        (
+            {"memory": 16383},
+            "16383 MiB of memory are too little: a master needs 16384. Next: set hwaccel_vm_memory to 16384 or more, or",
+        ),
         ({"vcpus": "3"}, "3 virtual CPUs are too little: a master needs 4"),
         ({"disk": 99}, "99 GiB of disk are too little: a master needs 100"),
         ({"found": answer(lacking="virsh\npython3-lxml")}, "hypervisor hyper lacks virsh, python3-lxml"),
-        ({"found": answer(), "bridge": "eth0"}, "eth0 is no bridge of its hypervisor (hyper): its bridges are br0, virbr0, virbr1"),
-        ({"found": answer(), "bridge": "virbr0"}, "bridge virbr0 is not on the machine network (hyper): it is that of libvirt's network default (nat)"),
+        (
+            {"found": answer(), "bridge": "eth0"},
+            "eth0 is no bridge of its hypervisor (hyper): its bridges are br0, virbr0, virbr1",
+        ),
+        (
+            {"found": answer(), "bridge": "virbr0"},
+            "bridge virbr0 is not on the machine network (hyper): it is that of libvirt's network default (nat)",
+        ),
         ({"found": answer(), "bridge": "virbr1"}, "it is that of libvirt's network closed (isolated)"),
         ({"found": answer(efi=False), "firmware": "uefi"}, "its hypervisor has no UEFI (hyper)"),
-        ({"found": answer(secure=False), "firmware": "uefi", "secure_boot": True}, "its hypervisor has no UEFI with Secure Boot"),
+        (
+            {"found": answer(secure=False), "firmware": "uefi", "secure_boot": True},
+            "its hypervisor has no UEFI with Secure Boot",
+        ),
         (
             {"found": answer("<domain><name>master-0</name></domain>")},
             "there is a virtual machine of this name that is not ours (hyper): somebody else has made it, and is never touched",
         ),
-        ({"found": answer(defined(cluster="other"))}, "that is not ours (hyper): it is of cluster other, and is never touched"),
+        (
+            {"found": answer(defined(cluster="other"))},
+            "that is not ours (hyper): it is of cluster other, and is never touched",
+        ),
         ({"found": answer(defined(firmware="uefi"))}, "its firmware is uefi, which is not changed"),
-        ({"found": answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb server")}, "its disk /var/lib/libvirt/images/master-0.qcow2 is that of web"),
-        ({"found": {**answer(), "stdout": answer()["stdout"].replace("/dev/vda1", "")}, "pool": "fast"}, "its hypervisor has no pool fast (hyper)"),
-        ({"found": answer(memory=16000)}, "hypervisor hyper has too little memory for master-0: they need 16384 MiB, and 16000 MiB are free"),
-        ({"found": answer(room=99)}, "too little room in /var/lib/libvirt for the disks of master-0: they need 100 GiB, and 99 GiB are free"),
+        (
+            {"found": answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb server")},
+            "its disk /var/lib/libvirt/images/master-0.qcow2 is that of web",
+        ),
+        (
+            {"found": {**answer(), "stdout": answer()["stdout"].replace("/dev/vda1", "")}, "pool": "fast"},
+            "its hypervisor has no pool fast (hyper)",
+        ),
+        (
+            {"found": answer(memory=16000)},
+            "hypervisor hyper has too little memory for master-0: they need 16384 MiB, and 16000 MiB are free",
+        ),
+        (
+            {"found": answer(room=99)},
+            "too little room in /var/lib/libvirt for the disks of master-0: they need 100 GiB, and 99 GiB are free",
+        ),
     ],
 )
-def test_what_is_wrong_with_a_virtual_machine_is_told_with_the_next_step(changed: dict[str, t.Any], expected: str) -> None:
+def test_what_is_wrong_with_a_virtual_machine_is_told_with_the_next_step(
+    changed: dict[str, t.Any], expected: str
+) -> None:
     (fault,) = told(entry(**changed))
     assert expected in fault
     assert ". Next: " in fault
@@ -123,33 +203,59 @@ def test_what_is_wrong_with_a_virtual_machine_is_told_with_the_next_step(changed
 @pytest.mark.parametrize(
     "changed",
     [
-        {}, {"found": answer()}, {"memory": 512, "small": True}, {"memory": 8192, "vcpus": 2, "role": "worker"}, {"memory": 16384, "role": "bootstrap"},
-        {"found": {"unreachable": True, "msg": "no route"}}, {"found": answer(refused="error: Failed to connect socket")},
-        {"found": answer(memory=10), "power": "off"}, {"found": answer(defined(), "running", memory=10, disk=100, room=1)},
+        {},
+        {"found": answer()},
+        {"memory": 512, "small": True},
+        {"memory": 8192, "vcpus": 2, "role": "worker"},
+        {"memory": 16384, "role": "bootstrap"},
+        {"found": {"unreachable": True, "msg": "no route"}},
+        {"found": answer(refused="error: Failed to connect socket")},
+        {"found": answer(memory=10), "power": "off"},
+        {"found": answer(defined(), "running", memory=10, disk=100, room=1)},
         {"found": answer(users="/var/lib/libvirt/images/master-0.qcow2\tmaster-0")},
     ],
-)  # fmt: skip
+)
 def test_nothing_is_wrong_with(changed: dict[str, t.Any]) -> None:
     assert told(entry(**changed)) == []
 
 
 def test_faults_of_machines_of_one_hypervisor_are_told_together() -> None:
     found = answer(memory=40000, room=250)
-    others = [entry(name=f"master-{n}", address=f"10.77.0.2{n}", mac=f"52:54:00:77:00:2{n}", found=found) for n in range(3)]
+    others = [
+        entry(name=f"master-{n}", address=f"10.77.0.2{n}", mac=f"52:54:00:77:00:2{n}", found=found) for n in range(3)
+    ]
     assert [fault.partition(" has ")[2].partition(". Next")[0] for fault in told(*others)] == [
         "too little memory for master-0, master-1, master-2: they need 49152 MiB, and 40000 MiB are free",
         "too little room in /var/lib/libvirt for the disks of master-0, master-1, master-2: they need 300 GiB, and 250 GiB are free",
     ]
-    same = [entry(name=f"master-{n}", address=f"10.77.0.2{n}", mac=f"52:54:00:77:00:2{n}", found=answer(), path="/srv/one.qcow2") for n in range(2)]
+    same = [
+        entry(
+            name=f"master-{n}",
+            address=f"10.77.0.2{n}",
+            mac=f"52:54:00:77:00:2{n}",
+            found=answer(),
+            path="/srv/one.qcow2",
+        )
+        for n in range(2)
+    ]
     assert "2 machines have the disk /srv/one.qcow2 (hyper): master-0, master-1" in told(*same)[0]
     lacking = [{**one, "vm": {**one["vm"], "found": answer(lacking="virsh")}} for one in others]
     assert len(told(*lacking)) == 1
 
 
 def test_what_a_hypervisor_has_against_a_machine_is_told_with_what_its_variables_have() -> None:
-    found = told(entry(memory=512, bridge="br7", disk="big", found=answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb")))
-    expected = ("512 MiB of memory are too little", "its disk big is no size", "br7 is no bridge", "master-0.qcow2 is that of web")
-    assert len(found) == len(expected) and all(part in fault for part, fault in zip(expected, found, strict=True)), found
+    found = told(
+        entry(memory=512, bridge="br7", disk="big", found=answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb"))
+    )
+    expected = (
+        "512 MiB of memory are too little",
+        "its disk big is no size",
+        "br7 is no bridge",
+        "master-0.qcow2 is that of web",
+    )
+    assert len(found) == len(expected) and all(part in fault for part, fault in zip(expected, found, strict=True)), (
+        found
+    )
 
 
 def test_the_collection_is_asked_for_by_virtual_machines_alone() -> None:
@@ -160,26 +266,38 @@ def test_the_collection_is_asked_for_by_virtual_machines_alone() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "kind", "cpu", "form"),
-    [({}, "kvm", "host-passthrough", "qcow2"), ({"firmware": "uefi", "secure_boot": True, "pool": "fast"}, "qemu", "maximum", "raw")],
+    [
+        ({}, "kvm", "host-passthrough", "qcow2"),
+        ({"firmware": "uefi", "secure_boot": True, "pool": "fast"}, "qemu", "maximum", "raw"),
+    ],
 )
 def test_a_definition_has_what_is_wanted(changed: dict[str, t.Any], kind: str, cpu: str, form: str) -> None:
     made = planned(answer(kind=kind, pool=LOGICAL if changed else ""), **changed)
     assert texts(made) == [
-        "define the virtual machine: hypervisor hyper does not have it (16384 MiB, 4 CPUs, 100 GiB, bridge br0)", "power on: it is off",
-    ]  # fmt: skip
+        "define the virtual machine: hypervisor hyper does not have it (16384 MiB, 4 CPUs, 100 GiB, bridge br0)",
+        "power on: it is off",
+    ]
     assert made["told"] == ["it starts from the network once"]
     top = ElementTree.fromstring(made["steps"][0]["give"]["xml"])
-    assert (top.get("type"), top.find("cpu").get("mode"), top.findtext("memory"), top.findtext("vcpu")) == (kind, cpu, "16384", "4")
-    assert (top.find("os").get("firmware"), top.find("features/smm") is not None) == (("efi", True) if changed else (None, False))
+    assert (top.get("type"), top.find("cpu").get("mode"), top.findtext("memory"), top.findtext("vcpu")) == (
+        kind,
+        cpu,
+        "16384",
+        "4",
+    )
+    assert (top.find("os").get("firmware"), top.find("features/smm") is not None) == (
+        ("efi", True) if changed else (None, False)
+    )
     assert (top.find("devices/interface/rom") is not None) == bool(changed)
     assert [top.find(f"devices/{device}/boot").get("order") for device in ("disk", "interface")] == ["1", "2"]
     assert top.find("devices/disk/driver").get("type") == form
     assert top.find("devices/interface").get("type") == "bridge"
     create = made["steps"][0]["give"]["create"]
     assert create == (
-        ["virsh", "-c", "qemu:///system", "vol-create-as", "fast", "master-0", "100G", "--format", "raw"] if changed
+        ["virsh", "-c", "qemu:///system", "vol-create-as", "fast", "master-0", "100G", "--format", "raw"]
+        if changed
         else ["qemu-img", "create", "-q", "-f", "qcow2", "/var/lib/libvirt/images/master-0.qcow2", "100G"]
-    )  # fmt: skip
+    )
     assert planned(answer(made["steps"][0]["give"]["xml"], "shut off", disk=100), **changed)["faults"] == []
     assert defined() == defined()
 
@@ -192,7 +310,11 @@ def test_a_disk_that_is_there_is_taken_and_not_made() -> None:
 
 @pytest.mark.parametrize(
     ("written", "started", "told"),
-    [("0", True, "it starts from the network once"), ("512", False, "something is on its disk"), ("unknown", False, "is on its disk cannot be told")],
+    [
+        ("0", True, "it starts from the network once"),
+        ("512", False, "something is on its disk"),
+        ("unknown", False, "is on its disk cannot be told"),
+    ],
 )
 def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, told: str) -> None:
     before = answer(pool=LOGICAL)
@@ -204,7 +326,13 @@ def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, to
     # Its room is taken already.
     full = LOGICAL.replace("500000000000", "0")
     assert "too little room in pool fast" in str(asked.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS))
-    assert asked.faults([entry(pool="fast", found=answer(define["give"]["xml"], "shut off", pool=full, disk=100, written=written))], VERSIONS) == []
+    assert (
+        asked.faults(
+            [entry(pool="fast", found=answer(define["give"]["xml"], "shut off", pool=full, disk=100, written=written))],
+            VERSIONS,
+        )
+        == []
+    )
 
 
 #: In the place of virsh: a pool, and a volume in it whose path is a device, a file, or none that can be read here.
@@ -226,11 +354,17 @@ echo '[{ "start": 0, "data": true}]'
 @pytest.mark.parametrize(
     ("kind", "volume", "disk", "written"),
     [
-        ("logical", "master-0", "/dev/zero", "0"), ("logical", "master-0", "/dev/urandom", "4"), ("rbd", "master-0", "images/master-0", "unknown"),
-        ("dir", "master-0.qcow2", __file__, "1"), ("logical", "other", "/dev/zero", ""), ("dir", "master-0", __file__, ""),
+        ("logical", "master-0", "/dev/zero", "0"),
+        ("logical", "master-0", "/dev/urandom", "4"),
+        ("rbd", "master-0", "images/master-0", "unknown"),
+        ("dir", "master-0.qcow2", __file__, "1"),
+        ("logical", "other", "/dev/zero", ""),
+        ("dir", "master-0", __file__, ""),
     ],
-)  # fmt: skip
-def test_the_script_finds_the_volume_that_would_be_made(tmp_path: pathlib.Path, kind: str, volume: str, disk: str, written: str) -> None:
+)
+def test_the_script_finds_the_volume_that_would_be_made(
+    tmp_path: pathlib.Path, kind: str, volume: str, disk: str, written: str
+) -> None:
     for name, text in (("virsh", VIRSH), ("qemu-img", IMAGE_TOOL)):
         (tmp_path / name).write_text(text, encoding="ascii")
         (tmp_path / name).chmod(0o755)
@@ -244,7 +378,11 @@ def test_the_script_finds_the_volume_that_would_be_made(tmp_path: pathlib.Path, 
 
 
 def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() -> None:
-    added = defined().replace("<devices>", "<devices><watchdog model='itco'/>").replace("</metadata>", "<x:y xmlns:x='urn:x'/></metadata>")
+    added = (
+        defined()
+        .replace("<devices>", "<devices><watchdog model='itco'/>")
+        .replace("</metadata>", "<x:y xmlns:x='urn:x'/></metadata>")
+    )
     running = answer(added, "running", disk=100, written=1, autostart="disable")
     made = planned(running, memory=32768, vcpus=8, bridge="br1")
     assert texts(made) == [
@@ -276,32 +414,43 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
     assert "-e machine_boot_named=master-0" in made["told"][0]
 
     named = planned(full, named=True)
-    assert texts(named) == ["start from the network once: it is to start from the network, and had the disk", "power on: it is off"]
+    assert texts(named) == [
+        "start from the network once: it is to start from the network, and had the disk",
+        "power on: it is off",
+    ]
     once = named["steps"][0]["give"]["xml"]
     assert domain.begins_by_network(once) and "<on_reboot>destroy</on_reboot>" in once
     # The run that told it may have been killed before it has taken it back.
     (back,) = planned(answer(once, "running", disk=100, written=7))["back"]
     assert not domain.begins_by_network(back["give"]["xml"]) and "<on_reboot>restart</on_reboot>" in back["give"]["xml"]
     assert texts(planned(answer(once, "shut off", disk=100, written=7))) == [
-        "start from its disk: it is to start from the disk, and had the network", "power on: it is off",
-    ]  # fmt: skip
+        "start from its disk: it is to start from the disk, and had the network",
+        "power on: it is off",
+    ]
     assert planned(answer(defined(), "running", disk=100, written=7))["back"] == []
 
 
 @pytest.mark.parametrize(
     ("state", "power", "states"),
     [
-        ("shut off", "on", ["running"]), ("crashed", "on", ["running"]), ("running", "off", ["destroyed"]),
+        ("shut off", "on", ["running"]),
+        ("crashed", "on", ["running"]),
+        ("running", "off", ["destroyed"]),
         ("running", "cycle", ["destroyed", "running"]),
     ],
 )
 def test_power_is_that_of_the_plan(state: str, power: str, states: list[str]) -> None:
-    assert [step["give"] for step in planned(answer(defined(), state, disk=100), power=power)["steps"]] == [{"states": states}]
+    assert [step["give"] for step in planned(answer(defined(), state, disk=100), power=power)["steps"]] == [
+        {"states": states}
+    ]
 
 
 def test_an_operating_system_is_asked_to_end_before_its_power_is_cut() -> None:
     made = planned(answer(defined(), "running", disk=100), power="off", shutdown=90)
-    assert [(step["give"]["states"], step["limit"], step["instead"]) for step in made["steps"]] == [(["shutdown"], 90, False), (["destroyed"], 0, True)]
+    assert [(step["give"]["states"], step["limit"], step["instead"]) for step in made["steps"]] == [
+        (["shutdown"], 90, False),
+        (["destroyed"], 0, True),
+    ]
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power_and_one_that_is_paused_is_left() -> None:
@@ -314,46 +463,76 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_and_one_that_is_paused_is
 @pytest.mark.parametrize(
     ("looked", "expected"),
     [
-        ({"unreachable": True, "msg": "Failed to connect:\n no route"}, "its hypervisor cannot be reached (hyper): Failed to connect: no route"),
-        ({"rc": 1, "stderr": "sudo: a password is required"}, "its hypervisor cannot be reached (hyper): sudo: a password"),
-        (answer(refused="error: Failed to connect socket"), "libvirt does not answer on its hypervisor (hyper): Failed to connect socket"),
+        (
+            {"unreachable": True, "msg": "Failed to connect:\n no route"},
+            "its hypervisor cannot be reached (hyper): Failed to connect: no route",
+        ),
+        (
+            {"rc": 1, "stderr": "sudo: a password is required"},
+            "its hypervisor cannot be reached (hyper): sudo: a password",
+        ),
+        (
+            answer(refused="error: Failed to connect socket"),
+            "libvirt does not answer on its hypervisor (hyper): Failed to connect socket",
+        ),
         (answer(lacking="virsh"), "its hypervisor lacks virsh (hyper)"),
-        (answer("<domain><name>master-0</name></domain>"), "there is a virtual machine of this name that is not ours (hyper)"),
+        (
+            answer("<domain><name>master-0</name></domain>"),
+            "there is a virtual machine of this name that is not ours (hyper)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_hypervisor_that_says_no_is_a_verdict(looked: dict[str, t.Any], expected: str) -> None:
     for made in (planned(looked), run.removed(entry(), looked, NOT_THERE, True)):
         assert made["steps"] == []
         assert expected in made["faults"][0]["text"]
 
 
-def removed(looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, disks: bool = False, **changed: t.Any) -> dict[str, t.Any]:
+def removed(
+    looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, disks: bool = False, **changed: t.Any
+) -> dict[str, t.Any]:
     return run.removed(entry(**changed), looked, NOT_THERE if nodes is None else nodes, disks)
 
 
 def test_teardown_removes_the_machine_and_its_disk_only_where_that_is_asked_for() -> None:
     running = answer(defined(), "running", disk=100)
     made = removed(running)
-    assert texts(made) == ["power off: it is to be removed", "remove the virtual machine: its disk /var/lib/libvirt/images/master-0.qcow2 is left"]
+    assert texts(made) == [
+        "power off: it is to be removed",
+        "remove the virtual machine: its disk /var/lib/libvirt/images/master-0.qcow2 is left",
+    ]
     assert made["steps"][1]["give"] == {"undefine": True, "disk": ""}
-    assert removed(running, disks=True)["steps"][1]["give"] == {"undefine": True, "disk": "/var/lib/libvirt/images/master-0.qcow2"}
+    assert removed(running, disks=True)["steps"][1]["give"] == {
+        "undefine": True,
+        "disk": "/var/lib/libvirt/images/master-0.qcow2",
+    }
     assert texts(removed(answer(defined(), "shut off", disk=100)))[0].startswith("remove the virtual machine")
     assert removed(answer(disk=100)) == {
-        "told": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is left"], "faults": [], "steps": [],
-    }  # fmt: skip
+        "told": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is left"],
+        "faults": [],
+        "steps": [],
+    }
 
 
 def test_teardown_leaves_nodes_until_they_are_named_and_machines_with_bmcs() -> None:
     for state in ("running", "shut off"):
         looked = answer(defined(), state, disk=100)
         assert "it runs a node of cluster ocp" in removed(looked, THERE)["faults"][0]["text"]
-        assert "whether it runs a node is not known" in removed(looked, {"known": False, "why": "no answer"})["faults"][0]["text"]
+        assert (
+            "whether it runs a node is not known"
+            in removed(looked, {"known": False, "why": "no answer"})["faults"][0]["text"]
+        )
         assert removed(looked, THERE, named=True)["steps"]
     assert run.removed({**GOOD, "provider": "redfish"}, {}, THERE, True)["steps"] == []
 
 
 def test_sizes_that_are_not_set_are_those_that_a_role_needs() -> None:
-    for role, expected in (("bootstrap", (16384, 4, 100)), ("master", (16384, 4, 100)), ("worker", (8192, 2, 100)), ("storage", (8192, 2, 100))):
+    for role, expected in (
+        ("bootstrap", (16384, 4, 100)),
+        ("master", (16384, 4, 100)),
+        ("worker", (8192, 2, 100)),
+        ("storage", (8192, 2, 100)),
+    ):
         found, _wrong = machines.read([entry(role=role)], "x")
         wanted = vm.read(found[0], found[0].more["vm"])
         assert (wanted.memory, wanted.vcpus, wanted.disk) == expected

@@ -13,10 +13,24 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import a
 
 BMC = {"address": "10.9.0.11:8443", "username": "admin", "has_password": True, "system": "", "verify": True}
 GOOD: dict[str, t.Any] = {
-    "name": "worker-1", "cluster": "ocp", "role": "worker", "address": "10.77.0.21", "mac": "52:54:00:77:00:21", "firmware": "uefi", "architecture": "x86_64",
-    "provider": "redfish", "boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": "", "bmc": BMC,
-    "distribution": "openshift", "nodes": ["worker-1", "worker-1.ocp.test"],
-}  # fmt: skip
+    "name": "worker-1",
+    "cluster": "ocp",
+    "role": "worker",
+    "address": "10.77.0.21",
+    "mac": "52:54:00:77:00:21",
+    "firmware": "uefi",
+    "architecture": "x86_64",
+    "provider": "redfish",
+    "boot": "network",
+    "power": "on",
+    "named": False,
+    "logs": True,
+    "http": False,
+    "media": "",
+    "bmc": BMC,
+    "distribution": "openshift",
+    "nodes": ["worker-1", "worker-1.ocp.test"],
+}
 NOT_THERE = {"known": True, "names": ["worker-0"]}
 THERE = {"known": True, "names": ["worker-0", "worker-1.ocp.test"]}
 NOBODY_KNOWS = {"known": False, "why": "the API server of ocp does not answer"}
@@ -27,35 +41,58 @@ def told(*entries: dict[str, t.Any]) -> list[str]:
     return [str(fault) for fault in asked.faults(entries, {"community.general": "11.4.2"})]
 
 
-def redfish(power: str, target: str = "None", enabled: str = "Disabled", mode: str = "UEFI", allowed: list[str] | None = None, system: str = "1") -> dict:
+def redfish(
+    power: str,
+    target: str = "None",
+    enabled: str = "Disabled",
+    mode: str = "UEFI",
+    allowed: list[str] | None = None,
+    system: str = "1",
+) -> dict:
     override = {
-        "BootSourceOverrideEnabled": enabled, "BootSourceOverrideTarget": target, "BootSourceOverrideMode": mode,
+        "BootSourceOverrideEnabled": enabled,
+        "BootSourceOverrideTarget": target,
+        "BootSourceOverrideMode": mode,
         "BootSourceOverrideTarget@Redfish.AllowableValues": ALLOWED if allowed is None else allowed,
-    }  # fmt: skip
+    }
     where = {"system_uri": f"/redfish/v1/Systems/{system}"}
     read = {"system": {"PowerState": power}, "boot_override": override}
     return {"redfish_facts": {part: {"ret": True, "entries": [[where, entry]]} for part, entry in read.items()}}
 
 
-def planned(looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, booted: bool = False, **changed: t.Any) -> dict[str, t.Any]:
+def planned(
+    looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, booted: bool = False, **changed: t.Any
+) -> dict[str, t.Any]:
     return run.planned({**GOOD, **changed}, looked, NOT_THERE if nodes is None else nodes, booted)
 
 
 def commands(steps: list[dict[str, t.Any]]) -> list[str]:
-    return [step["give"]["command"][0] + (f" {step['give']['bootdevice']}" if "bootdevice" in step["give"] else "") for step in steps]
+    return [
+        step["give"]["command"][0] + (f" {step['give']['bootdevice']}" if "bootdevice" in step["give"] else "")
+        for step in steps
+    ]
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"provider": "wakeonlan"}, "its provider wakeonlan is not known. Next: set machine_boot_provider to one of redfish, ipmi, libvirt"),
+        (
+            {"provider": "wakeonlan"},
+            "its provider wakeonlan is not known. Next: set machine_boot_provider to one of redfish, ipmi, libvirt",
+        ),
         ({"provider": ""}, "it has no provider"),
-        ({"boot": "floppy"}, "its boot floppy is not known. Next: set machine_boot_boot to one of network, disk, media"),
+        (
+            {"boot": "floppy"},
+            "its boot floppy is not known. Next: set machine_boot_boot to one of network, disk, media",
+        ),
         ({"power": "reboot"}, "its power reboot is not known. Next: set machine_boot_power to one of on, off, cycle"),
         ({"bmc": {**BMC, "address": ""}}, "the address of its BMC is missing. Next: set hwaccel_bmc_address"),
         ({"bmc": {**BMC, "address": "https://bmc/"}}, "https://bmc/ is no address of a BMC"),
         ({"bmc": {**BMC, "address": "bmc:port"}}, "bmc:port is no address of a BMC"),
-        ({"bmc": {**BMC, "has_password": False}}, "credentials of its BMC are missing. Next: set hwaccel_bmc_password, the password"),
+        (
+            {"bmc": {**BMC, "has_password": False}},
+            "credentials of its BMC are missing. Next: set hwaccel_bmc_password, the password",
+        ),
         ({"bmc": {**BMC, "username": "", "has_password": False}}, "set hwaccel_bmc_username and hwaccel_bmc_password"),
         ({"boot": "media"}, "nothing says from which"),
         ({"provider": "ipmi", "http": True}, "IPMI cannot ask for HTTP boot"),
@@ -82,7 +119,10 @@ def test_machines_behind_one_bmc_are_told_apart_by_its_systems() -> None:
     assert told({**GOOD, "bmc": {**BMC, "system": "1"}}, {**other, "bmc": {**BMC, "system": "2"}}) == []
 
 
-@pytest.mark.parametrize(("version", "why"), [("", "it is not installed"), ("9.5.1", "version 9.5.1 is too old"), ("10.5.0", "too old"), ("10.6.0", "")])
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [("", "it is not installed"), ("9.5.1", "version 9.5.1 is too old"), ("10.5.0", "too old"), ("10.6.0", "")],
+)
 def test_the_collection_that_redfish_needs_is_named(version: str, why: str) -> None:
     found = [str(fault) for fault in asked.faults([GOOD], {"community.general": version})]
     assert bool(found) is bool(why)
@@ -115,16 +155,23 @@ ISO = "http://10.77.0.2/agent.iso"
 MEDIA = {"boot": "media", "media": ISO}
 
 
-def with_media(looked: dict[str, t.Any], inserted: str = "", *, manager: bool = False, name: str = "agent.iso") -> dict[str, t.Any]:
+def with_media(
+    looked: dict[str, t.Any], inserted: str = "", *, manager: bool = False, name: str = "agent.iso"
+) -> dict[str, t.Any]:
     """A BMC with two places for media, at its system or at its manager."""
-    drives = [{"Image": inserted, "ImageName": name if inserted else "", "MediaTypes": ["CD", "DVD"]}, {"Image": "", "MediaTypes": ["Floppy"]}]
+    drives = [
+        {"Image": inserted, "ImageName": name if inserted else "", "MediaTypes": ["CD", "DVD"]},
+        {"Image": "", "MediaTypes": ["Floppy"]},
+    ]
     where = {"resource_uri": "/redfish/v1/Managers/bmc" if manager else "/redfish/v1/Systems/1"}
     facts = {"virtual_media": {"ret": True, "entries": [[where, drives]]}}
     return {**looked, "managers": facts} if manager else {"redfish_facts": {**looked["redfish_facts"], **facts}}
 
 
 @pytest.mark.parametrize(("manager", "category", "holder"), [(False, "Systems", "1"), (True, "Manager", "bmc")])
-def test_media_are_inserted_where_the_bmc_has_them_before_the_machine_starts_from_them(manager: bool, category: str, holder: str) -> None:
+def test_media_are_inserted_where_the_bmc_has_them_before_the_machine_starts_from_them(
+    manager: bool, category: str, holder: str
+) -> None:
     made = planned(with_media(redfish("Off"), manager=manager), **MEDIA)
     assert commands(made["steps"]) == ["VirtualMediaInsert", "SetOneTimeBoot Cd", "PowerOn"]
     give = made["steps"][0]["give"]
@@ -134,40 +181,64 @@ def test_media_are_inserted_where_the_bmc_has_them_before_the_machine_starts_fro
 
 def test_media_that_are_inserted_already_are_not_inserted_again() -> None:
     assert commands(planned(with_media(redfish("Off"), ISO), **MEDIA)["steps"]) == ["SetOneTimeBoot Cd", "PowerOn"]
-    assert commands(planned(with_media(redfish("Off"), "http://other/x.iso"), **MEDIA)["steps"])[0] == "VirtualMediaInsert"
-    assert commands(planned(with_media(redfish("Off"), ISO, name=""), **MEDIA)["steps"])[0] == "VirtualMediaInsert", "it was ejected"
+    assert (
+        commands(planned(with_media(redfish("Off"), "http://other/x.iso"), **MEDIA)["steps"])[0] == "VirtualMediaInsert"
+    )
+    assert commands(planned(with_media(redfish("Off"), ISO, name=""), **MEDIA)["steps"])[0] == "VirtualMediaInsert", (
+        "it was ejected"
+    )
 
 
 def test_a_bmc_without_media_is_a_fault_and_nothing_is_done() -> None:
     made = planned(redfish("Off"), **MEDIA)
     assert made["steps"] == []
-    assert "its BMC has no virtual media (10.9.0.11:8443): neither its system nor its managers offer any. Next:" in made["faults"][0]["text"]
+    assert (
+        "its BMC has no virtual media (10.9.0.11:8443): neither its system nor its managers offer any. Next:"
+        in made["faults"][0]["text"]
+    )
 
 
 @pytest.mark.parametrize(
     ("nodes", "ended", "changed", "expected"),
     [
-        (NOT_THERE, True, {}, ["VirtualMediaEject"]), (THERE, False, {}, ["VirtualMediaEject"]), (NOT_THERE, False, {}, []),
-        (THERE, False, {"named": True}, []), (THERE, False, {"boot": "network"}, ["VirtualMediaEject"]), (THERE, False, {"media": ""}, []),
+        (NOT_THERE, True, {}, ["VirtualMediaEject"]),
+        (THERE, False, {}, ["VirtualMediaEject"]),
+        (NOT_THERE, False, {}, []),
+        (THERE, False, {"named": True}, []),
+        (THERE, False, {"boot": "network"}, ["VirtualMediaEject"]),
+        (THERE, False, {"media": ""}, []),
     ],
-)  # fmt: skip
-def test_media_are_ejected_once_they_are_needed_no_more_also_by_a_later_run(nodes: dict, ended: bool, changed: dict, expected: list[str]) -> None:
+)
+def test_media_are_ejected_once_they_are_needed_no_more_also_by_a_later_run(
+    nodes: dict, ended: bool, changed: dict, expected: list[str]
+) -> None:
     """Not the old node of a machine that is installed anew by name says so."""
     made = run.planned({**GOOD, **MEDIA, **changed}, with_media(redfish("On"), ISO), nodes, False, ended)
     assert commands(made["back"]) == expected
-    assert commands(run.planned({**GOOD, **MEDIA, **changed}, with_media(redfish("On")), nodes, False, ended)["back"]) == []
+    assert (
+        commands(run.planned({**GOOD, **MEDIA, **changed}, with_media(redfish("On")), nodes, False, ended)["back"])
+        == []
+    )
 
 
 def test_a_machine_that_is_named_is_not_put_back_to_its_disk_for_its_old_node() -> None:
     assert commands(planned(redfish("On", "Pxe", "Continuous"), THERE, named=True)["back"]) == []
-    assert commands(planned(redfish("On", "Pxe", "Continuous"), THERE, True, named=True)["back"]) == ["SetOneTimeBoot Hdd"]
+    assert commands(planned(redfish("On", "Pxe", "Continuous"), THERE, True, named=True)["back"]) == [
+        "SetOneTimeBoot Hdd"
+    ]
 
 
 def test_an_operating_system_is_asked_to_end_before_its_power_is_cut() -> None:
     made = planned(redfish("On"), power="off", shutdown=90)
     assert commands(made["steps"]) == ["PowerGracefulShutdown", "PowerForceOff"]
-    assert [(step["until"], step["limit"], step["instead"]) for step in made["steps"]] == [("off", 90, False), ("off", 0, True)]
-    assert [step["text"] for step in made["steps"]] == ["shut down: it is to be off, and has 90 s for it", "power off: only where it still runs after 90 s"]
+    assert [(step["until"], step["limit"], step["instead"]) for step in made["steps"]] == [
+        ("off", 90, False),
+        ("off", 0, True),
+    ]
+    assert [step["text"] for step in made["steps"]] == [
+        "shut down: it is to be off, and has 90 s for it",
+        "power off: only where it still runs after 90 s",
+    ]
     assert commands(planned(redfish("On"), power="cycle", shutdown=90)["steps"])[-1] == "PowerForceRestart"
     by_ipmi = planned(ipmi("on"), provider="ipmi", power="off", shutdown=90)
     assert [" ".join(step["give"]["argv"]) for step in by_ipmi["steps"]] == ["chassis power soft", "chassis power off"]
@@ -182,7 +253,9 @@ def test_the_mode_is_named_only_where_it_changes() -> None:
 def test_a_device_that_the_bmc_does_not_offer_is_a_fault_and_nothing_is_done() -> None:
     made = planned(redfish("Off", allowed=["Pxe", "Hdd"]), http=True)
     assert made["steps"] == []
-    assert "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it offers Pxe, Hdd. Next:" in made["faults"][0]["text"]
+    assert (
+        "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it offers Pxe, Hdd. Next:" in made["faults"][0]["text"]
+    )
 
 
 @pytest.mark.parametrize("nodes", [THERE, NOT_THERE, NOBODY_KNOWS])
@@ -192,17 +265,25 @@ def test_a_machine_that_runs_keeps_running(nodes: dict[str, t.Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "why"), [(THERE, "it runs a node of cluster ocp"), (NOBODY_KNOWS, "whether it runs a node is not known (10.9.0.11:8443): the API server of ocp")]
+    ("nodes", "why"),
+    [
+        (THERE, "it runs a node of cluster ocp"),
+        (NOBODY_KNOWS, "whether it runs a node is not known (10.9.0.11:8443): the API server of ocp"),
+    ],
 )
 @pytest.mark.parametrize("power", ["off", "cycle"])
-def test_no_power_action_on_a_machine_that_runs_a_node_or_may_run_one(power: str, nodes: dict[str, t.Any], why: str) -> None:
+def test_no_power_action_on_a_machine_that_runs_a_node_or_may_run_one(
+    power: str, nodes: dict[str, t.Any], why: str
+) -> None:
     made = planned(redfish("On"), nodes, power=power)
     assert made["steps"] == []
     assert why in made["faults"][0]["text"]
     assert "-e machine_boot_named=worker-1" in made["faults"][0]["text"]
 
 
-@pytest.mark.parametrize(("power", "expected"), [("off", ["PowerForceOff"]), ("cycle", ["SetOneTimeBoot Pxe", "PowerForceRestart"])])
+@pytest.mark.parametrize(
+    ("power", "expected"), [("off", ["PowerForceOff"]), ("cycle", ["SetOneTimeBoot Pxe", "PowerForceRestart"])]
+)
 def test_who_is_asked_for_by_name_or_runs_no_node_is_switched(power: str, expected: list[str]) -> None:
     assert commands(planned(redfish("On"), THERE, power=power, named=True)["steps"]) == expected
     assert commands(planned(redfish("On"), NOT_THERE, power=power)["steps"]) == expected
@@ -231,7 +312,9 @@ def test_where_nobody_knows_a_machine_that_is_off_is_started() -> None:
         (redfish("Off", "Pxe", "Continuous"), THERE, True, []),
     ],
 )
-def test_a_bmc_without_once_is_put_back_to_disk_when_the_kernel_is_loaded(looked: dict, nodes: dict, booted: bool, expected: list[str]) -> None:
+def test_a_bmc_without_once_is_put_back_to_disk_when_the_kernel_is_loaded(
+    looked: dict, nodes: dict, booted: bool, expected: list[str]
+) -> None:
     assert commands(planned(looked, nodes, booted)["back"]) == expected
 
 
@@ -249,8 +332,14 @@ def test_a_power_state_between_states_is_a_fault(power: str) -> None:
 @pytest.mark.parametrize(
     ("message", "what"),
     [
-        ("HTTP Error 401 on GET request to 'https://b/redfish/v1/Systems', extended message: '[{'x'}]'", "its BMC refuses the credentials"),
-        ("URL Error on GET request to 'https://b/': '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed'", "has a certificate that is not trusted"),
+        (
+            "HTTP Error 401 on GET request to 'https://b/redfish/v1/Systems', extended message: '[{'x'}]'",
+            "its BMC refuses the credentials",
+        ),
+        (
+            "URL Error on GET request to 'https://b/': '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed'",
+            "has a certificate that is not trusted",
+        ),
         ("Failed GET request to 'https://b/': 'The read operation timed out'", "does not answer in time"),
         ("URL Error on GET request to 'https://b/': '[Errno 111] Connection refused'", "cannot be reached"),
         ("HTTP Error 500 on GET request to 'https://b/'", "fails by itself"),
@@ -290,7 +379,9 @@ Boot parameter data: 8004000000
 """
 
 
-def ipmi(power: str, device: str = "No override", how: str = "only next boot", valid: str = "Valid") -> dict[str, t.Any]:
+def ipmi(
+    power: str, device: str = "No override", how: str = "only next boot", valid: str = "Valid"
+) -> dict[str, t.Any]:
     return {"rc": 0, "stdout": IPMI_PRINTED.format(power=power, device=device, how=how, valid=valid)}
 
 
@@ -318,7 +409,9 @@ def test_a_bmc_of_ipmi_that_boots_from_the_network_for_ever_is_put_back() -> Non
 
 
 def test_what_ipmitool_fails_with_is_told() -> None:
-    (fault,) = planned({"rc": 1, "stdout": "", "stderr": "Error: Unable to establish IPMI v2 / RMCP+ session"}, provider="ipmi")["faults"]
+    (fault,) = planned(
+        {"rc": 1, "stdout": "", "stderr": "Error: Unable to establish IPMI v2 / RMCP+ session"}, provider="ipmi"
+    )["faults"]
     assert "its BMC does not answer in time" in fault["text"]
 
 

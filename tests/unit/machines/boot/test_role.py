@@ -22,10 +22,17 @@ class Cluster(Api):
     """It has these nodes, and thinks for so many seconds before it says which."""
 
     def __init__(self, *names: str, thinks: float = 0) -> None:
-        nodes = [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": name}, "status": {}} for name in names]
+        nodes = [
+            {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "uid": name}, "status": {}}
+            for name in names
+        ]
         answers: dict[str, dict[str, t.Any]] = {
             "/version": {"gitVersion": "v1.34.0", "major": "1", "minor": "34"},
-            "/api/v1/namespaces/kube-system": {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": "1"}},
+            "/api/v1/namespaces/kube-system": {
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": {"name": "kube-system", "uid": "1"},
+            },
             "/api/v1/nodes": {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": nodes},
         }
         empty: dict[str, t.Any] = {"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [], "groups": []}
@@ -43,7 +50,11 @@ def logs(folder: pathlib.Path) -> dict[str, t.Any]:
     folder.mkdir()
     for name in ("dhcp.log", "web.log"):
         (folder / name).touch()
-    where = {"machine_boot_dhcp_log": f"{folder}/dhcp.log", "machine_boot_web_log": f"{folder}/web.log", "machine_boot_marks": f"{folder}/marks"}
+    where = {
+        "machine_boot_dhcp_log": f"{folder}/dhcp.log",
+        "machine_boot_web_log": f"{folder}/web.log",
+        "machine_boot_marks": f"{folder}/marks",
+    }
     return {**where, **LOCAL}
 
 
@@ -61,31 +72,57 @@ def said(folder: pathlib.Path, text: str) -> tuple[pathlib.Path, str]:
 GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
 KERNEL = "/images/live-kernel.x86_64"
 MACS = {"dashes": "52-54-00-77-00-AB", "capitals": "52:54:00:77:00:AB"}
-NODES = {"plain": {}, "in-a-domain": {"hwaccel_domain": "ocp.test"}, "named": {"hwaccel_node_name": "gpu-7", "hwaccel_domain": "ocp.test"}}
+NODES = {
+    "plain": {},
+    "in-a-domain": {"hwaccel_domain": "ocp.test"},
+    "named": {"hwaccel_node_name": "gpu-7", "hwaccel_domain": "ocp.test"},
+}
 
 
 def before_clusters(members: dict[str, Cluster]) -> dict[str, Machine]:
     """Machines whose power is asked for, by what their clusters say of them."""
     cycled = {"machine_boot_power": "cycle", "machine_boot_nodes": NOT_THERE}
     lost = {"host": "http://127.0.0.1:1"}
-    runs = {"machine_boot_nodes": {"known": True, "names": ["gpu-7"]}, "hwaccel_node_name": "gpu-7", "machine_boot_power": "cycle"}
+    runs = {
+        "machine_boot_nodes": {"known": True, "names": ["gpu-7"]},
+        "hwaccel_node_name": "gpu-7",
+        "machine_boot_power": "cycle",
+    }
     return {
         **{name: Machine(variables, entry="preflight") for name, variables in NODES.items()},
         "runs-a-node": Machine(runs, power="on"),
-        "joins": Machine({**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["joins"].connection}, power="on"),
-        "stays-out": Machine({**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["stays-out"].connection}, power="on"),
-        "asked-slowly": Machine(
-            {"machine_boot_nodes": NOT_THERE, "machine_boot_servers": ["unanswered"], "machine_boot_connection": members["asked-slowly"].connection}
+        "joins": Machine(
+            {**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["joins"].connection}, power="on"
         ),
-        "of-no-answer": Machine({**cycled, "machine_boot_power": "off", "machine_boot_connection": members["of-no-answer"].connection}, power="on"),
-        "of-a-lost-host": Machine({**cycled, "hwaccel_lone_cluster": "lost", "machine_boot_connection": lost}, power="on"),
+        "stays-out": Machine(
+            {**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["stays-out"].connection},
+            power="on",
+        ),
+        "asked-slowly": Machine(
+            {
+                "machine_boot_nodes": NOT_THERE,
+                "machine_boot_servers": ["unanswered"],
+                "machine_boot_connection": members["asked-slowly"].connection,
+            }
+        ),
+        "of-no-answer": Machine(
+            {**cycled, "machine_boot_power": "off", "machine_boot_connection": members["of-no-answer"].connection},
+            power="on",
+        ),
+        "of-a-lost-host": Machine(
+            {**cycled, "hwaccel_lone_cluster": "lost", "machine_boot_connection": lost}, power="on"
+        ),
     }
 
 
 def before_boot_servers(earlier: pathlib.Path, first: pathlib.Path, second: pathlib.Path) -> dict[str, Machine]:
     """Machines whose way is read from logs. Those with a number are one machine, again and again."""
     met = {"machine_boot_name": "worker-1", "machine_boot_servers": [earlier.name]}
-    both = {"machine_boot_name": "worker-2", "machine_boot_servers": [first.name, second.name], "machine_boot_wait_for": ""}
+    both = {
+        "machine_boot_name": "worker-2",
+        "machine_boot_servers": [first.name, second.name],
+        "machine_boot_wait_for": "",
+    }
     served = (said(first, "DHCPACK(eth0) 10.77.0.21 52:54:00:77:00:21 worker-2"), fetched(second, KERNEL))
     return {
         "earlier-1": Machine(met, power="on", network=True, written=(fetched(earlier, "/report/worker-1"),)),
@@ -96,7 +133,10 @@ def before_boot_servers(earlier: pathlib.Path, first: pathlib.Path, second: path
         "of-two-2": Machine(both, power="on", network=True, turn=1, written=served),
         "in-no-time": Machine({"machine_boot_servers": ["unanswered"]}),
         **{f"gone-{power}": Machine({"machine_boot_servers": ["gone"]}, power=power) for power in ("on", "off")},
-        **{f"with-{name}": Machine({"machine_boot_servers": ["unanswered"], "hwaccel_mac": mac}, power="on") for name, mac in MACS.items()},
+        **{
+            f"with-{name}": Machine({"machine_boot_servers": ["unanswered"], "hwaccel_mac": mac}, power="on")
+            for name, mac in MACS.items()
+        },
     }
 
 
@@ -119,9 +159,16 @@ def _found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boot]:
 
 
 @pytest.mark.parametrize(
-    ("name", "nodes"), [("plain", ["plain"]), ("in-a-domain", ["in-a-domain", "in-a-domain.ocp.test"]), ("named", ["gpu-7", "gpu-7.ocp.test"])]
+    ("name", "nodes"),
+    [
+        ("plain", ["plain"]),
+        ("in-a-domain", ["in-a-domain", "in-a-domain.ocp.test"]),
+        ("named", ["gpu-7", "gpu-7.ocp.test"]),
+    ],
 )
-def test_a_machine_is_known_as_a_node_by_the_name_of_its_node(found: dict[str, Boot], name: str, nodes: list[str]) -> None:
+def test_a_machine_is_known_as_a_node_by_the_name_of_its_node(
+    found: dict[str, Boot], name: str, nodes: list[str]
+) -> None:
     assert found[name].asked["nodes"] == nodes
     assert found[name].asked["name"] == name
 
@@ -133,7 +180,9 @@ def test_a_machine_that_runs_a_node_of_another_name_keeps_its_power(found: dict[
 
 
 @pytest.mark.parametrize(("name", "told"), [("joins", []), ("stays-out", ["power cycle"])])
-def test_a_machine_that_joins_between_the_first_question_and_its_turn_keeps_its_power(found: dict[str, Boot], name: str, told: list[str]) -> None:
+def test_a_machine_that_joins_between_the_first_question_and_its_turn_keeps_its_power(
+    found: dict[str, Boot], name: str, told: list[str]
+) -> None:
     assert [line for line in found[name].told if "power" in line] == told, found[name].output
     assert ("it runs a node of cluster ocp" in found[name].outcome["text"]) is (name == "joins")
 
@@ -143,17 +192,23 @@ def test_a_cluster_that_does_not_answer_any_more_says_nothing_of_its_nodes(found
     assert found["of-no-answer"].told == []
 
 
-def test_a_report_of_an_earlier_boot_does_not_end_the_present_one_and_one_since_its_start_does_also_in_a_later_run(found: dict[str, Boot]) -> None:
+def test_a_report_of_an_earlier_boot_does_not_end_the_present_one_and_one_since_its_start_does_also_in_a_later_run(
+    found: dict[str, Boot],
+) -> None:
     """A BMC that would take the network at each start is put back to the disk by a later run, but not in the middle of the boot."""
     unknown, started, still, later = (found[f"earlier-{number}"] for number in (1, 2, 3, 4))
-    assert (unknown.told, "reported in, in this boot or an earlier one" in unknown.outcome["text"]) == ([], True), unknown.output
+    assert (unknown.told, "reported in, in this boot or an earlier one" in unknown.outcome["text"]) == ([], True), (
+        unknown.output
+    )
     assert started.told[-1] == "power on"
     assert still.told == []
     assert later.told == ["bootdev disk options=efiboot"], later.output
 
 
 @pytest.mark.parametrize("power", ["off", "on"])
-def test_a_boot_server_that_is_gone_costs_the_machine_its_verdict_before_it_is_told_anything(found: dict[str, Boot], power: str) -> None:
+def test_a_boot_server_that_is_gone_costs_the_machine_its_verdict_before_it_is_told_anything(
+    found: dict[str, Boot], power: str
+) -> None:
     one = found[f"gone-{power}"]
     assert one.outcome["failed"] is True, one.output
     assert f"machine gone-{power}: the boot server gone cannot be reached (" in one.outcome["text"]
@@ -177,7 +232,9 @@ def test_a_machine_whose_time_is_over_when_it_is_first_looked_at_has_a_verdict(f
     """All of a batch wait while the cluster of one of them is asked, for longer than their time is."""
     one = found["in-no-time"]
     assert one.told[-1] == "power on", one.output
-    assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was seen. Next: " in one.outcome["text"], one.output
+    assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was seen. Next: " in one.outcome["text"], (
+        one.output
+    )
 
 
 def test_a_run_that_only_looks_reads_the_logs_of_all_boot_servers(found: dict[str, Boot]) -> None:

@@ -18,9 +18,11 @@ SERVER = "10.77.0.2"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'
 PACKAGES = "dnsmasq nftables nginx pxelinux syslinux-common shim-signed grub-efi-amd64-signed"
 LOADERS = {
-    "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0", "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
-    "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed", "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
-}  # fmt: skip
+    "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0",
+    "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
+    "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed",
+    "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
+}
 
 
 def digest(text: str) -> str:
@@ -28,7 +30,15 @@ def digest(text: str) -> str:
 
 
 def machine(name: str, role: str, number: int, **more: t.Any) -> dict[str, t.Any]:
-    return {"name": name, "cluster": "ocp", "role": role, "address": f"10.77.0.{number}", "mac": f"52:54:00:77:00:{number}", "install": True, **more}
+    return {
+        "name": name,
+        "cluster": "ocp",
+        "role": role,
+        "address": f"10.77.0.{number}",
+        "mac": f"52:54:00:77:00:{number}",
+        "install": True,
+        **more,
+    }
 
 
 def settings(**changed: t.Any) -> dict[str, t.Any]:
@@ -36,38 +46,75 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
     paths = ("os/kernel", "os/initramfs", "os/rootfs")
     boots = dict(zip(("kernel", "initramfs", "rootfs"), paths, strict=True))
     made: dict[str, t.Any] = {
-        "address": SERVER, "interfaces": ["eth0"], "dns": True, "dhcp": True, "pxe": True,
+        "address": SERVER,
+        "interfaces": ["eth0"],
+        "dns": True,
+        "dhcp": True,
+        "pxe": True,
         "machines": [
-            machine("bootstrap", "bootstrap", 10), machine("master-0", "master", 11, firmware="bios"), machine("worker-0", "worker", 21, firmware="uefi"),
+            machine("bootstrap", "bootstrap", 10),
+            machine("master-0", "master", 11, firmware="bios"),
+            machine("worker-0", "worker", 21, firmware="uefi"),
         ],
         "clusters": [
             {
-                "name": "ocp", "domain": "ocp.example.com", "api": "10.77.0.5", "machine_networks": ["10.77.0.0/24"],
-                "cluster_networks": ["10.128.0.0/14"], "service_networks": ["172.30.0.0/16"],
+                "name": "ocp",
+                "domain": "ocp.example.com",
+                "api": "10.77.0.5",
+                "machine_networks": ["10.77.0.0/24"],
+                "cluster_networks": ["10.128.0.0/14"],
+                "service_networks": ["172.30.0.0/16"],
             }
         ],
-        "networks": [{"network": "10.77.0.0/24", "router": "10.77.0.1"}], "clients": [], "forwarders": [], "extra_hosts": [],
-        "joined": {"ocp": []}, "install_again": [],
-        "profiles": [{"role": role, **boots, "ignition": f"{role}.ign", "install_device": "/dev/sda"} for role in ("bootstrap", "master", "worker")],
-        "artifacts": [{"path": path, "source": f"/files/{path}", "checksum": f"sha256:{digest(path)}"} for path in paths],
-        "ignitions": [{"path": f"{role}.ign", "source": f"/files/{role}.ign"} for role in ("bootstrap", "master", "worker")],
-        "http_port": 8080, "ipxe": "clients", "loaders": {}, "dnsmasq_extra": [], "nginx_extra": [], "skipped_checks": [],
-        "firewall": True, "collections": ["ansible.posix", "community.general"],
-    }  # fmt: skip
+        "networks": [{"network": "10.77.0.0/24", "router": "10.77.0.1"}],
+        "clients": [],
+        "forwarders": [],
+        "extra_hosts": [],
+        "joined": {"ocp": []},
+        "install_again": [],
+        "profiles": [
+            {"role": role, **boots, "ignition": f"{role}.ign", "install_device": "/dev/sda"}
+            for role in ("bootstrap", "master", "worker")
+        ],
+        "artifacts": [
+            {"path": path, "source": f"/files/{path}", "checksum": f"sha256:{digest(path)}"} for path in paths
+        ],
+        "ignitions": [
+            {"path": f"{role}.ign", "source": f"/files/{role}.ign"} for role in ("bootstrap", "master", "worker")
+        ],
+        "http_port": 8080,
+        "ipxe": "clients",
+        "loaders": {},
+        "dnsmasq_extra": [],
+        "nginx_extra": [],
+        "skipped_checks": [],
+        "firewall": True,
+        "collections": ["ansible.posix", "community.general"],
+    }
     return {**made, **changed}
 
 
 def findings(given: dict[str, t.Any], **changed: t.Any) -> Findings:
     """All sources are there, nothing has been fetched yet."""
-    sources = {one["source"]: Source(checksum=digest(one["path"])) for one in [*given["artifacts"], *given["ignitions"]]}
+    sources = {
+        one["source"]: Source(checksum=digest(one["path"])) for one in [*given["artifacts"], *given["ignitions"]]
+    }
     return dataclasses.replace(Findings(sources=sources), **changed)
 
 
 def host(listeners: str = "", packages: str = PACKAGES, os_release: str = DEBIAN, **facts: str) -> Host:
     """A Debian on which nothing runs yet; what machines boot has the checksum of its name."""
     sums = "".join(f"{digest(name)}  {path}\n" for name, path in LOADERS.items())
-    addresses = f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {SERVER}/24 brd 10.77.0.255 scope global eth0\n"
-    seen = {"os_release": os_release, "addresses": addresses, "listeners": listeners, "packages": packages, "sums": sums}
+    addresses = (
+        f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {SERVER}/24 brd 10.77.0.255 scope global eth0\n"
+    )
+    seen = {
+        "os_release": os_release,
+        "addresses": addresses,
+        "listeners": listeners,
+        "packages": packages,
+        "sums": sums,
+    }
     return Host(facts={**seen, **facts})
 
 
@@ -89,9 +136,14 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     made = host()
     contents = plan.rendered(site, given, family)
     files = {path: text for path, text in contents.items() if not path.startswith(plan.FILES)}
-    made.files = {path: File(path, text, changed_at=at) for path, text in {**files, plan.RECORD: '{"services": {}, "packages": []}'}.items()}
+    made.files = {
+        path: File(path, text, changed_at=at)
+        for path, text in {**files, plan.RECORD: '{"services": {}, "packages": []}'}.items()
+    }
     sums = {path: digest(text) for path, text in contents.items() if path.startswith(plan.FILES)}
-    sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions}
+    sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
+        f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions
+    }
     made.facts["sums"] += "".join(f"{checksum}  {path}\n" for path, checksum in sums.items())
     made.units = {name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx")}
     return made, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})

@@ -11,7 +11,13 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source, read
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Unit
-from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import faults, findings, host, machine, settings
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
+    faults,
+    findings,
+    host,
+    machine,
+    settings,
+)
 
 CLUSTER: dict[str, t.Any] = settings()["clusters"][0]
 NETWORK: dict[str, t.Any] = settings()["networks"][0]
@@ -47,23 +53,41 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         (changed_machine(name="master-0"), "2 machines have the name master-0 in cluster ocp"),
         (changed_machine(name="Boot_strap"), "its name Boot_strap is no DNS label"),
         (changed_machine(name="api-int"), "machine api-int has a name of the cluster itself"),
-        (changed_machine(address="10.78.0.10"), "address 10.78.0.10 of machine bootstrap is outside the machine network 10.77.0.0/24"),
+        (
+            changed_machine(address="10.78.0.10"),
+            "address 10.78.0.10 of machine bootstrap is outside the machine network 10.77.0.0/24",
+        ),
         (changed_machine(address="10.77.0.255"), "is that of the network 10.77.0.0/24 itself"),
-        (changed_machine(address="10.77.0.1"), "address 10.77.0.1 of machine bootstrap is that of the router of 10.77.0.0/24"),
+        (
+            changed_machine(address="10.77.0.1"),
+            "address 10.77.0.1 of machine bootstrap is that of the router of 10.77.0.0/24",
+        ),
         (changed_machine(address="10.77.0.2"), "is that of this boot server"),
         (changed_machine(firmware="openfirmware"), "its firmware openfirmware is not known"),
         (changed_machine(architecture="riscv64"), "its architecture riscv64 is not known"),
         (changed_machine(mac=""), "machine bootstrap has no mac"),
-        (changed_machine(cluster="other"), "machine bootstrap is of no cluster that is known (dns_pxe_machines: bootstrap): it names other"),
+        (
+            changed_machine(cluster="other"),
+            "machine bootstrap is of no cluster that is known (dns_pxe_machines: bootstrap): it names other",
+        ),
         (changed_machine(role="storage"), "machine bootstrap is to be installed, and nothing says what it boots"),
         (changed_cluster(machine_networks=["10.77.1.0/24"]), "is outside the machine network 10.77.1.0/24"),
-        (changed_cluster(cluster_networks=["10.0.0.0/8"]), "machine network 10.77.0.0/24 and cluster network 10.0.0.0/8 overlap"),
-        (changed_cluster(service_networks=["10.128.8.0/24"]), "cluster network 10.128.0.0/14 and service network 10.128.8.0/24 overlap"),
+        (
+            changed_cluster(cluster_networks=["10.0.0.0/8"]),
+            "machine network 10.77.0.0/24 and cluster network 10.0.0.0/8 overlap",
+        ),
+        (
+            changed_cluster(service_networks=["10.128.8.0/24"]),
+            "cluster network 10.128.0.0/14 and service network 10.128.8.0/24 overlap",
+        ),
         (changed_cluster(domain="Ocp.example.com"), "Ocp.example.com is no DNS name"),
         (changed_cluster(api="10.77.0.500"), "10.77.0.500 is no IP address"),
         (changed_cluster(api=""), "api is missing"),
         ({"clusters": [CLUSTER, {**CLUSTER, "name": "two"}]}, "2 clusters have the domain ocp.example.com"),
-        (changed_network(pool=["10.77.0.5", "10.77.0.15"]), "address 10.77.0.11 of machine master-0 lies in the pool 10.77.0.5 to 10.77.0.15"),
+        (
+            changed_network(pool=["10.77.0.5", "10.77.0.15"]),
+            "address 10.77.0.11 of machine master-0 lies in the pool 10.77.0.5 to 10.77.0.15",
+        ),
         (changed_network(pool=["10.77.0.250", "10.77.0.200"]), "the pool ends before it begins"),
         (changed_network(pool=["10.78.0.200", "10.78.0.250"]), "end of the pool 10.78.0.200 is outside 10.77.0.0/24"),
         (changed_network(pool=["10.77.0.200"]), "the pool cannot be read"),
@@ -77,16 +101,28 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         ({"interfaces": ["eth7"]}, "this server has no interface eth7 with an address"),
         ({"interfaces": []}, "no interface is told to serve at"),
         ({"artifacts": settings()["artifacts"][1:]}, "kernel os/kernel of the profile of worker is missing"),
-        ({"artifacts": [{**settings()["artifacts"][0], "checksum": "sha1:1"}, *settings()["artifacts"][1:]]}, "os/kernel has no checksum that can be used"),
+        (
+            {"artifacts": [{**settings()["artifacts"][0], "checksum": "sha1:1"}, *settings()["artifacts"][1:]]},
+            "os/kernel has no checksum that can be used",
+        ),
         ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0]}]}, "os/kernel is there 2 times"),
-        ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0], "path": "../secret"}]}, "../secret is no path of a file that is served"),
+        (
+            {"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0], "path": "../secret"}]},
+            "../secret is no path of a file that is served",
+        ),
         ({"ignitions": []}, "ignition file worker.ign of the profile of worker is missing"),
-        (changed_profile(arguments=["x={typo}"]), "kernel arguments of machine worker-0 cannot be completed (dns_pxe_profiles): 'typo'"),
+        (
+            changed_profile(arguments=["x={typo}"]),
+            "kernel arguments of machine worker-0 cannot be completed (dns_pxe_profiles): 'typo'",
+        ),
         (changed_machine(architecture="aarch64", firmware="bios"), "there is no BIOS on aarch64"),
         (changed_machine(architecture="aarch64"), "shimaa64.efi, which machines boot, is missing"),
         ({"artifacts": [{**settings()["artifacts"][0], "signature": "/files/kernel.sig"}]}, "os/kernel has no keyring"),
         ({"install_again": ["worker-9"]}, "worker-9 cannot be installed again"),
-        (changed_machine(install="flase"), "machine bootstrap is to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase"),
+        (
+            changed_machine(install="flase"),
+            "machine bootstrap is to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase",
+        ),
         (changed_cluster(srv="nein"), "nein is neither true nor false (dns_pxe_clusters[0])"),
     ],
 )
@@ -97,8 +133,15 @@ def test_what_is_wrong_is_told_with_the_next_step(changed: dict[str, t.Any], tol
 
 
 def test_all_of_it_is_told_at_once() -> None:
-    wrong = {**changed_machine(mac="52:54:00:77:00:11", address="10.78.0.10"), **changed_network(pool=["10.77.0.5", "10.77.0.15"])}
-    wrong |= {**changed_cluster(cluster_networks=["10.0.0.0/8"]), "artifacts": settings()["artifacts"][1:], "interfaces": ["eth7"]}
+    wrong = {
+        **changed_machine(mac="52:54:00:77:00:11", address="10.78.0.10"),
+        **changed_network(pool=["10.77.0.5", "10.77.0.15"]),
+    }
+    wrong |= {
+        **changed_cluster(cluster_networks=["10.0.0.0/8"]),
+        "artifacts": settings()["artifacts"][1:],
+        "interfaces": ["eth7"],
+    }
     assert len(faults(settings(**wrong))) == 8
 
 
@@ -148,8 +191,14 @@ def test_that_nobody_could_be_asked_is_no_answer() -> None:
     [
         ({"skipped": True}, Findings()),
         ({"rc": 0, "stdout": '[{"server": "10.0.0.1"}]\n'}, Findings(dhcp_servers=[{"server": "10.0.0.1"}])),
-        ({"rc": 1, "stdout": "eth0: [Errno 98] Address already in use\r\n", "stderr": "Shared connection closed."}, Findings(unasked=BUSY)),
-        ({"rc": 1, "stdout": "", "stderr": "Traceback:\nSyntaxError: invalid syntax\n"}, Findings(unasked="SyntaxError: invalid syntax")),
+        (
+            {"rc": 1, "stdout": "eth0: [Errno 98] Address already in use\r\n", "stderr": "Shared connection closed."},
+            Findings(unasked=BUSY),
+        ),
+        (
+            {"rc": 1, "stdout": "", "stderr": "Traceback:\nSyntaxError: invalid syntax\n"},
+            Findings(unasked="SyntaxError: invalid syntax"),
+        ),
         ({"rc": 127, "stdout": "", "stderr": ""}, Findings(unasked="exit status 127")),
     ],
 )
@@ -181,7 +230,10 @@ def test_a_file_that_cannot_be_fetched_is_told_and_one_that_is_there_is_not_aske
 
 
 def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
-    ignitions = [{**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one for one in settings()["ignitions"]]
+    ignitions = [
+        {**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one
+        for one in settings()["ignitions"]
+    ]
     sources = {**findings(settings()).sources, "install/worker.ign": Source("there is no such file on the controller")}
     (told,) = faults(settings(ignitions=ignitions), sources=sources)
     assert told.endswith("Next: write it as an absolute path, from inventory_dir where it is beside the inventory")
@@ -193,14 +245,35 @@ def test_a_system_that_is_not_known_is_told() -> None:
 
 
 def test_findings_are_read_from_results_of_tasks() -> None:
-    kernel, rootfs, gone = ({"path": name, "source": source} for name, source in (("k", "/k"), ("r", "http://m/r"), ("g", "http://m/g")))
-    images = [{"item": kernel, "stat": {"exists": False}}, {"item": rootfs, "stat": {"checksum": "1"}}, {"item": gone, "stat": {}}]
-    local = [{"item": images[0], "stat": {"checksum": "2"}}, {"item": images[1], "skipped": True}, {"item": {"source": "/w.ign"}, "stat": {"exists": False}}]
-    remote = [{"item": images[0], "skipped": True}, {"item": images[1], "status": 200}, {"item": images[2], "status": 404, "msg": "Not Found"}]
-    found = read({"images": images, "local": local, "remote": remote, "probe": {"rc": 0, "stdout": '[{"server": "10.0.0.1"}]'}})
+    kernel, rootfs, gone = (
+        {"path": name, "source": source} for name, source in (("k", "/k"), ("r", "http://m/r"), ("g", "http://m/g"))
+    )
+    images = [
+        {"item": kernel, "stat": {"exists": False}},
+        {"item": rootfs, "stat": {"checksum": "1"}},
+        {"item": gone, "stat": {}},
+    ]
+    local = [
+        {"item": images[0], "stat": {"checksum": "2"}},
+        {"item": images[1], "skipped": True},
+        {"item": {"source": "/w.ign"}, "stat": {"exists": False}},
+    ]
+    remote = [
+        {"item": images[0], "skipped": True},
+        {"item": images[1], "status": 200},
+        {"item": images[2], "status": 404, "msg": "Not Found"},
+    ]
+    found = read(
+        {"images": images, "local": local, "remote": remote, "probe": {"rc": 0, "stdout": '[{"server": "10.0.0.1"}]'}}
+    )
     assert found == Findings(
         {"k": "", "r": "1", "g": ""},
-        {"/k": Source(checksum="2"), "/w.ign": Source("there is no such file on the controller"), "http://m/r": Source(), "http://m/g": Source("Not Found")},
+        {
+            "/k": Source(checksum="2"),
+            "/w.ign": Source("there is no such file on the controller"),
+            "http://m/r": Source(),
+            "http://m/g": Source("Not Found"),
+        },
         [{"server": "10.0.0.1"}],
     )
 

@@ -43,16 +43,29 @@ def mirror() -> c.Iterator[c.Callable[..., Mirror]]:
 
 def fetch(server: Mirror | None, path: pathlib.Path, checksum: str = "", signature: str = "", keyring: str = "") -> str:
     """Why it could not be fetched, empty where it was. server: None where it came otherwise."""
-    asked = {"url": server.url if server else "", "path": str(path), "checksum": checksum or hashlib.sha256(CONTENT).hexdigest()}
+    asked = {
+        "url": server.url if server else "",
+        "path": str(path),
+        "checksum": checksum or hashlib.sha256(CONTENT).hexdigest(),
+    }
     asked |= {"signature": signature, "keyring": keyring}
     program = SCRIPT.read_text(encoding="utf-8")
-    done = subprocess.run([sys.executable, "-c", program], input=json.dumps(asked), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert bool(done.returncode) == bool(done.stderr)
     assert "Traceback" not in done.stderr
     return done.stderr.strip()
 
 
-def test_a_file_that_broke_off_twice_is_fetched_from_there(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+def test_a_file_that_broke_off_twice_is_fetched_from_there(
+    mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
+) -> None:
     server, path = mirror(500_000, 700_000), tmp_path / "rootfs"
     for came in (500_000, 1_200_000):
         assert "broke off after" in fetch(server, path)
@@ -64,7 +77,9 @@ def test_a_file_that_broke_off_twice_is_fetched_from_there(mirror: c.Callable[..
     assert (sorted(one.name for one in tmp_path.iterdir()), oct(path.stat().st_mode)[-3:]) == (["rootfs"], "644")
 
 
-def test_what_came_as_a_whole_before_it_could_be_moved_is_not_fetched_again(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+def test_what_came_as_a_whole_before_it_could_be_moved_is_not_fetched_again(
+    mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "rootfs.part").write_bytes(CONTENT)
     assert fetch(mirror(), tmp_path / "rootfs") == ""
     assert (tmp_path / "rootfs").read_bytes() == CONTENT
@@ -76,7 +91,9 @@ def test_a_mirror_that_knows_no_parts_sends_the_whole(mirror: c.Callable[..., Mi
     assert (tmp_path / "rootfs").read_bytes() == CONTENT
 
 
-def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(
+    mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "rootfs"
     path.write_bytes(b"before")
     assert fetch(mirror(), path, "0" * 64) == f"what has come has sha256:{hashlib.sha256(CONTENT).hexdigest()}"
@@ -104,7 +121,9 @@ def signer() -> c.Iterator[Signer]:
         yield made
 
 
-def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path, signer: Signer) -> None:
+def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(
+    mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path, signer: Signer
+) -> None:
     content = tmp_path / "content"
     content.write_bytes(CONTENT)
     keyring, signature = str(signer.keyring(tmp_path / "keyring")), str(signer.detached(content))

@@ -13,7 +13,13 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import File
-from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import after, findings, host, machine, settings
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
+    after,
+    findings,
+    host,
+    machine,
+    settings,
+)
 
 #: Silence of a cluster that is told to be new.
 NEW: dict[str, list[str]] = {"ocp": []}
@@ -39,7 +45,10 @@ class Server:
             seen.files[plan.MEMORY] = File(plan.MEMORY, self.memory)
         made = plan.plan(Seen(seen), given, findings(given))
         assert made["faults"] == []
-        texts = {path: base64.b64decode(text[1:]).decode() for _mode, text, path in map(str.split, made["lines"].splitlines())}
+        texts = {
+            path: base64.b64decode(text[1:]).decode()
+            for _mode, text, path in map(str.split, made["lines"].splitlines())
+        }
         self.changed = plan.MEMORY in made["changes"]
         assert self.changed == (f"write {plan.MEMORY}" in made["foreseen"])
         self.memory, self.told = texts.get(plan.MEMORY, self.memory), made["told"]
@@ -59,19 +68,28 @@ def test_a_new_cluster_that_does_not_answer_installs_all_until_its_first_node() 
     assert server.changed
 
 
-@pytest.mark.parametrize(("text", "expected"), [("false", []), ("no", []), ("0", []), ("False", []), ("yes", ["worker-0"]), ("true", ["worker-0"])])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("false", []), ("no", []), ("0", []), ("False", []), ("yes", ["worker-0"]), ("true", ["worker-0"])],
+)
 def test_text_that_means_no_wipes_no_machine(text: str, expected: list[str]) -> None:
     machines = [{**one, "install": text if one["name"] == "worker-0" else False} for one in settings()["machines"]]
     assert Server().run(NEW, machines=machines) == expected
 
 
-@pytest.mark.parametrize("joined", [NEW, {}, {"ocp": ["master-1.ocp.example.com"]}], ids=["silent and told to be new", "not asked", "node is gone"])
+@pytest.mark.parametrize(
+    "joined",
+    [NEW, {}, {"ocp": ["master-1.ocp.example.com"]}],
+    ids=["silent and told to be new", "not asked", "node is gone"],
+)
 def test_a_machine_that_was_a_node_is_never_installed_by_itself_again(joined: dict[str, t.Any]) -> None:
     server = Server()
     server.run({"ocp": ["master-0.ocp.example.com", "worker-0"]})
     assert server.run(joined) == []
     assert not server.changed
-    assert server.tells("as this server has seen them as nodes before: ") and server.tells("master-0, worker-0. Next: name those that are to be wiped")
+    assert server.tells("as this server has seen them as nodes before: ") and server.tells(
+        "master-0, worker-0. Next: name those that are to be wiped"
+    )
 
 
 def test_silence_of_a_cluster_that_had_a_node_does_not_make_it_new_for_machines_that_were_none() -> None:
@@ -115,22 +133,31 @@ def test_a_machine_is_forgotten_once_neither_inventory_nor_cluster_has_it() -> N
         server.run(joined, machines=without)
         assert not server.changed
     server.run({"ocp": ["master-0"]}, machines=without)
-    assert server.changed and server.tells("forgotten, as neither the inventory nor their cluster has them any more: worker-0")
+    assert server.changed and server.tells(
+        "forgotten, as neither the inventory nor their cluster has them any more: worker-0"
+    )
     assert server.run({"ocp": ["master-0"]}) == ["worker-0"]
 
 
 def test_a_machine_that_is_named_is_installed_again_once() -> None:
     """It joins anew with another boot; its name may stay in the variable for ever."""
     server = Server()
-    before, anew = {"ocp": [node("worker-0", "1"), node("master-0", "7")]}, {"ocp": [node("worker-0", "2"), node("master-0", "7")]}
+    before, anew = (
+        {"ocp": [node("worker-0", "1"), node("master-0", "7")]},
+        {"ocp": [node("worker-0", "2"), node("master-0", "7")]},
+    )
     server.run(before)
     assert server.run(before, "worker-0") == ["worker-0"]
-    assert server.changed and server.tells("installed because dns_pxe_install_again names them, until they have joined anew: worker-0")
+    assert server.changed and server.tells(
+        "installed because dns_pxe_install_again names them, until they have joined anew: worker-0"
+    )
     assert server.tells("as they have joined: bootstrap, master-0") and not server.tells("master-0, worker-0")
     assert server.run(before, "worker-0") == ["worker-0"]
     assert not server.changed, "the second run"
     assert server.run(anew, "worker-0") == []
-    assert server.tells("not installed once more, as they have joined anew since dns_pxe_install_again named them: worker-0. Next: take them out")
+    assert server.tells(
+        "not installed once more, as they have joined anew since dns_pxe_install_again named them: worker-0. Next: take them out"
+    )
     for joined in (anew, NEW, {}, {"ocp": [node("worker-0", "3")]}):
         assert server.run(joined, "worker-0") == []
         assert not server.changed
@@ -140,7 +167,12 @@ def test_a_machine_that_is_named_is_installed_again_once() -> None:
 
 @pytest.mark.parametrize(
     ("joined", "meanwhile"),
-    [({"ocp": [node("worker-0", "1")]}, {"ocp": [node("master-0", "1")]}), ({"ocp": ["worker-0"]}, {"ocp": ["master-0"]}), ({}, {}), (NEW, NEW)],
+    [
+        ({"ocp": [node("worker-0", "1")]}, {"ocp": [node("master-0", "1")]}),
+        ({"ocp": ["worker-0"]}, {"ocp": ["master-0"]}),
+        ({}, {}),
+        (NEW, NEW),
+    ],
     ids=["node deleted", "boots are not known", "not asked", "silent and told to be new"],
 )
 def test_joining_ends_a_wish_however_it_began(joined: dict[str, t.Any], meanwhile: dict[str, t.Any]) -> None:
@@ -159,12 +191,18 @@ def test_a_machine_whose_name_is_taken_out_before_it_has_joined_keeps_its_disk()
 
 
 def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
-    machines = [machine("worker-0", "worker", 21, install=False), machine("worker-0", "worker", 31, cluster="two", install=False)]
+    machines = [
+        machine("worker-0", "worker", 21, install=False),
+        machine("worker-0", "worker", 31, cluster="two", install=False),
+    ]
     two = {**settings()["clusters"][0], "name": "two", "domain": "two.example.com"}
     both = {"machines": machines, "clusters": [*settings()["clusters"], two]}
     given = settings(install_again=["worker-0"], **both)
     (fault,) = plan.plan(Seen(host()), given, findings(given))["faults"]
-    assert "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines of this name" in fault["text"]
+    assert (
+        "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines of this name"
+        in fault["text"]
+    )
     assert "Next: write it as ocp/worker-0" in fault["text"]
     site, _faults = model.read(given)
     assert site and site.decision.installs == frozenset()
@@ -179,7 +217,9 @@ def test_memory_that_cannot_be_read_is_a_fault_and_not_an_empty_one(text: str) -
     seen, found = after(settings())
     seen.files[plan.MEMORY] = File(plan.MEMORY, text)
     made = plan.plan(Seen(seen), settings(), found)
-    assert [plan.MEMORY in fault["text"] and "none may be installed" in fault["text"] for fault in made["faults"]] == [True]
+    assert [plan.MEMORY in fault["text"] and "none may be installed" in fault["text"] for fault in made["faults"]] == [
+        True
+    ]
     assert made["lines"] == ""
 
 

@@ -18,7 +18,9 @@ PACKAGED = "server { listen 80 default_server; }\n"
 
 
 @pytest.mark.parametrize(("text", "told"), [(PACKAGED, []), (f"{PACKAGED}# ours\n", ["default"]), ("# nothing\n", [])])
-def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(text: str, told: list[str], tmp_path: pathlib.Path) -> None:
+def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(
+    text: str, told: list[str], tmp_path: pathlib.Path
+) -> None:
     available, enabled, programs = (tmp_path / name for name in ("sites-available", "sites-enabled", "bin"))
     for folder in (available, enabled, programs):
         folder.mkdir()
@@ -29,6 +31,8 @@ def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(text: s
     (programs / "dpkg-query").chmod(0o755)
     script = LOOK.read_text(encoding="utf-8").replace("/etc/nginx", str(tmp_path))
     argv = ["sh", "-c", script, "look.sh", str(tmp_path / "config"), str(tmp_path / "state"), "nginx"]
-    done = subprocess.run(argv, env={"PATH": f"{programs}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        argv, env={"PATH": f"{programs}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=300, check=True
+    )
     foreign = host.read(done.stdout.splitlines()).facts["foreign_nginx"].split()
     assert foreign == [f"{enabled}/{name}" for name in told]

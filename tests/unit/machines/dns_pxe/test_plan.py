@@ -16,7 +16,15 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory, model, plan, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import File
-from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import SERVER, after, findings, host, machine, planned, settings
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
+    SERVER,
+    after,
+    findings,
+    host,
+    machine,
+    planned,
+    settings,
+)
 
 CONF, NGINX = f"{plan.CONFIG}/dnsmasq.conf", f"{plan.CONFIG}/nginx.conf"
 WEB = f"http://{SERVER}:8080"
@@ -40,18 +48,25 @@ def test_a_machine_comes_before_names_of_the_cluster_at_its_address() -> None:
     """The first name of an address is that of the reverse record, which a node takes for its own."""
     cluster = {**settings()["clusters"][0], "api": "10.77.0.11"}
     assert lines(f"{plan.CONFIG}/hosts", clusters=[cluster])[1:] == [
-        "10.77.0.10 bootstrap.ocp.example.com", "10.77.0.11 master-0.ocp.example.com", "10.77.0.21 worker-0.ocp.example.com",
+        "10.77.0.10 bootstrap.ocp.example.com",
+        "10.77.0.11 master-0.ocp.example.com",
+        "10.77.0.21 worker-0.ocp.example.com",
         "10.77.0.11 api.ocp.example.com api-int.ocp.example.com",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_inner_api_and_the_ingress_may_have_addresses_of_their_own() -> None:
     cluster = {**settings()["clusters"][0], "api_int": ["10.77.0.6"], "ingress": ["10.77.0.7", "10.77.0.8"]}
     made = files(clusters=[cluster])
-    assert made[f"{plan.CONFIG}/hosts"].splitlines()[-2:] == ["10.77.0.5 api.ocp.example.com", "10.77.0.6 api-int.ocp.example.com"]
+    assert made[f"{plan.CONFIG}/hosts"].splitlines()[-2:] == [
+        "10.77.0.5 api.ocp.example.com",
+        "10.77.0.6 api-int.ocp.example.com",
+    ]
     assert [line for line in made[CONF].splitlines() if "/apps." in line] == [
-        "address=/apps.ocp.example.com/10.77.0.7", "address=/apps.ocp.example.com/10.77.0.8", "local=/apps.ocp.example.com/",
-    ]  # fmt: skip
+        "address=/apps.ocp.example.com/10.77.0.7",
+        "address=/apps.ocp.example.com/10.77.0.8",
+        "local=/apps.ocp.example.com/",
+    ]
 
 
 def test_each_machine_has_its_address_and_its_name_by_its_mac_alone() -> None:
@@ -67,7 +82,11 @@ def test_srv_records_are_off_unless_asked_for() -> None:
     assert "srv-host" not in files()[CONF]
     asked = lines(CONF, clusters=[{**settings()["clusters"][0], "srv": True}])
     assert "srv-host=_etcd-server-ssl._tcp.ocp.example.com,master-0.ocp.example.com,2380,0,10" in asked
-    assert not [line for line in lines(CONF, clusters=[{**settings()["clusters"][0], "srv": "false"}]) if line.startswith("srv-host")]
+    assert not [
+        line
+        for line in lines(CONF, clusters=[{**settings()["clusters"][0], "srv": "false"}])
+        if line.startswith("srv-host")
+    ]
 
 
 def test_dns_alone_and_dhcp_alone() -> None:
@@ -82,16 +101,28 @@ def test_dns_alone_and_dhcp_alone() -> None:
 
 def test_options_of_networks_that_relays_reach_as_well() -> None:
     networks = [
-        {"network": "10.77.0.0/24", "router": "10.77.0.1", "dns": ["10.77.0.3"], "ntp": ["10.77.0.4", "10.77.0.5"], "mtu": 9000, "lease": "1h"},
+        {
+            "network": "10.77.0.0/24",
+            "router": "10.77.0.1",
+            "dns": ["10.77.0.3"],
+            "ntp": ["10.77.0.4", "10.77.0.5"],
+            "mtu": 9000,
+            "lease": "1h",
+        },
         {"network": "10.88.0.0/16", "pool": ["10.88.1.0", "10.88.1.255"]},
     ]
     made = lines(CONF, networks=networks)
     assert [line.partition("=")[2] for line in made if line.startswith(("dhcp-range", "dhcp-option="))] == [
-        "set:net0,10.77.0.0,static,255.255.255.0,1h", "tag:net0,option:router,10.77.0.1", "tag:net0,option:dns-server,10.77.0.3",
-        "tag:net0,option:ntp-server,10.77.0.4,10.77.0.5", "tag:net0,option:mtu,9000",
-        "set:net1,10.88.0.0,static,255.255.0.0,12h", "set:net1,10.88.1.0,10.88.1.255,255.255.0.0,12h",
-        "tag:net1,option:router", "tag:net1,option:dns-server,10.77.0.2",
-    ]  # fmt: skip
+        "set:net0,10.77.0.0,static,255.255.255.0,1h",
+        "tag:net0,option:router,10.77.0.1",
+        "tag:net0,option:dns-server,10.77.0.3",
+        "tag:net0,option:ntp-server,10.77.0.4,10.77.0.5",
+        "tag:net0,option:mtu,9000",
+        "set:net1,10.88.0.0,static,255.255.0.0,12h",
+        "set:net1,10.88.1.0,10.88.1.255,255.255.0.0,12h",
+        "tag:net1,option:router",
+        "tag:net1,option:dns-server,10.77.0.2",
+    ]
     assert "dhcp-ignore=tag:!known" not in made
     assert "dhcp-ignore=tag:!known" in lines(CONF)
 
@@ -134,13 +165,19 @@ def test_an_entry_installs_with_what_its_profile_says() -> None:
         {"role": "worker", "cluster": "two", "kernel": "os/initramfs", "initramfs": "os/kernel"},
         {"role": "worker", "architecture": "aarch64", "kernel": "os/initramfs", "initramfs": "os/kernel"},
     ]
-    made = files(profiles=profiles, machines=[machine("worker-0", "worker", 21, install_device="/dev/nvme0n1", arguments=["console=ttyS1;115200"])])
+    made = files(
+        profiles=profiles,
+        machines=[machine("worker-0", "worker", 21, install_device="/dev/nvme0n1", arguments=["console=ttyS1;115200"])],
+    )
     told = (
         f"coreos.live.rootfs_url={WEB}/images/os/rootfs coreos.inst.install_dev=/dev/nvme0n1 "
         f"coreos.inst.ignition_url={WEB}/ignition/worker.ign ip=dhcp name=worker-0.ocp.example.com ifname=net0:52:54:00:77:00:21"
     )
     assert f"  APPEND initrd=/images/os/initramfs {told} console=ttyS1;115200\n" in made[f"pxelinux.cfg/{WORKER}"]
-    assert f"linux /images/os/kernel {told} 'console=ttyS1;115200'\ninitrd /images/os/initramfs\nboot\n" in made[f"grub/{WORKER}"]
+    assert (
+        f"linux /images/os/kernel {told} 'console=ttyS1;115200'\ninitrd /images/os/initramfs\nboot\n"
+        in made[f"grub/{WORKER}"]
+    )
     assert f"kernel {WEB}/images/os/kernel initrd=main {told} console" in made[f"ipxe/{WORKER}.ipxe"]
 
 
@@ -151,7 +188,11 @@ def test_grub_of_the_redhat_family_starts_kernels_by_another_command() -> None:
 
 
 def installed(**changed: t.Any) -> list[str]:
-    return sorted(path.removeprefix("pxelinux.cfg/") for path, text in files(**changed).items() if path.startswith("pxelinux.cfg/") and "LOCALBOOT" not in text)
+    return sorted(
+        path.removeprefix("pxelinux.cfg/")
+        for path, text in files(**changed).items()
+        if path.startswith("pxelinux.cfg/") and "LOCALBOOT" not in text
+    )
 
 
 def test_a_machine_is_installed_only_where_its_cluster_says_that_it_is_no_node() -> None:
@@ -171,14 +212,26 @@ def test_an_installed_machine_boots_its_disk_by_each_loader(loader: str) -> None
     assert "images/" not in text
 
 
-@pytest.mark.parametrize(("architecture", "last", "grub"), [("x86_64", "BOOT/BOOTX64.EFI", "grubx64.efi"), ("aarch64", "BOOT/BOOTAA64.EFI", "grubaa64.efi")])
-def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherwise(architecture: str, last: str, grub: str) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "last", "grub"),
+    [("x86_64", "BOOT/BOOTX64.EFI", "grubx64.efi"), ("aarch64", "BOOT/BOOTAA64.EFI", "grubaa64.efi")],
+)
+def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherwise(
+    architecture: str, last: str, grub: str
+) -> None:
     made = files(joined={"ocp": ["worker-0"]}, machines=[machine("worker-0", "worker", 21, architecture=architecture)])
     begin, *loop = made[f"grub/{WORKER}"].splitlines()[2:]
-    assert begin.startswith("for loader in redhat/shim") and begin.endswith(f" {last}; do"), "removable media's comes last"
+    assert begin.startswith("for loader in redhat/shim") and begin.endswith(f" {last}; do"), (
+        "removable media's comes last"
+    )
     assert loop == [
-        '  if search --no-floppy --file --set=root "/EFI/$loader"; then', '    chainloader "/EFI/$loader"', "    boot", "  fi", "done", "exit 1",
-    ]  # fmt: skip
+        '  if search --no-floppy --file --set=root "/EFI/$loader"; then',
+        '    chainloader "/EFI/$loader"',
+        "    boot",
+        "  fi",
+        "done",
+        "exit 1",
+    ]
     # iPXE of 2019 returns to the firmware without an error whatever it is told.
     assert f"iseq ${{platform}} efi && chain {WEB}/{grub} ||\n" in made[f"ipxe/{WORKER}.ipxe"]
     assert made["grub/grub.cfg"].endswith("\nexit 1\n")
@@ -186,7 +239,10 @@ def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherw
 
 def test_keys_are_given_only_to_machines_that_need_them_now() -> None:
     text = files()[NGINX]
-    assert "location = /ignition/bootstrap.ign {\n      root /var/lib/hwaccel-gpu/dns_pxe;\n      allow 10.77.0.10;\n      deny all;" in text
+    assert (
+        "location = /ignition/bootstrap.ign {\n      root /var/lib/hwaccel-gpu/dns_pxe;\n      allow 10.77.0.10;\n      deny all;"
+        in text
+    )
     assert "bootstrap.ign" not in files(joined={"ocp": ["master-0"]})[NGINX]
 
 
@@ -197,7 +253,9 @@ def test_all_get_ipxe_first_where_it_is_asked_for() -> None:
     assert not [line for line in never if "boot.ipxe" in line]
     site, _faults = model.read(given := settings(ipxe="always"))
     assert site
-    assert systems.needed(site, given) == ("undionly.kpxe", "snponly.efi", "grubx64.efi"), "GRUB boots disks for iPXE of UEFI"
+    assert systems.needed(site, given) == ("undionly.kpxe", "snponly.efi", "grubx64.efi"), (
+        "GRUB boots disks for iPXE of UEFI"
+    )
 
 
 def test_everything_is_done_once() -> None:
@@ -212,10 +270,13 @@ def test_everything_is_done_once() -> None:
 @pytest.mark.parametrize(
     ("path", "unit", "state"),
     [
-        (f"{plan.CONFIG}/hosts", "dnsmasq", "reloaded"), (f"{plan.CONFIG}/extra-hosts", "dnsmasq", "reloaded"), (CONF, "dnsmasq", "restarted"),
-        ("/etc/systemd/system/dnsmasq.service.d/hwaccel-gpu.conf", "dnsmasq", "restarted"), (NGINX, "nginx", "reloaded"),
+        (f"{plan.CONFIG}/hosts", "dnsmasq", "reloaded"),
+        (f"{plan.CONFIG}/extra-hosts", "dnsmasq", "reloaded"),
+        (CONF, "dnsmasq", "restarted"),
+        ("/etc/systemd/system/dnsmasq.service.d/hwaccel-gpu.conf", "dnsmasq", "restarted"),
+        (NGINX, "nginx", "reloaded"),
     ],
-)  # fmt: skip
+)
 def test_a_service_reads_what_is_newer_than_its_last_reading(path: str, unit: str, state: str) -> None:
     """Also where the run that has written it was killed: nothing differs then but the times."""
     given = settings()
@@ -233,7 +294,11 @@ def test_what_an_earlier_inventory_has_left_goes() -> None:
     seen, found = after(settings())
     given = settings(machines=settings()["machines"][:1], joined={"ocp": []})
     made = plan.plan(Seen(seen), given, found)
-    entries = [f"{plan.FILES}/{folder}/{name}{end}" for folder, end in (("grub", ""), ("ipxe", ".ipxe"), ("pxelinux.cfg", "")) for name in (MASTER, WORKER)]
+    entries = [
+        f"{plan.FILES}/{folder}/{name}{end}"
+        for folder, end in (("grub", ""), ("ipxe", ".ipxe"), ("pxelinux.cfg", ""))
+        for name in (MASTER, WORKER)
+    ]
     assert made["absent"] == sorted([*entries, f"{plan.IGNITION}/master.ign", f"{plan.IGNITION}/worker.ign"])
 
 
@@ -251,17 +316,28 @@ def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
     ("signature", "gpgv", "expected"),
     [
         ("https://mirror/kernel.sig", "/usr/bin/gpgv", ["the keyring of os/kernel is missing"]),
-        ("/files/kernel.sig", "", [
-            "the keyring of os/kernel is missing", "the signature of os/kernel is missing", "the signature of os/kernel cannot be checked"]),
+        (
+            "/files/kernel.sig",
+            "",
+            [
+                "the keyring of os/kernel is missing",
+                "the signature of os/kernel is missing",
+                "the signature of os/kernel cannot be checked",
+            ],
+        ),
     ],
-)  # fmt: skip
-def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched(signature: str, gpgv: str, expected: list[str]) -> None:
+)
+def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched(
+    signature: str, gpgv: str, expected: list[str]
+) -> None:
     given = settings()
     signed = [{**given["artifacts"][0], "signature": signature, "keyring": "/files/keyring"}, *given["artifacts"][1:]]
     made = plan.plan(Seen(host(gpgv=gpgv)), {**given, "artifacts": signed}, findings(given))
     assert [fault["what"] for fault in made["faults"]] == expected
     seen, found = after({**given, "artifacts": signed})
-    assert plan.plan(Seen(seen), {**given, "artifacts": signed}, found)["faults"] == [], "it was checked when it was fetched"
+    assert plan.plan(Seen(seen), {**given, "artifacts": signed}, found)["faults"] == [], (
+        "it was checked when it was fetched"
+    )
 
 
 def test_a_cluster_that_could_not_be_asked_is_told() -> None:
@@ -274,20 +350,26 @@ def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
     assert ("11.0.77.10.in-addr.arpa", "PTR", ["master-0.ocp.example.com"]) in expected["names"]
     assert f"{WEB}/ignition/bootstrap.ign" in expected["refused"]
     assert expected["apis"] == [{"name": "api.ocp.example.com", "address": "10.77.0.5", "port": 6443, "there": False}]
-    assert planned(settings(joined={"ocp": ["master-0"]}, dhcp=False, pxe=False))["expected"]["apis"][0]["there"] is True
+    assert (
+        planned(settings(joined={"ocp": ["master-0"]}, dhcp=False, pxe=False))["expected"]["apis"][0]["there"] is True
+    )
     assert len(expected["http"]) == 3 + 9 + 3, "dispatchers, entries, artifacts; loaders once they are there"
 
 
 def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
     seen, found = after(settings())
-    seen.files[plan.RECORD] = File(plan.RECORD, '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}')
+    seen.files[plan.RECORD] = File(
+        plan.RECORD, '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}'
+    )
     made = plan.plan(Seen(seen), settings(pxe=False), found)
     assert NGINX in made["absent"]
     released = [{"unit": "nginx", "drop_in": units.path("nginx"), "active": True, "enabled": True}]
     assert made["released"] == released
     assert plan.plan(Seen(seen), settings(), found)["released"] == []
     del seen.files[units.path("nginx")]
-    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == released, "a run was cut off before the service was as it was"
+    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == released, (
+        "a run was cut off before the service was as it was"
+    )
     assert [one["unit"] for one in plan.restored(Seen(seen))["services"]] == ["dnsmasq", "nginx"]
     del seen.files[NGINX]
     assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == []
@@ -306,7 +388,11 @@ def test_time_grows_with_machines_and_no_faster() -> None:
     def seconds(count: int) -> float:
         places = [(number // 200, number % 200 + 20) for number in range(count)]
         machines = [
-            {**machine(f"worker-{high}-{low}", "worker", 0), "address": f"10.77.{high}.{low}", "mac": f"52:54:00:77:{high:02x}:{low:02x}"}
+            {
+                **machine(f"worker-{high}-{low}", "worker", 0),
+                "address": f"10.77.{high}.{low}",
+                "mac": f"52:54:00:77:{high:02x}:{low:02x}",
+            }
             for high, low in places
         ]
         cluster = {**settings()["clusters"][0], "machine_networks": ["10.77.0.0/16"]}
@@ -321,18 +407,36 @@ def test_time_grows_with_machines_and_no_faster() -> None:
 
 def test_an_inventory_becomes_lists() -> None:
     variables: dict[str, dict[str, t.Any]] = {
-        "ocp": {"hwaccel_domain": "ocp.example.com", "hwaccel_load_balancer_address": "10.77.0.5", "hwaccel_machine_network": "10.77.0.0/24",
-                "hwaccel_asked_nodes": {"nodes": [{"name": "m0", "boot_id": "1"}]}},
-        "edge": {"hwaccel_domain": "edge.example.com", "hwaccel_new_cluster": "yes"}, "ill": {"hwaccel_asked_nodes": {"msg": "no answer"}},
-        "boot": {"hwaccel_cluster": ""}, "own": {"hwaccel_cluster": "edge"},
-        "m0": {"hwaccel_cluster": "ocp", "ansible_host": "10.77.0.11", "hwaccel_mac": "52:54:00:77:00:11", "hwaccel_install": True},
+        "ocp": {
+            "hwaccel_domain": "ocp.example.com",
+            "hwaccel_load_balancer_address": "10.77.0.5",
+            "hwaccel_machine_network": "10.77.0.0/24",
+            "hwaccel_asked_nodes": {"nodes": [{"name": "m0", "boot_id": "1"}]},
+        },
+        "edge": {"hwaccel_domain": "edge.example.com", "hwaccel_new_cluster": "yes"},
+        "ill": {"hwaccel_asked_nodes": {"msg": "no answer"}},
+        "boot": {"hwaccel_cluster": ""},
+        "own": {"hwaccel_cluster": "edge"},
+        "m0": {
+            "hwaccel_cluster": "ocp",
+            "ansible_host": "10.77.0.11",
+            "hwaccel_mac": "52:54:00:77:00:11",
+            "hwaccel_install": True,
+        },
         "w0": {"hwaccel_cluster": "edge", "hwaccel_address": "10.78.0.21", "hwaccel_role": "storage"},
-    }  # fmt: skip
+    }
     groups = {"gpu_clusters": ["ocp", "edge", "ill"], "control_plane": ["m0"], "workers": ["w0"]}
     made = inventory.read(groups, variables, "boot")
     assert [one["name"] for one in made["clusters"]] == ["ocp", "edge", "ill"]
     assert made["joined"] == {"ocp": [{"name": "m0", "boot": "1"}], "edge": []}
     assert made["machines"][0] == {
-        "name": "m0", "cluster": "ocp", "role": "master", "address": "10.77.0.11", "mac": "52:54:00:77:00:11", "install": True,
-    }  # fmt: skip
-    assert [(one["name"], one["role"]) for one in inventory.read(groups, variables, "own")["machines"]] == [("w0", "storage")]
+        "name": "m0",
+        "cluster": "ocp",
+        "role": "master",
+        "address": "10.77.0.11",
+        "mac": "52:54:00:77:00:11",
+        "install": True,
+    }
+    assert [(one["name"], one["role"]) for one in inventory.read(groups, variables, "own")["machines"]] == [
+        ("w0", "storage")
+    ]

@@ -29,19 +29,38 @@ def without(entry: dict[str, t.Any], key: str) -> dict[str, t.Any]:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"dns_pxe_artifacts": [without(KERNEL, "checksum"), without(KERNEL, "path")], "dns_pxe_ignitions": [{"path": "worker.ign"}]}, [
-            "checksum is missing (dns_pxe_artifacts[0])", "path is missing (dns_pxe_artifacts[1])", "source is missing (dns_pxe_ignitions[0])",
-        ]),
-        ({"dns_pxe_artifacts": [without(KERNEL, "source"), {**KERNEL, "source": None}]}, [
-            "source is missing (dns_pxe_artifacts[0])", "source is missing (dns_pxe_artifacts[1])",
-        ]),
+        (
+            {
+                "dns_pxe_artifacts": [without(KERNEL, "checksum"), without(KERNEL, "path")],
+                "dns_pxe_ignitions": [{"path": "worker.ign"}],
+            },
+            [
+                "checksum is missing (dns_pxe_artifacts[0])",
+                "path is missing (dns_pxe_artifacts[1])",
+                "source is missing (dns_pxe_ignitions[0])",
+            ],
+        ),
+        (
+            {"dns_pxe_artifacts": [without(KERNEL, "source"), {**KERNEL, "source": None}]},
+            [
+                "source is missing (dns_pxe_artifacts[0])",
+                "source is missing (dns_pxe_artifacts[1])",
+            ],
+        ),
     ],
-)  # fmt: skip
-def test_what_an_entry_lacks_is_told_among_the_faults(changed: dict[str, t.Any], expected: list[str], tmp_path: pathlib.Path) -> None:
+)
+def test_what_an_entry_lacks_is_told_among_the_faults(
+    changed: dict[str, t.Any], expected: list[str], tmp_path: pathlib.Path
+) -> None:
     variables = {"dns_pxe_address": SERVER, "dns_pxe_dhcp": False, **changed}
-    plays = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": [PREFLIGHT]}]
+    plays = [
+        {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": variables, "tasks": [PREFLIGHT]}
+    ]
     (tmp_path / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
-    environ = environment(tmp_path) | {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
+    environ = environment(tmp_path) | {
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+    }
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "play.yml"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stdout + done.stderr

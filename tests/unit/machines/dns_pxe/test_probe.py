@@ -21,7 +21,9 @@ UDP, TCP = 17, 6
 def packet(port: int, protocol: int = UDP, options: bytes = b"") -> bytes:
     """Of IPv4 from 10.77.0.1. options: of its header, in words of four bytes."""
     begin = bytes([0x45 + len(options) // 4]) + bytes(8) + bytes([protocol]) + bytes(2)
-    return begin + socket.inet_aton("10.77.0.1") + bytes(4) + options + struct.pack("!HHHH", 67, port, 0, 0) + b"message"
+    return (
+        begin + socket.inet_aton("10.77.0.1") + bytes(4) + options + struct.pack("!HHHH", 67, port, 0, 0) + b"message"
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,5 +45,7 @@ def test_an_answer_is_what_a_packet_has_for_a_client(given: bytes, expected: tup
 
 
 def test_an_interface_at_which_nobody_can_be_asked_is_named() -> None:
-    done = subprocess.run([sys.executable, SCRIPT, "10.77.0.2", "", "no-such0"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "10.77.0.2", "", "no-such0"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout.startswith("no-such0: "), done.stderr) == (1, True, "")

@@ -15,19 +15,58 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.plan import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.record import Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.restored import restored
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import File, Listener, Machine, Server, Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import (
+    File,
+    Listener,
+    Machine,
+    Server,
+    Unit,
+)
 
 NOW = 1000.0
 SETTINGS: dict[str, t.Any] = {
-    "name": "lb-0", "clusters": [], "machines": [], "extra": "", "maxconn": "", "tunnel_timeout": "4h", "hard_stop_after": "4h", "stats_address": "127.0.0.1",
-    "stats_port": 8404, "stats_user": "", "stats_password": "", "health_port": 8405, "replace": False, "virtual_addresses": [], "router_id": 51,
-    "unicast": True, "interface": "", "firewall": True, "selinux": True, "collections": ["ansible.posix", "community.general"],
-    "services": [{"name": "web", "port": 80, "members": [{"name": "m0", "address": "10.0.0.11"}], "sources": ["10.0.0.0/24"]}],
+    "name": "lb-0",
+    "clusters": [],
+    "machines": [],
+    "extra": "",
+    "maxconn": "",
+    "tunnel_timeout": "4h",
+    "hard_stop_after": "4h",
+    "stats_address": "127.0.0.1",
+    "stats_port": 8404,
+    "stats_user": "",
+    "stats_password": "",
+    "health_port": 8405,
+    "replace": False,
+    "virtual_addresses": [],
+    "router_id": 51,
+    "unicast": True,
+    "interface": "",
+    "firewall": True,
+    "selinux": True,
+    "collections": ["ansible.posix", "community.general"],
+    "services": [
+        {"name": "web", "port": 80, "members": [{"name": "m0", "address": "10.0.0.11"}], "sources": ["10.0.0.0/24"]}
+    ],
     "peers": [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}],
-}  # fmt: skip
+}
 BARE = Machine(
-    "debian", NOW, {}, (), {}, (), {"10.0.0.3": "eth0"}, "", (), 20000, 16 << 20, 1 << 30, "", {}, (),
-)  # fmt: skip
+    "debian",
+    NOW,
+    {},
+    (),
+    {},
+    (),
+    {"10.0.0.3": "eth0"},
+    "",
+    (),
+    20000,
+    16 << 20,
+    1 << 30,
+    "",
+    {},
+    (),
+)
 PAIR = {"virtual_addresses": ["10.0.0.5/24"]}
 
 
@@ -42,10 +81,14 @@ def configured(machine: Machine = BARE, **settings: t.Any) -> Machine:
     files[places.RECORD] = File(done["record"], "0600", 0, 0, 900.0)
     mark = haproxy.mark(done["contents"].values())
     return dataclasses.replace(
-        machine, files=files, programs=("haproxy", "keepalived"), description=mark,
+        machine,
+        files=files,
+        programs=("haproxy", "keepalived"),
+        description=mark,
         units={name: Unit(True, True, True, 950.0, 524288) for name in ("haproxy", "keepalived")},
-        listeners=(Listener("0.0.0.0", 80, "haproxy"),), servers=(Server("web", "m0", "UP", 3),),
-    )  # fmt: skip
+        listeners=(Listener("0.0.0.0", 80, "haproxy"),),
+        servers=(Server("web", "m0", "UP", 3),),
+    )
 
 
 def actions(done: dict[str, t.Any]) -> list[tuple[str, str]]:
@@ -55,7 +98,14 @@ def actions(done: dict[str, t.Any]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("settings", [{}, PAIR], ids=["one", "pair"])
 def test_a_machine_that_is_as_it_is_to_be_needs_nothing(settings: dict[str, t.Any]) -> None:
     done = planned(configured(**settings), **settings)
-    assert (done["faults"], done["files"], done["absent"], done["actions"], done["packages"], done["record"]) == ([], [], [], [], [], "")
+    assert (done["faults"], done["files"], done["absent"], done["actions"], done["packages"], done["record"]) == (
+        [],
+        [],
+        [],
+        [],
+        [],
+        "",
+    )
 
 
 def test_a_bare_machine_gets_packages_files_and_a_drop_in() -> None:
@@ -68,20 +118,28 @@ def test_a_bare_machine_gets_packages_files_and_a_drop_in() -> None:
 
 
 def changed(machine: Machine, path: str, **attributes: t.Any) -> Machine:
-    return dataclasses.replace(machine, files={**machine.files, path: dataclasses.replace(machine.files[path], **attributes)})
+    return dataclasses.replace(
+        machine, files={**machine.files, path: dataclasses.replace(machine.files[path], **attributes)}
+    )
 
 
-@pytest.mark.parametrize(("machine", "expected"), [
-    # Written, and the run was killed before the reload.
-    (dataclasses.replace(configured(), description=f"{haproxy.MARK} other"), ("haproxy", "reloaded")),
-    # Somebody changed it, reloaded, and put it back.
-    (changed(configured(), places.MAIN, changed_at=960.0), ("haproxy", "reloaded")),
-    (dataclasses.replace(configured(), description=""), ("haproxy", "restarted")),
-    (dataclasses.replace(configured(), units={}), ("haproxy", "started")),
-    # Drained by a run that did not come to its end, after which the member was wanted again.
-    (dataclasses.replace(configured(), servers=(Server("web", "m0", "DRAIN", 0),)), ("haproxy", "reloaded")),
-], ids=["killed", "changed back", "another file", "stopped", "drained"])  # fmt: skip
-def test_a_service_that_does_not_run_with_what_is_on_disk_is_brought_to_it(machine: Machine, expected: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        # Written, and the run was killed before the reload.
+        (dataclasses.replace(configured(), description=f"{haproxy.MARK} other"), ("haproxy", "reloaded")),
+        # Somebody changed it, reloaded, and put it back.
+        (changed(configured(), places.MAIN, changed_at=960.0), ("haproxy", "reloaded")),
+        (dataclasses.replace(configured(), description=""), ("haproxy", "restarted")),
+        (dataclasses.replace(configured(), units={}), ("haproxy", "started")),
+        # Drained by a run that did not come to its end, after which the member was wanted again.
+        (dataclasses.replace(configured(), servers=(Server("web", "m0", "DRAIN", 0),)), ("haproxy", "reloaded")),
+    ],
+    ids=["killed", "changed back", "another file", "stopped", "drained"],
+)
+def test_a_service_that_does_not_run_with_what_is_on_disk_is_brought_to_it(
+    machine: Machine, expected: tuple[str, str]
+) -> None:
     assert actions(planned(machine)) == [expected]
 
 
@@ -92,42 +150,81 @@ def test_a_file_from_the_future_says_nothing() -> None:
 def test_keepalived_reads_anew_what_is_newer_and_goes_with_its_addresses() -> None:
     pair = configured(**PAIR)
     assert actions(planned(changed(pair, places.KEEPALIVED, changed_at=960.0), **PAIR)) == [("keepalived", "reloaded")]
-    assert actions(planned(changed(pair, places.KEEPALIVED_DROP_IN, changed_at=960.0), **PAIR)) == [("keepalived", "restarted")]
+    assert actions(planned(changed(pair, places.KEEPALIVED_DROP_IN, changed_at=960.0), **PAIR)) == [
+        ("keepalived", "restarted")
+    ]
     alone = planned(pair)
     assert ("keepalived", "stopped") in actions(alone)
     assert places.KEEPALIVED_DROP_IN in alone["absent"]
 
 
 def test_only_members_that_serve_and_go_are_drained() -> None:
-    servers = (Server("web", "m0", "UP", 0), Server("web", "m1", "UP", 5), Server("web", "m2", "DOWN", 0), Server("gone", "m9", "UP", 0))
+    servers = (
+        Server("web", "m0", "UP", 0),
+        Server("web", "m1", "UP", 5),
+        Server("web", "m2", "DOWN", 0),
+        Server("gone", "m9", "UP", 0),
+    )
     machine = dataclasses.replace(configured(), servers=servers)
     assert planned(machine)["drains"] == [{"backend": "web", "server": "m1"}]
     (fault,) = planned(machine, collections=[])["faults"]
-    assert "collection community.general): it is not installed on the controller, and a member that serves is to be taken out" in fault["text"]
+    assert (
+        "collection community.general): it is not installed on the controller, and a member that serves is to be taken out"
+        in fault["text"]
+    )
     assert planned(configured(), collections=[])["faults"] == []
     # Of a HAProxy that is not ours, nothing is known.
     assert planned(dataclasses.replace(machine, description=""))["drains"] == []
 
 
-@pytest.mark.parametrize(("machine", "settings", "told"), [
-    (dataclasses.replace(BARE, listeners=(Listener("0.0.0.0", 80, "nginx"),)), {}, "service web): its port 80 is taken by nginx"),
-    (dataclasses.replace(BARE, listeners=(Listener("127.0.0.1", 8404, "java"),)), {}, "load_balancer_stats_port): its port 8404 is taken by java"),
-    (BARE, {"stats_port": 80}, "its port 80 is load_balancer_stats_port's"),
-    (BARE, {"stats_address": "0.0.0.0"}, "would be readable by everybody"),
-    (BARE, {"maxconn": 20000}, "20000 connections need"),
-    (BARE, {"maxconn": "many"}, "'many' is no number"),
-    (dataclasses.replace(BARE, free_bytes=4096), {}, "4096 bytes are free there"),
-    (dataclasses.replace(BARE, files={places.RECORD: File("{", "0600", 0, 0, 1.0)}), {}, "the record of what the role has changed is damaged"),
-    (dataclasses.replace(BARE, files={f"{places.CONFIG}/mine.cfg": File("", "0600", 0, 0, 1.0)}), {}, "HAProxy would read it"),
-    (dataclasses.replace(BARE, firewalls=("firewalld",)), {"collections": []}, "collection ansible.posix): it is not installed"),
-    (BARE, {**PAIR, "router_id": 300}, "'300' is no number from 1 to 255"),
-    (BARE, {**PAIR, "name": "lb-9"}, "lb-9 is not among them"),
-    (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
-    (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
-    (BARE, {**PAIR, "interface": "eth9"}, "there is no interface eth9"),
-    (BARE, {"services": [{**SETTINGS["services"][0], "address": "10.0.0.5"}]}, "its address 10.0.0.5 is none of this machine's"),
-])  # fmt: skip
-def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(machine: Machine, settings: dict[str, t.Any], told: str) -> None:
+@pytest.mark.parametrize(
+    ("machine", "settings", "told"),
+    [
+        (
+            dataclasses.replace(BARE, listeners=(Listener("0.0.0.0", 80, "nginx"),)),
+            {},
+            "service web): its port 80 is taken by nginx",
+        ),
+        (
+            dataclasses.replace(BARE, listeners=(Listener("127.0.0.1", 8404, "java"),)),
+            {},
+            "load_balancer_stats_port): its port 8404 is taken by java",
+        ),
+        (BARE, {"stats_port": 80}, "its port 80 is load_balancer_stats_port's"),
+        (BARE, {"stats_address": "0.0.0.0"}, "would be readable by everybody"),
+        (BARE, {"maxconn": 20000}, "20000 connections need"),
+        (BARE, {"maxconn": "many"}, "'many' is no number"),
+        (dataclasses.replace(BARE, free_bytes=4096), {}, "4096 bytes are free there"),
+        (
+            dataclasses.replace(BARE, files={places.RECORD: File("{", "0600", 0, 0, 1.0)}),
+            {},
+            "the record of what the role has changed is damaged",
+        ),
+        (
+            dataclasses.replace(BARE, files={f"{places.CONFIG}/mine.cfg": File("", "0600", 0, 0, 1.0)}),
+            {},
+            "HAProxy would read it",
+        ),
+        (
+            dataclasses.replace(BARE, firewalls=("firewalld",)),
+            {"collections": []},
+            "collection ansible.posix): it is not installed",
+        ),
+        (BARE, {**PAIR, "router_id": 300}, "'300' is no number from 1 to 255"),
+        (BARE, {**PAIR, "name": "lb-9"}, "lb-9 is not among them"),
+        (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
+        (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
+        (BARE, {**PAIR, "interface": "eth9"}, "there is no interface eth9"),
+        (
+            BARE,
+            {"services": [{**SETTINGS["services"][0], "address": "10.0.0.5"}]},
+            "its address 10.0.0.5 is none of this machine's",
+        ),
+    ],
+)
+def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(
+    machine: Machine, settings: dict[str, t.Any], told: str
+) -> None:
     (fault,) = planned(machine, **settings)["faults"]
     assert told in fault["text"]
     assert ". Next: " in fault["text"]
@@ -139,23 +236,37 @@ def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> 
     beside = dataclasses.replace(BARE, listeners=(Listener("10.0.0.6", 80, "nginx"),))
     assert planned(beside, services=[service], **PAIR)["faults"] == []
     assert planned(dataclasses.replace(beside, interfaces={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
-    written_otherwise = planned(BARE, services=[{**service, "address": "2001:db8::5"}], virtual_addresses=["2001:DB8:0::5/64"])
+    written_otherwise = planned(
+        BARE, services=[{**service, "address": "2001:db8::5"}], virtual_addresses=["2001:DB8:0::5/64"]
+    )
     assert "bind [2001:db8::5]:80 transparent\n" in written_otherwise["contents"][places.MAIN]
 
 
 def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
     theirs = {places.FOREIGN: File("frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
-    machine = dataclasses.replace(BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs=("haproxy",))
+    machine = dataclasses.replace(
+        BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs=("haproxy",)
+    )
     assert "somebody else's" in planned(machine)["faults"][0]["text"]
     done = planned(machine, replace=True)
     assert (done["faults"], actions(done)) == ([], [("haproxy", "restarted")])
-    back = restored(dataclasses.replace(configured(), files={**configured().files, places.RECORD: File(done["record"], "0600", 0, 0, 1.0)}))
+    back = restored(
+        dataclasses.replace(
+            configured(), files={**configured().files, places.RECORD: File(done["record"], "0600", 0, 0, 1.0)}
+        )
+    )
     assert back["services"] == [{"unit": "haproxy", "state": "restarted", "enabled": True}]
     assert back["packages"] == []
 
 
 def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
-    machine = dataclasses.replace(BARE, family="redhat", selinux="enforcing", selinux_booleans={"haproxy_connect_any": False}, firewalls=("firewalld",))
+    machine = dataclasses.replace(
+        BARE,
+        family="redhat",
+        selinux="enforcing",
+        selinux_booleans={"haproxy_connect_any": False},
+        firewalls=("firewalld",),
+    )
     done = planned(machine, **PAIR)
     assert (done["faults"], done["apt"], done["selinux"]) == ([], False, True)
     # Booleans are switched by a library that minimal installations lack.
@@ -166,9 +277,15 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     assert f"CFGDIR={places.FRAGMENTS}\n" in done["contents"][places.SETTINGS]
     assert f'KEEPALIVED_OPTIONS="-D -f {places.KEEPALIVED}"' in done["contents"][places.KEEPALIVED_ENVIRONMENT]
     assert '    script "/usr/libexec/keepalived/hwaccel-gpu-check"\n' in done["contents"][places.KEEPALIVED]
-    assert restored(configured(machine, **PAIR))["absent"] == [places.KEEPALIVED_DROP_IN, places.DROP_IN, places.CHECKS["redhat"]]
+    assert restored(configured(machine, **PAIR))["absent"] == [
+        places.KEEPALIVED_DROP_IN,
+        places.DROP_IN,
+        places.CHECKS["redhat"],
+    ]
     rule = 'rule family="ipv4" source address="10.0.0.0/24" port port="80" protocol="tcp" accept'
-    assert done["firewall"] == [{"firewall": "firewalld", "open": True, "port": 80, "protocol": "tcp", "source": "10.0.0.0/24", "rule": rule}]
+    assert done["firewall"] == [
+        {"firewall": "firewalld", "open": True, "port": 80, "protocol": "tcp", "source": "10.0.0.0/24", "rule": rule}
+    ]
     assert not planned(dataclasses.replace(machine, selinux_booleans={"haproxy_connect_any": True}))["selinux"]
     assert not planned(dataclasses.replace(machine, selinux="disabled"))["selinux"]
 
@@ -181,13 +298,19 @@ def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None
     assert [(change["open"], change["port"]) for change in restored(machine)["firewall"]] == [(False, 80), (False, 81)]
     # Closed, they are nobody's: who opens the port later keeps it open.
     after = planned(machine)["record_after"]
-    assert [(change["open"], change["port"]) for change in planned(changed(machine, places.RECORD, text=after))["firewall"]] == [(True, 80)]
+    assert [
+        (change["open"], change["port"]) for change in planned(changed(machine, places.RECORD, text=after))["firewall"]
+    ] == [(True, 80)]
     # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
     theirs = planned(dataclasses.replace(BARE, firewalls=("ufw",)), firewall=False)
     assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
-    assert planned(dataclasses.replace(BARE, firewalls=("nftables",)))["told"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
+    assert planned(dataclasses.replace(BARE, firewalls=("nftables",)))["told"][-1].endswith(
+        "let in 80/tcp from 10.0.0.0/24"
+    )
 
 
 def test_passwords_are_in_a_file_of_roots_alone_that_is_shown_nowhere() -> None:
     done = planned(BARE, stats_address="10.0.0.3", stats_user="ops", stats_password="s3cret")
-    assert [(file["mode"], file["sensitive"]) for file in done["files"] if "s3cret" in done["contents"][file["path"]]] == [("0600", True)]
+    assert [
+        (file["mode"], file["sensitive"]) for file in done["files"] if "s3cret" in done["contents"][file["path"]]
+    ] == [("0600", True)]

@@ -9,14 +9,23 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, keepalived, limits, verdict
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    haproxy,
+    keepalived,
+    limits,
+    verdict,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Check, Member, Service
 
 GIVEN = haproxy.Global(9000, "/run/haproxy/admin.sock", "127.0.0.1", 8404, 8405, "", "4h", "4h")
 API = Service(
-    "ocp-api", 6443, "ocp", members=(Member("m1", "10.0.0.12", 6443), Member("m0", "10.0.0.11", 6443)), check=Check("https", "/readyz"),
+    "ocp-api",
+    6443,
+    "ocp",
+    members=(Member("m1", "10.0.0.12", 6443), Member("m0", "10.0.0.11", 6443)),
+    check=Check("https", "/readyz"),
     sources=("10.0.0.0/24", "10.1.0.0/24"),
-)  # fmt: skip
+)
 FRONTEND = """frontend ocp-api
     bind *:6443
     tcp-request connection reject unless { src 10.0.0.0/24 10.1.0.0/24 }
@@ -50,13 +59,21 @@ def test_each_change_gives_another_mark() -> None:
     marks = {
         haproxy.mark([haproxy.render([API], given, others)])
         for given, others in ((GIVEN, ""), (dataclasses.replace(GIVEN, maxconn=1), ""), (GIVEN, "listen mine"))
-    }  # fmt: skip
+    }
     assert len(marks) == 3
     assert all(mark.startswith(haproxy.MARK) for mark in marks)
 
 
 def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
-    told = text(dataclasses.replace(API, address="10.0.0.5", accept_proxy=True, send_proxy=True, check=Check("http", port=1936, status="200|401")))
+    told = text(
+        dataclasses.replace(
+            API,
+            address="10.0.0.5",
+            accept_proxy=True,
+            send_proxy=True,
+            check=Check("http", port=1936, status="200|401"),
+        )
+    )
     assert "bind 10.0.0.5:6443 accept-proxy\n    tcp-request session reject unless" in told
     assert "http-check expect rstatus ^(200|401)$" in told
     assert "server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 port 1936 send-proxy-v2\n" in told
@@ -69,13 +86,18 @@ def test_a_service_can_listen_on_both_families() -> None:
 
 def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> None:
     virtual = dataclasses.replace(GIVEN, virtual=("10.0.0.5",))
-    assert "    bind 10.0.0.5:6443 transparent\n" in haproxy.render([dataclasses.replace(API, address="10.0.0.5")], virtual, "")
+    assert "    bind 10.0.0.5:6443 transparent\n" in haproxy.render(
+        [dataclasses.replace(API, address="10.0.0.5")], virtual, ""
+    )
     assert "transparent" not in haproxy.render([API], virtual, "")
 
 
 def test_statistics_elsewhere_want_a_password() -> None:
     told = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
-    assert "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }" in told
+    assert (
+        "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }"
+        in told
+    )
     assert haproxy.users("ops", 'a b"#$').endswith('user ops insecure-password a\\ b\\"\\#\\$\n')
 
 
@@ -86,12 +108,16 @@ def test_what_haproxy_says_is_told_with_the_line_that_it_means() -> None:
 [ALERT]    (549) : config : Fatal errors found in configuration.
 """
     found = verdict.faults("global\n  foo bar\n", 1, said)
-    assert [(fault.where, fault.why) for fault in found] == [("line: foo bar", "unknown keyword 'foo' in 'global' section")]
+    assert [(fault.where, fault.why) for fault in found] == [
+        ("line: foo bar", "unknown keyword 'foo' in 'global' section")
+    ]
     assert verdict.faults("global\n", 0, said) == []
     assert "Killed" in str(verdict.faults("global\n", 137, "Killed")[0])
 
 
-@pytest.mark.parametrize(("files", "memory_gib", "most"), [(1024, 16, 399), (20000, 16, 9500), (524288, 64, 100000), (524288, 2, 15000)])
+@pytest.mark.parametrize(
+    ("files", "memory_gib", "most"), [(1024, 16, 399), (20000, 16, 9500), (524288, 64, 100000), (524288, 2, 15000)]
+)
 def test_connections_are_as_many_as_files_and_memory_allow(files: int, memory_gib: int, most: int) -> None:
     found = limits.connections(limits.Limits(files, memory_gib * 1024 * 1024), 6, 20)
     assert found == most
@@ -110,5 +136,8 @@ def test_load_balancers_tell_each_other_and_the_first_is_preferred() -> None:
     told = keepalived.render(virtual, "/check")
     assert "    priority 190\n" in told
     assert "    unicast_src_ip 10.0.0.4\n    unicast_peer {\n        10.0.0.3\n    }\n" in told
-    assert "    virtual_ipaddress {\n        10.0.0.5/24\n    }\n    virtual_ipaddress_excluded {\n        fd00::5/64\n    }\n" in told
+    assert (
+        "    virtual_ipaddress {\n        10.0.0.5/24\n    }\n    virtual_ipaddress_excluded {\n        fd00::5/64\n    }\n"
+        in told
+    )
     assert "unicast" not in keepalived.render(dataclasses.replace(virtual, unicast=False), "/check")

@@ -33,18 +33,28 @@ def members(found: Wanted, service: str) -> list[str]:
 def test_openshift_has_four_services_with_checks_of_what_is_behind_the_port() -> None:
     found = given()
     assert found.faults == ()
-    told = {service.name: (service.port, service.check.type, service.check.path, service.check.port, service.sources) for service in found.services}
+    told = {
+        service.name: (service.port, service.check.type, service.check.path, service.check.port, service.sources)
+        for service in found.services
+    }
     assert told == {
-        "ocp-api": (6443, "https", "/readyz", 0, ()), "ocp-machine-config": (22623, "https", "/healthz", 0, ("10.0.0.0/24",)),
-        "ocp-ingress-https": (443, "http", "/healthz/ready", 1936, ()), "ocp-ingress-http": (80, "http", "/healthz/ready", 1936, ()),
-    }  # fmt: skip
+        "ocp-api": (6443, "https", "/readyz", 0, ()),
+        "ocp-machine-config": (22623, "https", "/healthz", 0, ("10.0.0.0/24",)),
+        "ocp-ingress-https": (443, "http", "/healthz/ready", 1936, ()),
+        "ocp-ingress-http": (80, "http", "/healthz/ready", 1936, ()),
+    }
     assert members(found, "ocp-api") == ["bootstrap", "master-0", "master-1"]
     assert members(found, "ocp-ingress-https") == ["worker-0"]
 
 
-@pytest.mark.parametrize(("complete", "there", "why"), [
-    (True, False, "is no member, as bootstrap is complete"), (False, True, "is a member, as bootstrap is not complete"), (None, True, "health checks decide"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("complete", "there", "why"),
+    [
+        (True, False, "is no member, as bootstrap is complete"),
+        (False, True, "is a member, as bootstrap is not complete"),
+        (None, True, "health checks decide"),
+    ],
+)
 def test_bootstrap_is_a_member_until_it_is_complete(complete: bool | None, there: bool, why: str) -> None:
     own = {"name": "metrics", "cluster": "ocp", "port": 9000, "roles": ["master", "bootstrap"]}
     found = given([{**CLUSTER, "bootstrap_complete": complete}], services=[own])
@@ -73,7 +83,10 @@ def test_masters_take_ingress_where_there_are_no_workers() -> None:
     assert members(given(machines=MACHINES[:3]), "ocp-ingress-http") == ["master-0", "master-1"]
 
 
-@pytest.mark.parametrize(("profile", "ports"), [("k3s", [6443]), ("rke2", [6443, 9345, 443, 80]), ("rancher", [6443, 9345, 443, 80]), ("kubernetes", [])])
+@pytest.mark.parametrize(
+    ("profile", "ports"),
+    [("k3s", [6443]), ("rke2", [6443, 9345, 443, 80]), ("rancher", [6443, 9345, 443, 80]), ("kubernetes", [])],
+)
 def test_other_distributions_have_services_of_their_own(profile: str, ports: list[int]) -> None:
     found = given([{"name": "ocp", "profile": profile}])
     assert found.faults == ()
@@ -81,62 +94,114 @@ def test_other_distributions_have_services_of_their_own(profile: str, ports: lis
 
 
 def test_a_service_of_a_profile_can_be_changed_and_left_out() -> None:
-    changes = [{"name": "api", "cluster": "ocp", "check": {"type": "tcp"}}, {"name": "ingress-http", "cluster": "ocp", "state": "absent"}]
+    changes = [
+        {"name": "api", "cluster": "ocp", "check": {"type": "tcp"}},
+        {"name": "ingress-http", "cluster": "ocp", "state": "absent"},
+    ]
     services = {service.name: service for service in given(services=changes).services}
     assert services["ocp-api"].check == Check("tcp")
     assert "ocp-ingress-http" not in services
 
 
 def test_members_can_have_ports_of_their_own() -> None:
-    service = {"name": "web", "port": 80, "member_port": 30080, "members": [*MEMBERS, {"name": "n", "address": "fd00::1", "port": 8080}]}
-    assert given([], [], [service]).services[0].members == (Member("m", "10.0.0.31", 30080), Member("n", "fd00::1", 8080))
+    service = {
+        "name": "web",
+        "port": 80,
+        "member_port": 30080,
+        "members": [*MEMBERS, {"name": "n", "address": "fd00::1", "port": 8080}],
+    }
+    assert given([], [], [service]).services[0].members == (
+        Member("m", "10.0.0.31", 30080),
+        Member("n", "fd00::1", 8080),
+    )
 
 
 def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
-    other = [{**machine, "cluster": "two", "address": machine["address"].replace("10.0.0", "10.0.1")} for machine in MACHINES]
+    other = [
+        {**machine, "cluster": "two", "address": machine["address"].replace("10.0.0", "10.0.1")} for machine in MACHINES
+    ]
     second = {**CLUSTER, "name": "two"}
     told = [str(fault) for fault in given([CLUSTER, second], [*MACHINES, *other]).faults]
     assert len(told) == 4
     assert "service ocp-api of cluster ocp): its port 6443 is that of service two-api of cluster two as well" in told[0]
-    assert given([{**CLUSTER, "address": "10.0.0.5"}, {**second, "address": "10.0.0.6"}], [*MACHINES, *other]).faults == ()
+    assert (
+        given([{**CLUSTER, "address": "10.0.0.5"}, {**second, "address": "10.0.0.6"}], [*MACHINES, *other]).faults == ()
+    )
 
 
-@pytest.mark.parametrize(("services", "told"), [
-    ([{"name": "a", "port": 80}], "service a): it has no members: neither members nor roles are given"),
-    ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["storage"]}], "no machine has the role storage"),
-    ([{"name": "a", "port": 0, "members": MEMBERS}], "service a, port): '0' is no port"),
-    ([{"name": "a", "port": "http", "members": MEMBERS}], "'http' is no port"),
-    ([{"name": "a b", "port": 80, "members": MEMBERS}], "'a b' is no name"),
-    ([{"name": "a", "port": 80, "address": "lb", "members": MEMBERS}], "service a, address): 'lb' is no IP address"),
-    ([{"name": "a", "port": 80, "members": [{"name": "m", "address": "m.example.com"}]}], "member m, address): 'm.example.com' is no IP address"),
-    ([{"name": "a", "port": 80, "members": MEMBERS * 2}], "two members have the name m"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "mode": "udp"}], "'udp' is none of tcp, http"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "weight": 3}], "unknown: weight"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "sources": ["10.0.0.1/24"]}], "has host bits set"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"type": "http", "path": "ready"}}], "'ready' is no path of a URL"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"interval": "often"}}], "'often' is no time"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"status": "2(0"}}], "no regular expression"),
-    ([{"name": "a", "port": 80, "members": MEMBERS}, {"name": "a", "port": 81, "members": MEMBERS}], "another service has this name"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "check": "http"}], "service a, check): 'http' is no dictionary"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "sources": 10}], "service a, sources): 10 is no list of texts"),
-    ([{"name": "a", "port": 80, "members": MEMBERS, "send_proxy": "jein"}], "service a, send_proxy): 'jein' is neither true nor false"),
-    ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["master"], "members": ["10.0.0.32"]}], "is no list of dictionaries"),
-    ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none is not there"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("services", "told"),
+    [
+        ([{"name": "a", "port": 80}], "service a): it has no members: neither members nor roles are given"),
+        ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["storage"]}], "no machine has the role storage"),
+        ([{"name": "a", "port": 0, "members": MEMBERS}], "service a, port): '0' is no port"),
+        ([{"name": "a", "port": "http", "members": MEMBERS}], "'http' is no port"),
+        ([{"name": "a b", "port": 80, "members": MEMBERS}], "'a b' is no name"),
+        (
+            [{"name": "a", "port": 80, "address": "lb", "members": MEMBERS}],
+            "service a, address): 'lb' is no IP address",
+        ),
+        (
+            [{"name": "a", "port": 80, "members": [{"name": "m", "address": "m.example.com"}]}],
+            "member m, address): 'm.example.com' is no IP address",
+        ),
+        ([{"name": "a", "port": 80, "members": MEMBERS * 2}], "two members have the name m"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "mode": "udp"}], "'udp' is none of tcp, http"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "weight": 3}], "unknown: weight"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "sources": ["10.0.0.1/24"]}], "has host bits set"),
+        (
+            [{"name": "a", "port": 80, "members": MEMBERS, "check": {"type": "http", "path": "ready"}}],
+            "'ready' is no path of a URL",
+        ),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"interval": "often"}}], "'often' is no time"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"status": "2(0"}}], "no regular expression"),
+        (
+            [{"name": "a", "port": 80, "members": MEMBERS}, {"name": "a", "port": 81, "members": MEMBERS}],
+            "another service has this name",
+        ),
+        (
+            [{"name": "a", "port": 80, "members": MEMBERS, "check": "http"}],
+            "service a, check): 'http' is no dictionary",
+        ),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "sources": 10}], "service a, sources): 10 is no list of texts"),
+        (
+            [{"name": "a", "port": 80, "members": MEMBERS, "send_proxy": "jein"}],
+            "service a, send_proxy): 'jein' is neither true nor false",
+        ),
+        (
+            [{"name": "a", "port": 80, "cluster": "ocp", "roles": ["master"], "members": ["10.0.0.32"]}],
+            "is no list of dictionaries",
+        ),
+        ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none is not there"),
+    ],
+)
 def test_what_is_wrong_with_a_service_is_told(services: list[dict[str, t.Any]], told: str) -> None:
     faults = given([{"name": "ocp", "profile": "k3s"}], services=services).faults
     assert len(faults) == 1
     assert told in str(faults[0])
 
 
-@pytest.mark.parametrize(("clusters", "machines", "told"), [
-    ([{**CLUSTER, "profile": "okd"}], MACHINES, "there is no profile 'okd'"),
-    ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is not known"),
-    ([{**CLUSTER, "machine_network": "10.0.0.0/33"}], MACHINES, "no network"),
-    ([CLUSTER], [*MACHINES, {"name": "lost", "cluster": "ocq", "role": "worker", "address": "10.0.0.22"}], "machine lost): its cluster ocq is not there"),
-    ([CLUSTER], [*MACHINES, {"name": "w", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}], "2 machines have the address 10.0.0.21"),
-])  # fmt: skip
-def test_what_is_wrong_with_a_cluster_is_told(clusters: list[dict[str, t.Any]], machines: list[dict[str, t.Any]], told: str) -> None:
+@pytest.mark.parametrize(
+    ("clusters", "machines", "told"),
+    [
+        ([{**CLUSTER, "profile": "okd"}], MACHINES, "there is no profile 'okd'"),
+        ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is not known"),
+        ([{**CLUSTER, "machine_network": "10.0.0.0/33"}], MACHINES, "no network"),
+        (
+            [CLUSTER],
+            [*MACHINES, {"name": "lost", "cluster": "ocq", "role": "worker", "address": "10.0.0.22"}],
+            "machine lost): its cluster ocq is not there",
+        ),
+        (
+            [CLUSTER],
+            [*MACHINES, {"name": "w", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}],
+            "2 machines have the address 10.0.0.21",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_told(
+    clusters: list[dict[str, t.Any]], machines: list[dict[str, t.Any]], told: str
+) -> None:
     assert any(told in str(fault) for fault in given(clusters, machines).faults)
 
 
@@ -144,10 +209,14 @@ def test_many_machines_cost_no_more_than_their_number() -> None:
     """Each service reads each machine once."""
     clusters = [{**CLUSTER, "name": f"c{number}", "address": f"10.9.0.{number + 1}"} for number in range(10)]
     machines = [
-        {"name": f"n{number}", "cluster": f"c{number % 10}", "role": ("master", "worker")[number // 10 % 2],
-         "address": f"10.0.{number // 200}.{number % 200 + 1}"}
+        {
+            "name": f"n{number}",
+            "cluster": f"c{number % 10}",
+            "role": ("master", "worker")[number // 10 % 2],
+            "address": f"10.0.{number // 200}.{number % 200 + 1}",
+        }
         for number in range(2000)
-    ]  # fmt: skip
+    ]
     found = given(clusters, machines)
     assert found.faults == ()
     assert sum(len(service.members) for service in found.services) == 10 * 4 * 100

@@ -37,22 +37,36 @@ DUMPS = {
 }
 
 
-def host(version: str = "1.6.20", files: dict[str, str] | None = None, imports: tuple[str, ...] = (), **facts: str) -> Host:
+def host(
+    version: str = "1.6.20", files: dict[str, str] | None = None, imports: tuple[str, ...] = (), **facts: str
+) -> Host:
     """A machine with containerd of a version, and files by path."""
     made = Host(facts=dict(facts), imports=list(imports))
     made.files = {path: File(path, text, changed_at=100.0) for path, text in (files or {}).items()}
-    made.commands = {"containerd": Command(0, f"containerd containerd.io {version} abc"), "containerd_dump": Command(0, DUMPS[version])}
+    made.commands = {
+        "containerd": Command(0, f"containerd containerd.io {version} abc"),
+        "containerd_dump": Command(0, DUMPS[version]),
+    }
     made.units = {"containerd": Unit(loaded=True, active=True, enabled=True, started_at=200.0)}
     return made
 
 
 def after(before: Host, made: Rendered) -> Host:
     """The machine once the files are written, as the next run sees it."""
-    files = {**before.files, **{one.path: File(one.path, one.text, one.mode, one.uid, one.gid, 300.0) for one in made.contents}}
+    files = {
+        **before.files,
+        **{one.path: File(one.path, one.text, one.mode, one.uid, one.gid, 300.0) for one in made.contents},
+    }
     imports = [*before.imports]
     if containerd.DROP_IN in files and containerd.DROP_IN not in imports:
         imports.append(containerd.DROP_IN)
-    return Host(before.facts, {path: file for path, file in files.items() if path not in made.absent}, before.commands, before.units, imports)
+    return Host(
+        before.facts,
+        {path: file for path, file in files.items() if path not in made.absent},
+        before.commands,
+        before.units,
+        imports,
+    )
 
 
 def text(made: Rendered, path: str) -> str:

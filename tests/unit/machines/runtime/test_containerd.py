@@ -20,7 +20,17 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Wanted
-from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import CRI, DUMPS, EDITED, RUNTIME, after, host, lines_added, table, text
+from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import (
+    CRI,
+    DUMPS,
+    EDITED,
+    RUNTIME,
+    after,
+    host,
+    lines_added,
+    table,
+    text,
+)
 
 CONFIG, DROP_IN = containerd.CONFIG, containerd.DROP_IN
 BINARY = "/usr/bin/nvidia-container-runtime"
@@ -36,7 +46,10 @@ def test_1_6_gets_the_whole_table_because_it_takes_nothing_of_the_main_file_besi
     assert found["sandbox_image"] == "mirror.example.com/pause:3.9"
     assert found["cni"] == {"bin_dir": "/usr/lib/cni", "conf_dir": "/etc/cni/net.d"}
     runc = {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": True}}
-    assert found["containerd"]["runtimes"] == {"runc": runc, "nvidia": {**runc, "options": {"SystemdCgroup": True, "BinaryName": BINARY}}}
+    assert found["containerd"]["runtimes"] == {
+        "runc": runc,
+        "nvidia": {**runc, "options": {"SystemdCgroup": True, "BinaryName": BINARY}},
+    }
     assert "default_runtime_name" not in found["containerd"]
 
 
@@ -45,12 +58,18 @@ def test_1_6_keeps_its_own_runc_where_no_file_names_a_runtime() -> None:
     assert sorted(found["containerd"]["runtimes"]) == ["nvidia", "runc"]
 
 
-@pytest.mark.parametrize(("version", "plugin", "form"), [("2.0.5", RUNTIME, 3), ("2.4.2", RUNTIME, 4), ("2.4.2", CRI, 2)])
+@pytest.mark.parametrize(
+    ("version", "plugin", "form"), [("2.0.5", RUNTIME, 3), ("2.4.2", RUNTIME, 4), ("2.4.2", CRI, 2)]
+)
 def test_2_gets_the_runtime_alone(version: str, plugin: str, form: int) -> None:
     options = f'[plugins."{plugin}".containerd.runtimes.runc.options]\nSystemdCgroup = true\n'
-    found = drop_in(host(version, {CONFIG: f'version = {form}\n[plugins."{plugin}"]\nmax_container_log_line_size = 7\n{options}'}))
+    found = drop_in(
+        host(version, {CONFIG: f'version = {form}\n[plugins."{plugin}"]\nmax_container_log_line_size = 7\n{options}'})
+    )
     assert found["version"] == form
-    assert table(found, plugin)["containerd"] == {"runtimes": {"nvidia": {"options": {"SystemdCgroup": True, "BinaryName": BINARY}}}}
+    assert table(found, plugin)["containerd"] == {
+        "runtimes": {"nvidia": {"options": {"SystemdCgroup": True, "BinaryName": BINARY}}}
+    }
     assert "max_container_log_line_size" not in table(found, plugin)
 
 
@@ -74,12 +93,17 @@ def test_the_main_file_stays_as_it_is_where_a_pattern_covers_the_drop_in() -> No
     main = 'version = 2\nimports = ["conf.d/*.toml"]\n'
     made = containerd.render(host("1.6.20", {CONFIG: main}), CONFIG, ADDITIONAL)
     assert text(made, CONFIG) == main
-    assert f'imports = ["{STAGING}/containerd/drop-in.toml"]' in next(one.text for one in made.staged if one.path == containerd.AFTER)
+    assert f'imports = ["{STAGING}/containerd/drop-in.toml"]' in next(
+        one.text for one in made.staged if one.path == containerd.AFTER
+    )
 
 
 def test_a_file_of_somebody_else_that_would_hide_ours_is_a_fault() -> None:
     later = "/etc/containerd/conf.d/zz.toml"
-    files = {CONFIG: 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n', later: f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "x"\n'}
+    files = {
+        CONFIG: 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n',
+        later: f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "x"\n',
+    }
     made = containerd.render(host("1.6.20", files, (later,)), CONFIG, ADDITIONAL)
     assert [fault.where for fault in made.faults] == [later]
     assert containerd.render(host("2.4.2", files, (later,)), CONFIG, ADDITIONAL).faults == []
@@ -87,7 +111,10 @@ def test_a_file_of_somebody_else_that_would_hide_ours_is_a_fault() -> None:
 
 def test_what_other_drop_ins_say_is_in_the_copy_and_the_last_one_wins() -> None:
     first, last = "/etc/containerd/a.toml", "/etc/containerd/b.toml"
-    files = {CONFIG: EDITED, **{path: f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "{path}"\n' for path in (first, last)}}
+    files = {
+        CONFIG: EDITED,
+        **{path: f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "{path}"\n' for path in (first, last)},
+    }
     found = table(drop_in(host("1.6.20", files, (first, last))))
     assert found["sandbox_image"] == last
     assert "cni" not in found
@@ -123,7 +150,11 @@ def test_the_default_goes_when_it_is_no_longer_wanted() -> None:
     [
         ("[plugins.cri]\n", Command(0, ""), "no longer supported .*containerd config migrate"),
         ("version = 1\n", Command(0, ""), "no longer supported"),
-        ("a = [", Command(1, "", "toml: line 1: unexpected end"), "does not accept its present configuration .*unexpected end"),
+        (
+            "a = [",
+            Command(1, "", "toml: line 1: unexpected end"),
+            "does not accept its present configuration .*unexpected end",
+        ),
     ],
 )
 def test_a_configuration_that_cannot_be_extended_is_refused(main: str, dump: Command, told: str) -> None:
@@ -135,15 +166,22 @@ def test_a_configuration_that_cannot_be_extended_is_refused(main: str, dump: Com
 
 def test_credentials_of_registries_are_not_shown() -> None:
     secret = f'version = 2\n[plugins."{CRI}".registry.configs."r.example.com".auth]\npassword = "p"\n'
-    assert all(one.sensitive for one in containerd.render(host("1.6.20", {CONFIG: secret}), CONFIG, ADDITIONAL).contents)
-    assert not any(one.sensitive for one in containerd.render(host("1.6.20", {CONFIG: EDITED}), CONFIG, ADDITIONAL).contents)
+    assert all(
+        one.sensitive for one in containerd.render(host("1.6.20", {CONFIG: secret}), CONFIG, ADDITIONAL).contents
+    )
+    assert not any(
+        one.sensitive for one in containerd.render(host("1.6.20", {CONFIG: EDITED}), CONFIG, ADDITIONAL).contents
+    )
 
 
 def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
     theirs = f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'
     assert containerd.handler_of_others(host("1.6.20", {CONFIG: theirs}), CONFIG, "nvidia") == CONFIG
     machine = host("1.6.20", {CONFIG: EDITED})
-    assert containerd.handler_of_others(after(machine, containerd.render(machine, CONFIG, ADDITIONAL)), CONFIG, "nvidia") == ""
+    assert (
+        containerd.handler_of_others(after(machine, containerd.render(machine, CONFIG, ADDITIONAL)), CONFIG, "nvidia")
+        == ""
+    )
     assert containerd.serves_pods(host("1.6.20", {CONFIG: EDITED}), CONFIG)
     assert not containerd.serves_pods(host("1.6.20", {CONFIG: 'disabled_plugins = ["cri"]\n'}), CONFIG)
 
@@ -154,7 +192,10 @@ def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
         (Command(1, "", "containerd: boom"), "boom"),
         (Command(0, DUMPS["1.6.20"], 'level=warning msg="Ignoring unknown key in TOML: row 3"\n'), "unknown key"),
         (Command(0, DUMPS["1.6.20"]), "not in what containerd has read"),
-        (Command(0, f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'), "would change .*runtimes.runc as well"),
+        (
+            Command(0, f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'),
+            "would change .*runtimes.runc as well",
+        ),
         (Command(0, DUMPS["1.6.20"] + f'[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'), ""),
     ],
 )
@@ -170,11 +211,24 @@ def programs() -> list[pathlib.Path]:
     return [*named, *here, *sorted(cache_folder().glob("node/parts/containerd-*/containerd"))[-1:]]
 
 
-@pytest.mark.skipif(not programs(), reason="no containerd: neither installed, nor built by the rig of real nodes, nor named by HWACCEL_CONTAINERDS")
+@pytest.mark.skipif(
+    not programs(),
+    reason="no containerd: neither installed, nor built by the rig of real nodes, nor named by HWACCEL_CONTAINERDS",
+)
 @pytest.mark.parametrize("program", programs(), ids=str)
 @pytest.mark.parametrize("wanted", [ADDITIONAL, DEFAULT], ids=["additional", "default"])
-@pytest.mark.parametrize("main", ["", EDITED, "all defaults", f'version = 2\nimports = ["/nowhere/*.toml"]\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'])
-def test_the_real_program_reads_the_runtime_and_no_other_change(tmp_path: pathlib.Path, program: pathlib.Path, wanted: Wanted, main: str) -> None:
+@pytest.mark.parametrize(
+    "main",
+    [
+        "",
+        EDITED,
+        "all defaults",
+        f'version = 2\nimports = ["/nowhere/*.toml"]\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n',
+    ],
+)
+def test_the_real_program_reads_the_runtime_and_no_other_change(
+    tmp_path: pathlib.Path, program: pathlib.Path, wanted: Wanted, main: str
+) -> None:
     def ask(*arguments: str) -> Command:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
         return Command(done.returncode, done.stdout, done.stderr)
@@ -186,8 +240,13 @@ def test_the_real_program_reads_the_runtime_and_no_other_change(tmp_path: pathli
         machine.files[CONFIG] = File(CONFIG, main)
         machine.commands["containerd_dump"] = ask("-c", str(tmp_path / "config.toml"), "config", "dump")
     for staged in (made := containerd.render(machine, CONFIG, wanted)).staged:
-        (tmp_path / pathlib.Path(staged.path).name).write_text(staged.text.replace(f"{STAGING}/containerd", str(tmp_path)), encoding="utf-8")
-    before, after_it = (ask("-c", str(tmp_path / pathlib.Path(path).name), "config", "dump") for path in (containerd.BEFORE, containerd.AFTER))
+        (tmp_path / pathlib.Path(staged.path).name).write_text(
+            staged.text.replace(f"{STAGING}/containerd", str(tmp_path)), encoding="utf-8"
+        )
+    before, after_it = (
+        ask("-c", str(tmp_path / pathlib.Path(path).name), "config", "dump")
+        for path in (containerd.BEFORE, containerd.AFTER)
+    )
     assert containerd.staged_faults(before, after_it, wanted) == []
     assert BINARY in after_it.output
     if main:

@@ -22,7 +22,9 @@ LOOK = pathlib.Path(__file__).resolve().parents[4] / "roles" / "node_runtime" / 
 
 def look(*arguments: pathlib.Path, programs: pathlib.Path | None = None) -> list[str]:
     path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
-    done = subprocess.run(["sh", LOOK, *arguments], env={"PATH": path}, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        ["sh", LOOK, *arguments], env={"PATH": path}, capture_output=True, text=True, timeout=300, check=True
+    )
     assert done.stderr == ""
     return done.stdout.splitlines()
 
@@ -39,7 +41,11 @@ def test_files_are_read_with_mode_and_owner_byte_for_byte(tmp_path: pathlib.Path
     file.chmod(0o640)
     seen = host.read(look(tmp_path / "none", file, tmp_path / "nor this")).files[str(file)]
     assert seen.text.encode("utf-8", "surrogateescape") == file.read_bytes()
-    assert (seen.mode, seen.uid, seen.gid) == (f"{stat.S_IMODE(file.stat().st_mode):04o}", file.stat().st_uid, file.stat().st_gid)
+    assert (seen.mode, seen.uid, seen.gid) == (
+        f"{stat.S_IMODE(file.stat().st_mode):04o}",
+        file.stat().st_uid,
+        file.stat().st_gid,
+    )
     assert seen.changed_at == pytest.approx(file.stat().st_ctime, abs=1e-5)
 
 
@@ -54,7 +60,10 @@ def test_a_link_is_read_as_the_file_that_it_leads_to(tmp_path: pathlib.Path) -> 
 
 def test_what_the_main_file_imports_is_read_in_its_order(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
-    main.write_text('version = 2\nimports = [ # "no.toml"\n  "z.toml", "sub/*.toml",\n]\n[x]\nimports = ["not/*.toml"]\n', encoding="utf-8")
+    main.write_text(
+        'version = 2\nimports = [ # "no.toml"\n  "z.toml", "sub/*.toml",\n]\n[x]\nimports = ["not/*.toml"]\n',
+        encoding="utf-8",
+    )
     (tmp_path / "sub").mkdir()
     for name in ("z.toml", "sub/b.toml", "sub/a.toml"):
         (tmp_path / name).write_text(name, encoding="utf-8")
@@ -72,7 +81,11 @@ def test_a_list_of_imports_on_one_line_ends_there(tmp_path: pathlib.Path) -> Non
 def test_programs_are_asked_with_status_output_and_errors_apart(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
     main.write_text("", encoding="utf-8")
-    program(tmp_path / "bin", "containerd", '[ "$1" = --version ] && echo containerd x 1.6.20~ds1 && exit; echo "out $*"; echo bad >&2; exit 3')
+    program(
+        tmp_path / "bin",
+        "containerd",
+        '[ "$1" = --version ] && echo containerd x 1.6.20~ds1 && exit; echo "out $*"; echo bad >&2; exit 3',
+    )
     seen = host.read(look(main, programs=tmp_path / "bin"))
     assert seen.version("containerd") == (1, 6, 20)
     assert seen.commands["containerd_dump"] == host.Command(3, f"out -c {main} config dump", "bad")
@@ -109,8 +122,12 @@ def test_other_lines_are_passed_over_and_a_missing_end_is_not() -> None:
     [
         ("containerd github.com/containerd/containerd/v2 2.4.2 ", (2, 4, 2)),
         ("containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3", (1, 6, 20)),
-        ("Docker version 20.10.24+dfsg1, build 297e128", (20, 10, 24)), ("k3s version v1.34.1+k3s1 (24fc436e)", (1, 34, 1)), ("6.8.0-134-generic", (6, 8, 0)),
-        ("NVIDIA Container Toolkit CLI version 1.20.1", (1, 20, 1)), ("version unknown", ()), ("", ()),
+        ("Docker version 20.10.24+dfsg1, build 297e128", (20, 10, 24)),
+        ("k3s version v1.34.1+k3s1 (24fc436e)", (1, 34, 1)),
+        ("6.8.0-134-generic", (6, 8, 0)),
+        ("NVIDIA Container Toolkit CLI version 1.20.1", (1, 20, 1)),
+        ("version unknown", ()),
+        ("", ()),
     ],
 )
 def test_versions_as_programs_tell_them(text: str, version: tuple[int, ...]) -> None:
@@ -120,7 +137,7 @@ def test_versions_as_programs_tell_them(text: str, version: tuple[int, ...]) -> 
 def test_a_machine_that_is_busy_between_two_looks_makes_no_service_older_than_it_is(tmp_path: pathlib.Path) -> None:
     """One that has read its files would be taken for one that has not, and be restarted."""
     clock = 'real=$(PATH=/usr/bin:/bin date "$@"); echo "$real"'
-    program(tmp_path / "bin", "date", f'{clock}; [ -e {tmp_path}/later ] || {{ touch {tmp_path}/later; sleep 3; }}')
+    program(tmp_path / "bin", "date", f"{clock}; [ -e {tmp_path}/later ] || {{ touch {tmp_path}/later; sleep 3; }}")
     seen = host.read(look(tmp_path / "none", programs=tmp_path / "bin"))
     before, now, after = _up(), time.time(), _up()
     assert now - after - 1.5 < float(seen.fact("booted_at")) < now - before + 1.5

@@ -33,7 +33,9 @@ def with_runtime(text: str, wanted: Wanted = ADDITIONAL, *, knows_cdi: bool = Fa
 
 
 def test_the_runtime_is_added_and_a_default_of_before_removed() -> None:
-    assert with_runtime(THEIRS) == """{
+    assert (
+        with_runtime(THEIRS)
+        == """{
   "storage-opts": [
     "size=9007199254740993"
   ],
@@ -49,6 +51,7 @@ def test_the_runtime_is_added_and_a_default_of_before_removed() -> None:
   }
 }
 """
+    )
 
 
 def test_a_file_that_says_what_is_wanted_keeps_every_byte() -> None:
@@ -65,16 +68,27 @@ def test_line_end_and_indentation_are_those_of_the_file(text: str, expected: boo
 
 
 def test_another_default_and_arguments_of_the_runtime_stay() -> None:
-    made = json.loads(with_runtime('{"default-runtime": "crun", "runtimes": {"nvidia": {"path": "/old", "args": ["-d"]}, "crun": {"path": "/c"}}}'))
+    made = json.loads(
+        with_runtime(
+            '{"default-runtime": "crun", "runtimes": {"nvidia": {"path": "/old", "args": ["-d"]}, "crun": {"path": "/c"}}}'
+        )
+    )
     assert made["default-runtime"] == "crun"
     assert made["runtimes"] == {"nvidia": {"path": OURS["path"], "args": ["-d"]}, "crun": {"path": "/c"}}
 
 
 @pytest.mark.parametrize(
     ("version", "cdi", "features", "checked"),
-    [("20.10.24", True, None, False), ("23.0.1", True, None, True), ("25.0.0", True, {"cdi": True}, True), ("28.1.1", False, {"cdi": False}, True)],
+    [
+        ("20.10.24", True, None, False),
+        ("23.0.1", True, None, True),
+        ("25.0.0", True, {"cdi": True}, True),
+        ("28.1.1", False, {"cdi": False}, True),
+    ],
 )
-def test_cdi_and_the_checker_are_used_where_the_version_has_them(version: str, cdi: bool, features: t.Any, checked: bool) -> None:
+def test_cdi_and_the_checker_are_used_where_the_version_has_them(
+    version: str, cdi: bool, features: t.Any, checked: bool
+) -> None:
     made = docker.render(Host(commands={"docker": Command(0, f"Docker version {version}, build 1")}), Wanted(cdi=cdi))
     assert json.loads(made.contents[0].text).get("features") == features
     assert [check.command[:2] for check in made.checks] == ([("dockerd", "--validate")] if checked else [])
@@ -82,7 +96,8 @@ def test_cdi_and_the_checker_are_used_where_the_version_has_them(version: str, c
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("{", "no JSON: .*line 1 column 2"), ("[]", "no JSON object"), ('{"a": 1, "a": 2}', "a stands there twice")]
+    ("text", "told"),
+    [("{", "no JSON: .*line 1 column 2"), ("[]", "no JSON object"), ('{"a": 1, "a": 2}', "a stands there twice")],
 )
 def test_a_damaged_file_is_refused(text: str, told: str) -> None:
     with pytest.raises(HwaccelError, match=rf"daemon.json\).*{told}.*Next: correct the file"):
@@ -98,8 +113,14 @@ def test_mode_and_owner_stay() -> None:
 @pytest.mark.parametrize("seed", range(100))
 def test_applied_twice_is_applied_once_and_taken_back_is_as_before(seed: int) -> None:
     chance = random.Random(seed)
-    before: dict[str, t.Any] = {f"key-{number}": chance.choice([1, 2**60 + 1, "x", [1], {"y": None}]) for number in range(chance.randrange(4))}
-    for section, entry in (("runtimes", {"crun": {"path": "/c"}}), ("features", {"buildkit": True}), ("default-runtime", chance.choice(["crun", "nvidia"]))):
+    before: dict[str, t.Any] = {
+        f"key-{number}": chance.choice([1, 2**60 + 1, "x", [1], {"y": None}]) for number in range(chance.randrange(4))
+    }
+    for section, entry in (
+        ("runtimes", {"crun": {"path": "/c"}}),
+        ("features", {"buildkit": True}),
+        ("default-runtime", chance.choice(["crun", "nvidia"])),
+    ):
         if chance.random() < 0.5:
             before[section] = entry
     text = json.dumps(before, indent=chance.choice([None, 2, 4]))
@@ -124,10 +145,15 @@ def test_cri_o_has_a_file_of_ours(wanted: Wanted) -> None:
 def test_k3s_and_rke2_get_a_file_for_the_default_alone(product: str) -> None:
     machine = Host(facts={f"{product}_generated": "4"})
     path = f"/etc/rancher/{product}/config.yaml.d/90-hwaccel-gpu.yaml"
-    assert [(one.path, one.text.splitlines()[-1]) for one in drop_ins.render_rancher(machine, product, DEFAULT).contents] == [(path, "default-runtime: nvidia")]
+    assert [
+        (one.path, one.text.splitlines()[-1]) for one in drop_ins.render_rancher(machine, product, DEFAULT).contents
+    ] == [(path, "default-runtime: nvidia")]
     additional = drop_ins.render_rancher(machine, product, ADDITIONAL)
     assert (additional.contents, additional.absent, additional.stale) == ([], [path], "")
-    assert "not found NVIDIA's runtime yet" in drop_ins.render_rancher(Host(facts={f"{product}_generated": "0"}), product, ADDITIONAL).stale
+    assert (
+        "not found NVIDIA's runtime yet"
+        in drop_ins.render_rancher(Host(facts={f"{product}_generated": "0"}), product, ADDITIONAL).stale
+    )
 
 
 def test_k3s_that_is_too_old_for_a_default_is_a_fault() -> None:
@@ -137,7 +163,9 @@ def test_k3s_that_is_too_old_for_a_default_is_a_fault() -> None:
     assert drop_ins.render_rancher(machine, "k3s", DEFAULT).faults == []
 
 
-@pytest.mark.parametrize(("template", "faults"), [('{{ template "base" . }}\n[x]\n', 0), ("version = 2\n", 1), ('runtimes."nvidia"\n', 0)])
+@pytest.mark.parametrize(
+    ("template", "faults"), [('{{ template "base" . }}\n[x]\n', 0), ("version = 2\n", 1), ('runtimes."nvidia"\n', 0)]
+)
 def test_a_template_that_hides_what_was_found_is_a_fault(template: str, faults: int) -> None:
     path = drop_ins.template_paths("k3s")[1]
     found = drop_ins.render_rancher(Host(files={path: File(path, template)}), "k3s", ADDITIONAL).faults

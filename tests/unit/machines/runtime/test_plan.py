@@ -18,13 +18,31 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import machines
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import CRI, EDITED
 
 SETTINGS: dict[str, t.Any] = {
-    "provider": "", "engines": [], "default_runtime": False, "cdi": True, "mode": "auto", "handler": "nvidia", "containerd_config": containerd.CONFIG,
-    "without_gpu": False, "selinux": True, "min_disk_gib": 10, "skipped_checks": [],
-    "toolkit_source": "", "toolkit_version": "1.20.1", "repository_key": "", "archive": "", "drain": "ends_pods",
+    "provider": "",
+    "engines": [],
+    "default_runtime": False,
+    "cdi": True,
+    "mode": "auto",
+    "handler": "nvidia",
+    "containerd_config": containerd.CONFIG,
+    "without_gpu": False,
+    "selinux": True,
+    "min_disk_gib": 10,
+    "skipped_checks": [],
+    "toolkit_source": "",
+    "toolkit_version": "1.20.1",
+    "repository_key": "",
+    "archive": "",
+    "drain": "ends_pods",
 }
 FACTS = {
-    "gpus": "0x030200\n0x030200\n", "usr_writable": "yes", "etc_writable": "yes", "managers": "/usr/bin/apt-get\n", "package": "1.20.1-1",
-    "runtime_binary": "/usr/bin/nvidia-container-runtime", "cgroup": "cgroup2fs",
+    "gpus": "0x030200\n0x030200\n",
+    "usr_writable": "yes",
+    "etc_writable": "yes",
+    "managers": "/usr/bin/apt-get\n",
+    "package": "1.20.1-1",
+    "runtime_binary": "/usr/bin/nvidia-container-runtime",
+    "cgroup": "cgroup2fs",
 }
 
 
@@ -47,7 +65,9 @@ def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
         files[record.original(path)] = File(record.original(path), host.text(path))
     for one in made["files"]:
         if host.text(one["path"]) != made["contents"][one["path"]]:
-            files[one["path"]] = File(one["path"], made["contents"][one["path"]], one["mode"], one["uid"], one["gid"], at)
+            files[one["path"]] = File(
+                one["path"], made["contents"][one["path"]], one["mode"], one["uid"], one["gid"], at
+            )
     files[record.RECORD] = File(record.RECORD, made["record"])
     imports = [containerd.DROP_IN] if containerd.DROP_IN in files else []
     return Host(host.facts, files, host.commands, host.units, imports)
@@ -63,12 +83,26 @@ def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
         ({"ostree": "yes"}, {}, {}, "container", "its system is an image (ostree)); nothing is touched"),
         ({"usr_writable": ""}, {}, {}, "container", "its system is read-only"),
         ({}, {containerd.OF_TOOLKIT_CONTAINER: ""}, {}, "container", "it has configured containerd already"),
-        ({}, {docker.CONFIG: '{"runtimes": {"nvidia": {"path": "x"}}}'}, {}, "existing", "daemon.json has the runtime nvidia"),
-        ({}, {containerd.CONFIG: f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\n'}, {}, "existing", "config.toml has the runtime nvidia"),
+        (
+            {},
+            {docker.CONFIG: '{"runtimes": {"nvidia": {"path": "x"}}}'},
+            {},
+            "existing",
+            "daemon.json has the runtime nvidia",
+        ),
+        (
+            {},
+            {containerd.CONFIG: f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\n'},
+            {},
+            "existing",
+            "config.toml has the runtime nvidia",
+        ),
         ({}, {}, {"provider": "existing"}, "existing", "node_runtime_provider says so"),
     ],
 )
-def test_who_brings_it(facts: dict[str, str], files: dict[str, str], settings: dict[str, t.Any], provider: str, told: str) -> None:
+def test_who_brings_it(
+    facts: dict[str, str], files: dict[str, str], settings: dict[str, t.Any], provider: str, told: str
+) -> None:
     made = planned(machine(files, **facts), **settings)
     assert made["provider"] == provider
     assert told in made["told"][0]
@@ -111,15 +145,20 @@ def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
 def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_not_run_is_not() -> None:
     host = machine()
     written = applied(host, planned(host), at=300.0)
-    assert [one["why"] for one in planned(written)["restarts"]] == [f"{containerd.DROP_IN} is newer than the running service"]
+    assert [one["why"] for one in planned(written)["restarts"]] == [
+        f"{containerd.DROP_IN} is newer than the running service"
+    ]
     written.units["containerd"] = Unit(loaded=True, active=False)
     assert planned(written)["restarts"] == []
 
 
 @pytest.mark.parametrize(
-    ("generated", "since", "restarted"), [("0", "300", True), ("0", "", True), ("0", "100", False), ("4", "300", False), ("", "300", False)]
+    ("generated", "since", "restarted"),
+    [("0", "300", True), ("0", "", True), ("0", "100", False), ("4", "300", False), ("", "300", False)],
 )
-def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(generated: str, since: str, restarted: bool) -> None:
+def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(
+    generated: str, since: str, restarted: bool
+) -> None:
     host = machine(k3s_generated=generated, runtime_since=since)
     host.units = {"k3s-agent": Unit(loaded=True, active=True, started_at=200.0)}
     assert [one["unit"] for one in planned(host)["restarts"]] == (["k3s-agent"] if restarted else [])
@@ -145,18 +184,25 @@ LIVE, NOT_LIVE = Command(0, "true\n"), Command(0, "false\n")
         ("never", NOT_LIVE, "{}", "", False),
     ],
 )
-def test_pods_leave_before_a_restart_that_ends_them(drain: str, live: Command | None, file: str, drained: str, looked: bool) -> None:
+def test_pods_leave_before_a_restart_that_ends_them(
+    drain: str, live: Command | None, file: str, drained: str, looked: bool
+) -> None:
     host = machine({docker.CONFIG: file})
     host.units["docker"] = Unit(loaded=True, active=True)
     host.commands |= {"docker_live_restore": live} if live else {}
     made = planned(host, drain=drain)
     assert (made["drain"], made["drains"]) == (drained, looked)
-    assert [one for one in made["told"] if "pods leave" in one] == ([f"pods leave the node before: {drained}"] if drained else [])
+    assert [one for one in made["told"] if "pods leave" in one] == (
+        [f"pods leave the node before: {drained}"] if drained else []
+    )
     back = plan.restored(applied(host, made), {**SETTINGS, "drain": drain})
     assert (back["drain"], back["drains"]) == (drained, looked)
 
 
-@pytest.mark.parametrize(("drain", "drained", "looked"), [("ends_pods", "", False), ("always", "node_runtime_drain says so", True), ("never", "", False)])
+@pytest.mark.parametrize(
+    ("drain", "drained", "looked"),
+    [("ends_pods", "", False), ("always", "node_runtime_drain says so", True), ("never", "", False)],
+)
 def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, looked: bool) -> None:
     made = planned(machine(), drain=drain)
     assert [one["ends_pods"] for one in made["restarts"]] == [False]
@@ -177,7 +223,12 @@ def test_engines_are_those_that_are_there() -> None:
     host.facts["k3s_generated"] = "0"
     for unit in ("docker", "crio", "k3s-agent"):
         host.units[unit] = Unit(loaded=True, active=True)
-    assert set(planned(host)["contents"]) == {containerd.CONFIG, containerd.DROP_IN, docker.CONFIG, "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf"}
+    assert set(planned(host)["contents"]) == {
+        containerd.CONFIG,
+        containerd.DROP_IN,
+        docker.CONFIG,
+        "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf",
+    }
     assert {one["unit"] for one in planned(host)["restarts"]} == {"containerd", "docker", "crio", "k3s-agent"}
     assert set(planned(host, engines=["docker"])["contents"]) == {docker.CONFIG}
     assert "there is no rke2 on the machine" in texts(planned(host, engines=["rke2"]))[0]
@@ -212,10 +263,17 @@ def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
         ({}, {"toolkit_source": "repository", "repository_key": "k"}, False, ""),
         ({"package": ""}, {"toolkit_source": "repository"}, True, "node_runtime_repository_key"),
         ({"package": ""}, {"toolkit_source": "archive"}, True, "node_runtime_archive"),
-        ({"package": "", "managers": ""}, {"toolkit_source": "archive", "archive": "/a"}, True, "neither apt-get nor dnf"),
+        (
+            {"package": "", "managers": ""},
+            {"toolkit_source": "archive", "archive": "/a"},
+            True,
+            "neither apt-get nor dnf",
+        ),
     ],
 )
-def test_whether_the_toolkit_is_installed(facts: dict[str, str], settings: dict[str, t.Any], install: bool, fault: str) -> None:
+def test_whether_the_toolkit_is_installed(
+    facts: dict[str, str], settings: dict[str, t.Any], install: bool, fault: str
+) -> None:
     made = planned(machine(**facts), **settings)
     assert made["toolkit"]["install"] == install
     assert fault in " ".join(texts(made)) if fault else made["faults"] == []
@@ -225,7 +283,10 @@ def test_packages_are_pinned_and_only_new_ones_are_the_roles() -> None:
     asked = {"toolkit_source": "repository", "repository_key": "k"}
     made = planned(machine(package=""), **asked)
     assert made["toolkit"]["names"][-1] == "nvidia-container-toolkit=1.20.1-*"
-    assert planned(machine(managers="/usr/bin/dnf\n", package=""), **asked)["toolkit"]["names"][-1] == "nvidia-container-toolkit-1.20.1"
+    assert (
+        planned(machine(managers="/usr/bin/dnf\n", package=""), **asked)["toolkit"]["names"][-1]
+        == "nvidia-container-toolkit-1.20.1"
+    )
     assert json.loads(made["record"])["packages"] == list(plan.PACKAGES)
     assert json.loads(planned(machine(package="1.19.0-1"), **asked)["record"])["packages"] == []
 
@@ -241,11 +302,15 @@ def test_how_the_runtime_works_is_written_where_it_is_asked_for_or_was() -> None
 @pytest.mark.parametrize(
     ("facts", "settings", "unit"),
     [
-        ({"driver": "580.1"}, {}, "hwaccel-gpu-cdi.path"), ({}, {}, ""), ({"driver": "580.1"}, {"cdi": False}, ""),
+        ({"driver": "580.1"}, {}, "hwaccel-gpu-cdi.path"),
+        ({}, {}, ""),
+        ({"driver": "580.1"}, {"cdi": False}, ""),
         ({"driver": "580.1", "driver_in_container": "yes"}, {}, ""),
     ],
 )
-def test_gpus_are_described_where_the_driver_is_the_machines_own(facts: dict[str, str], settings: dict[str, t.Any], unit: str) -> None:
+def test_gpus_are_described_where_the_driver_is_the_machines_own(
+    facts: dict[str, str], settings: dict[str, t.Any], unit: str
+) -> None:
     made = planned(machine(**facts), **settings)
     assert made["cdi"].get("unit", "") == unit
     assert any("hwaccel-gpu-cdi" in path for path in made["contents"]) == bool(unit)
@@ -272,7 +337,12 @@ def test_jetson_boards_are_described_by_their_csv_files() -> None:
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=1:0\nnvidia.com/gpu=1:1\n", "", 0),
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=all\n", "of 2 GPUs it does not name 1", 0),
         (Command(1, "", 'level=error msg="failed to initialize NVML"'), "", "failed to initialize NVML", 0),
-        (Command(0, "", 'level=warning msg="Could not locate libx.so: not found"'), "nvidia.com/gpu=0\nnvidia.com/gpu=1\n", "", 1),
+        (
+            Command(0, "", 'level=warning msg="Could not locate libx.so: not found"'),
+            "nvidia.com/gpu=0\nnvidia.com/gpu=1\n",
+            "",
+            1,
+        ),
     ],
 )
 def test_a_description_is_complete_or_refused(generated: Command, listed: str, fault: str, told: int) -> None:
@@ -282,20 +352,30 @@ def test_a_description_is_complete_or_refused(generated: Command, listed: str, f
 
 
 def test_what_other_checkers_say_is_told() -> None:
-    found = plan.checked(machine(), SETTINGS, {"docker": Command(1, "", "unable to configure the Docker daemon"), "crio": Command(0, "")})
+    found = plan.checked(
+        machine(), SETTINGS, {"docker": Command(1, "", "unable to configure the Docker daemon"), "crio": Command(0, "")}
+    )
     assert len(found["faults"]) == 1
     assert "unable to configure" in texts(found)[0]
 
 
 @pytest.mark.parametrize(
     ("selinux", "boolean", "switched"),
-    [("Enforcing", "off", True), ("Permissive", "off", True), ("Enforcing", "on", False), ("Disabled", "off", False), ("", "", False)],
+    [
+        ("Enforcing", "off", True),
+        ("Permissive", "off", True),
+        ("Enforcing", "on", False),
+        ("Disabled", "off", False),
+        ("", "", False),
+    ],
 )
 def test_selinux_lets_containers_use_devices_where_it_is_on(selinux: str, boolean: str, switched: bool) -> None:
     made = planned(machine(selinux=selinux, container_use_devices=f"container_use_devices --> {boolean}"))
     assert made["selinux"] == switched
     assert bool(json.loads(made["record"])["settings"]) == switched
-    assert not planned(machine(selinux="Enforcing", container_use_devices="container_use_devices --> off"), selinux=False)["selinux"]
+    assert not planned(
+        machine(selinux="Enforcing", container_use_devices="container_use_devices --> off"), selinux=False
+    )["selinux"]
 
 
 def test_teardown_puts_back_what_was_there_and_removes_the_rest() -> None:
@@ -328,7 +408,9 @@ def test_a_teardown_that_ended_between_files_and_restart_is_made_up_for_by_the_n
     assert (again["restarts"], again["drain"], again["keeps"]) == (first["restarts"], first["drain"], False)
     assert again["drain"] == "a restart of docker ends its containers"
     there.units["docker"] = Unit(loaded=True, active=False)
-    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"], "who does not run reads its files when it starts"
+    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"], (
+        "who does not run reads its files when it starts"
+    )
     there.files[record.RECORD] = File(record.RECORD, again["restarted"])
     done = plan.restored(there, SETTINGS)
     assert (done["restarts"], done["keeps"]) == ([], False)

@@ -12,17 +12,29 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host, Unit
 
-RIGHT = {"kernel": "6.8.0-134-generic", "cgroup": "cgroup2fs", "driver": "580.105.08", "disk_kib": str(50 * 1024**2), "clock": "yes", "secure_boot": "0"}
+RIGHT = {
+    "kernel": "6.8.0-134-generic",
+    "cgroup": "cgroup2fs",
+    "driver": "580.105.08",
+    "disk_kib": str(50 * 1024**2),
+    "clock": "yes",
+    "secure_boot": "0",
+}
 COMMANDS = {
-    "nvidia_ctk": "NVIDIA Container Toolkit CLI version 1.20.1", "kubelet": "Kubernetes v1.34.1",
+    "nvidia_ctk": "NVIDIA Container Toolkit CLI version 1.20.1",
+    "kubelet": "Kubernetes v1.34.1",
     "containerd": "containerd github.com/containerd/containerd 1.6.20~ds1",
-    "docker": "Docker version 28.1.1, build 1", "crio": "crio version 1.34.0",
+    "docker": "Docker version 28.1.1, build 1",
+    "crio": "crio version 1.34.0",
 }
 TEGRA = "# R36 (release), REVISION: 4.0, GCID: 37537400, BOARD: generic"
 
 
 def machine(commands: dict[str, str] | None = None, **facts: str) -> Host:
-    return Host(facts={**RIGHT, **facts}, commands={name: Command(0, text) for name, text in {**COMMANDS, **(commands or {})}.items()})
+    return Host(
+        facts={**RIGHT, **facts},
+        commands={name: Command(0, text) for name, text in {**COMMANDS, **(commands or {})}.items()},
+    )
 
 
 def told(host: Host) -> list[str]:
@@ -43,7 +55,11 @@ def test_what_is_not_there_yet_is_no_miss() -> None:
     [
         ({"driver": "375.66"}, {}, "the NVIDIA driver is 375.66, and 384.81 is the least"),
         ({}, {"nvidia_ctk": "version 1.6.0"}, "container toolkit is 1.6.0, and 1.7 is the least"),
-        ({"tegra": TEGRA, "driver": ""}, {"nvidia_ctk": "version 1.10.0"}, "container toolkit is 1.10.0, and 1.11 is the least"),
+        (
+            {"tegra": TEGRA, "driver": ""},
+            {"nvidia_ctk": "version 1.10.0"},
+            "container toolkit is 1.10.0, and 1.11 is the least",
+        ),
         ({"tegra": TEGRA.replace("R36", "R28"), "driver": ""}, {}, "Linux for Tegra is 28.4.0, and 32 is the least"),
         ({}, {"kubelet": "Kubernetes v1.19.16"}, "kubelet is 1.19.16, and 1.20 is the least"),
         ({}, {"containerd": "containerd containerd.io 1.5.11 x"}, "containerd is 1.5.11, and 1.6 is the least"),
@@ -82,7 +98,9 @@ def test_everything_is_told_at_once() -> None:
 
 def test_what_is_borne_is_not_told() -> None:
     host = machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", disk_kib="1")
-    assert [fault.what for fault in prerequisites.faults(host, 10, ("clock", "disk", "versions"))] == ["the kernel module nouveau is loaded"]
+    assert [fault.what for fault in prerequisites.faults(host, 10, ("clock", "disk", "versions"))] == [
+        "the kernel module nouveau is loaded"
+    ]
     assert prerequisites.faults(host, 10, prerequisites.CHECKS) == []
 
 

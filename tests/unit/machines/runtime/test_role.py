@@ -26,40 +26,79 @@ def copies(tasks: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
 
 def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, t.Any], *arguments: str) -> str:
     """What a play of these tasks on this machine says, with the plan of the role."""
-    play = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "vars_files": ["plan.json"], "tasks": tasks}]
+    play = [
+        {
+            "hosts": "localhost",
+            "connection": "local",
+            "gather_facts": False,
+            "vars_files": ["plan.json"],
+            "tasks": tasks,
+        }
+    ]
     (folder / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
     (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "ansible",
+        "playbook",
+        "-i",
+        "localhost,",
+        "-e",
+        f"ansible_python_interpreter={sys.executable}",
+        "play.yml",
+        *arguments,
+    ]
+    done = subprocess.run(
+        command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: pathlib.Path) -> None:
     """ansible-core 2.16 makes a dictionary of a text that looks like one, which copy then writes in a form of its own."""
-    contents = [copy["content"] for path in sorted(TASKS.glob("*.yml")) for copy in copies(yaml.safe_load(path.read_text(encoding="utf-8")))]
+    contents = [
+        copy["content"]
+        for path in sorted(TASKS.glob("*.yml"))
+        for copy in copies(yaml.safe_load(path.read_text(encoding="utf-8")))
+    ]
     planned = [content for content in contents if "__node_runtime_plan" in content]
     assert len(planned) > 2
     text = '{"z": true,   "a": 9007199254740993}\n'
     plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text, "restarted": text}
-    tasks = [{"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}} for number, content in enumerate(planned)]
+    tasks = [
+        {"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}}
+        for number, content in enumerate(planned)
+    ]
     for task in tasks:
         task["vars"] = {"item": "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}}
     played(tmp_path, tasks, plan)
-    assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(planned)
+    assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(
+        planned
+    )
 
 
-def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_they_are_done_before_anything_else() -> None:
+def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_they_are_done_before_anything_else() -> (
+    None
+):
     tasks = yaml.safe_load((TASKS / "teardown.yml").read_text(encoding="utf-8"))
-    texts = [task.get("ansible.builtin.copy", {}).get("content", "") or task.get("ansible.builtin.include_tasks", "") for task in tasks]
-    (recorded,), (written,) = ([place for place, text in enumerate(texts) if key in text] for key in ("plan.record ", "plan.contents"))
+    texts = [
+        task.get("ansible.builtin.copy", {}).get("content", "") or task.get("ansible.builtin.include_tasks", "")
+        for task in tasks
+    ]
+    (recorded,), (written,) = (
+        [place for place, text in enumerate(texts) if key in text] for key in ("plan.record ", "plan.contents")
+    )
     restarted = texts.index("restart.yml")
     assert recorded < written < restarted
     assert "plan.restarted " in texts[restarted + 1]
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf"])
-def test_check_mode_asks_for_no_packages_of_a_repository_that_was_not_written(tmp_path: pathlib.Path, manager: str) -> None:
+def test_check_mode_asks_for_no_packages_of_a_repository_that_was_not_written(
+    tmp_path: pathlib.Path, manager: str
+) -> None:
     tasks = yaml.safe_load((TASKS / f"repository_{manager}.yml").read_text(encoding="utf-8"))
     names = {"toolkit": {"names": ["hwaccel-nobody-has-this"]}}
     said = played(tmp_path, [task for task in tasks if "nstall" in task["name"]], names, "--check")

@@ -22,10 +22,18 @@ WORDS = ("a", "b c", 'd"e', "f.g", "h\\i", "é\n", "\x7f", "")
 def any_value(chance: random.Random, depth: int) -> t.Any:
     kind = chance.randrange(7 if depth else 5)
     if kind == 5:
-        return {f"{chance.choice(WORDS)}{number}": any_value(chance, depth - 1) for number in range(chance.randrange(4))}
+        return {
+            f"{chance.choice(WORDS)}{number}": any_value(chance, depth - 1) for number in range(chance.randrange(4))
+        }
     if kind == 6:
         return [any_value(chance, depth - 1) for _item in range(chance.randrange(3))]
-    return [chance.choice(WORDS), chance.randrange(-(2**62), 2**62), chance.random() * 1e9, chance.random() < 0.5, float("inf")][kind]
+    return [
+        chance.choice(WORDS),
+        chance.randrange(-(2**62), 2**62),
+        chance.random() * 1e9,
+        chance.random() < 0.5,
+        float("inf"),
+    ][kind]
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -55,7 +63,10 @@ def test_a_file_without_imports_gets_one_line(before: str, added: str) -> None:
     [
         ("imports = []\n", f'imports = ["{PATH}"]\n'),
         ("imports = ['/a'] # c\n", f"imports = ['/a', \"{PATH}\"] # c\n"),
-        ('version = 2\nimports = [\n  "/a", # "no" ]\n  "/b",\n]\n[x]\n', f'version = 2\nimports = [\n  "/a", # "no" ]\n  "/b", "{PATH}",\n]\n[x]\n'),
+        (
+            'version = 2\nimports = [\n  "/a", # "no" ]\n  "/b",\n]\n[x]\n',
+            f'version = 2\nimports = [\n  "/a", # "no" ]\n  "/b", "{PATH}",\n]\n[x]\n',
+        ),
     ],
 )
 def test_a_list_of_imports_is_extended_in_its_place(before: str, after: str) -> None:
@@ -84,7 +95,10 @@ def test_a_file_that_is_no_toml_is_named_with_the_place() -> None:
     [
         ("", '[t]\nmode = "cdi"\n'),
         ("[a]\nb = 1", '[a]\nb = 1\n[t]\nmode = "cdi"\n'),
-        ('# c\n[t]\nlog = 1\n  mode = "auto"  # which\n[u]\nmode = "x"\n', '# c\n[t]\nlog = 1\n  mode = "cdi"  # which\n[u]\nmode = "x"\n'),
+        (
+            '# c\n[t]\nlog = 1\n  mode = "auto"  # which\n[u]\nmode = "x"\n',
+            '# c\n[t]\nlog = 1\n  mode = "cdi"  # which\n[u]\nmode = "x"\n',
+        ),
         ("[t]\nlog = 1\n[t.u]\nmode = 1\n", '[t]\nmode = "cdi"\nlog = 1\n[t.u]\nmode = 1\n'),
         ('[t]\nmode = "cdi"\n', '[t]\nmode = "cdi"\n'),
     ],

@@ -42,10 +42,16 @@ def healthy(name: str) -> list[Obj]:
 
 
 def broken(name: str) -> list[Obj]:
-    return [s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)), s.toolkit(name, s.waiting()), s.validator(name, s.running(ready=False))]
+    return [
+        s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)),
+        s.toolkit(name, s.waiting()),
+        s.validator(name, s.running(ready=False)),
+    ]
 
 
-def fleet(size: int, bad: c.Collection[int] = (), clock: Clock | None = None, script: list[Step] | None = None) -> FakeCluster:
+def fleet(
+    size: int, bad: c.Collection[int] = (), clock: Clock | None = None, script: list[Step] | None = None
+) -> FakeCluster:
     """bad nodes' drivers crash, and keep crashing while the gate looks."""
     nodes = [training(number, allocatable=8) for number in range(size)]
     pods = [pod for number in range(size) for pod in (broken if number in bad else healthy)(f"training-{number}")]
@@ -66,11 +72,17 @@ def settings(gate: str = "driver", **kwargs: t.Any) -> Settings:
     return Settings(**({"gate": gate, "pools": POOLS, "max_failed": "10%"} | kwargs))
 
 
-def daemon_set(name: str, template: Obj, desired: int, *, updated: int | None = None, generation: int = 1, observed: int = 1) -> Obj:
+def daemon_set(
+    name: str, template: Obj, desired: int, *, updated: int | None = None, generation: int = 1, observed: int = 1
+) -> Obj:
     return {
-        "kind": "DaemonSet", "metadata": {"name": name, "generation": generation}, "spec": {"template": template, "updateStrategy": {"type": "RollingUpdate"}},
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "generation": generation},
+        "spec": {"template": template, "updateStrategy": {"type": "RollingUpdate"}},
         "status": {
-            "observedGeneration": observed, "desiredNumberScheduled": desired, "currentNumberScheduled": desired,
+            "observedGeneration": observed,
+            "desiredNumberScheduled": desired,
+            "currentNumberScheduled": desired,
             "updatedNumberScheduled": desired if updated is None else updated,
         },
     }

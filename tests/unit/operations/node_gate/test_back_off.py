@@ -20,16 +20,24 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 
 CRASHES, STARTS = "training-0", "training-1"
 #: Of the try that began under the eyes of the gate, and of the one after it.
-DOWN, AGAIN = s.crash_loop("p", 4), s.running(ready=False, restarts=5, last={"terminated": {"exitCode": 1, "reason": "Error"}})
+DOWN, AGAIN = (
+    s.crash_loop("p", 4),
+    s.running(ready=False, restarts=5, last={"terminated": {"exitCode": 1, "reason": "Error"}}),
+)
 Made = c.Callable[..., Obj]
 
 
 def fleet(clock: Clock, made: Made, *states: Obj) -> FakeCluster:
     """One node's pod goes through these states, and then the other's, for which the gate has waited, is ready."""
     first, starting = made(CRASHES, s.crash_loop("p", 3)), made(STARTS, s.running(ready=False))
-    steps = [made(CRASHES, state) | {"metadata": first["metadata"]} for state in states] + [made(STARTS) | {"metadata": starting["metadata"]}]
+    steps = [made(CRASHES, state) | {"metadata": first["metadata"]} for state in states] + [
+        made(STARTS) | {"metadata": starting["metadata"]}
+    ]
     offering = {"allocatable": 8, "labels": {"pool": "training"}}
-    nodes = [training(0, allocatable=0), s.node(STARTS, **(offering if made is s.exporter else offering | {"allocatable": 0}))]
+    nodes = [
+        training(0, allocatable=0),
+        s.node(STARTS, **(offering if made is s.exporter else offering | {"allocatable": 0})),
+    ]
     script = [functools.partial(FakeCluster.put, obj=step) for step in steps]
     if made is s.plugin:
         script.append(functools.partial(FakeCluster.put, obj=s.node(STARTS, **offering)))

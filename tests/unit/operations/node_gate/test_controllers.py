@@ -25,9 +25,20 @@ NO_IMAGE = s.waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": Err
 def deployment(program: str = "nfd-gc", available: int = 1, *, ours: bool = True, replicas: int = 1) -> Obj:
     template = {"spec": {"containers": [{"name": program, "image": IMAGE, "command": [program]}]}}
     return {
-        "kind": "Deployment", "metadata": {"name": program, "namespace": "system", "labels": dict(OWNER_LABELS) if ours else {}, "generation": 1},
+        "kind": "Deployment",
+        "metadata": {
+            "name": program,
+            "namespace": "system",
+            "labels": dict(OWNER_LABELS) if ours else {},
+            "generation": 1,
+        },
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": program}}, "template": template},
-        "status": {"observedGeneration": 1, "replicas": available, "updatedReplicas": replicas, "availableReplicas": available},
+        "status": {
+            "observedGeneration": 1,
+            "replicas": available,
+            "updatedReplicas": replicas,
+            "availableReplicas": available,
+        },
     }
 
 
@@ -39,7 +50,14 @@ def pod(status: Obj, program: str = "nfd-gc", on: str = "cpu") -> Obj:
     return made
 
 
-def judged(clock: Clock, *objects: Obj, script: list[Step] | None = None, node: Obj | None = None, check_mode: bool = False, **options: t.Any) -> Outcome:
+def judged(
+    clock: Clock,
+    *objects: Obj,
+    script: list[Step] | None = None,
+    node: Obj | None = None,
+    check_mode: bool = False,
+    **options: t.Any,
+) -> Outcome:
     """A fleet whose only GPU node has passed, unless another is given."""
     cluster = FakeCluster([node or s.node("n"), s.node("cpu", gpus=0)], [s.worker("n")], script, clock.advance)
     for one in objects:
@@ -59,7 +77,12 @@ def test_one_whose_image_does_not_exist_fails_the_gate_and_no_node(clock: Clock)
 
 def test_one_that_comes_up_is_waited_for(clock: Clock) -> None:
     began = clock.now
-    result = judged(clock, deployment(available=0), pod(s.waiting()), script=[lambda cluster: clock.advance(6), lambda cluster: cluster.put(deployment())])
+    result = judged(
+        clock,
+        deployment(available=0),
+        pod(s.waiting()),
+        script=[lambda cluster: clock.advance(6), lambda cluster: cluster.put(deployment())],
+    )
     assert (result.failure, result.warnings) == (None, [])
     assert clock.now - began == 6
 
@@ -83,7 +106,10 @@ def test_an_event_tells_why_there_is_no_pod(clock: Clock) -> None:
     why = 'Error creating: pods "nfd-gc-1-" is forbidden: error looking up service account system/absent: serviceaccount "absent" not found'
     events = [
         {
-            "kind": "Event", "metadata": {"name": owner}, "involvedObject": {"kind": "ReplicaSet", "name": f"{owner}-1"}, "reason": "FailedCreate",
+            "kind": "Event",
+            "metadata": {"name": owner},
+            "involvedObject": {"kind": "ReplicaSet", "name": f"{owner}-1"},
+            "reason": "FailedCreate",
             "message": text,
         }
         for owner, text in (("nfd-gc", why), ("other", "somebody else's"))
@@ -96,9 +122,17 @@ def test_an_event_tells_why_there_is_no_pod(clock: Clock) -> None:
 def test_what_its_status_says_of_missing_pods_is_told_once(clock: Clock) -> None:
     refused = deployment(available=0)
     message = 'pods "nfd-gc-1-" is forbidden: serviceaccount "absent" not found'
-    refused["status"]["conditions"] = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}]
+    refused["status"]["conditions"] = [
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    ]
     owner = {"kind": "ReplicaSet", "name": "nfd-gc-1"}
-    event = {"kind": "Event", "metadata": {"name": "e"}, "involvedObject": owner, "reason": "FailedCreate", "message": message}
+    event = {
+        "kind": "Event",
+        "metadata": {"name": "e"},
+        "involvedObject": owner,
+        "reason": "FailedCreate",
+        "message": message,
+    }
     assert str(judged(clock, refused, event).failure).count(message) == 1
 
 
@@ -112,11 +146,17 @@ def test_an_old_pod_that_still_runs_tells_nothing_of_a_new_one_that_is_missing(c
 def test_an_event_tells_why_a_pod_does_not_start(clock: Clock) -> None:
     stuck = pod(s.waiting("ContainerCreating"))
     event = {
-        "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "uid": stuck["metadata"]["uid"]}, "reason": "FailedMount",
+        "kind": "Event",
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "uid": stuck["metadata"]["uid"]},
+        "reason": "FailedMount",
         "message": 'MountVolume.SetUp failed for volume "conf" : configmap "absent" not found',
     }
     failure = str(judged(clock, deployment(available=0), stuck, event).failure)
-    assert 'it is not ready; FailedMount: MountVolume.SetUp failed for volume "conf" : configmap "absent" not found. Next: create what' in failure
+    assert (
+        'it is not ready; FailedMount: MountVolume.SetUp failed for volume "conf" : configmap "absent" not found. Next: create what'
+        in failure
+    )
 
 
 def test_one_that_crashes_is_told_with_its_log(clock: Clock) -> None:
@@ -136,7 +176,10 @@ def test_one_on_a_dead_node_is_only_told(clock: Clock, known: bool) -> None:
     assert result.warnings == ["Deployment nfd-gc: 0 of 1 pods; its node dead is not Ready"]
 
 
-@pytest.mark.parametrize("other", [deployment(available=0, ours=False), deployment(available=0, replicas=0), deployment("other", available=0)])
+@pytest.mark.parametrize(
+    "other",
+    [deployment(available=0, ours=False), deployment(available=0, replicas=0), deployment("other", available=0)],
+)
 def test_what_is_not_ours_to_judge_is_left_alone(clock: Clock, other: Obj) -> None:
     began = clock.now
     result = judged(clock, other, pod(NO_IMAGE))
@@ -151,7 +194,11 @@ def test_nodes_that_wait_to_the_end_do_not_hide_it(clock: Clock) -> None:
 
 
 def test_what_nodes_tell_of_the_master_is_told_once(clock: Clock) -> None:
-    failure = str(judged(clock, deployment("nfd-master", available=0), pod(NO_IMAGE, "nfd-master"), node=s.node("n", nfd=False)).failure)
+    failure = str(
+        judged(
+            clock, deployment("nfd-master", available=0), pod(NO_IMAGE, "nfd-master"), node=s.node("n", nfd=False)
+        ).failure
+    )
     assert failure.count("the image cannot be pulled") == 1
     assert "no pod of nfd-master" not in failure
 

@@ -18,7 +18,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import P
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import declared
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery, monitoring
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
+    device_plugin,
+    driver,
+    feature_discovery,
+    monitoring,
+)
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings
@@ -27,12 +32,19 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 POOL = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
 #: By gate the role that brings its DaemonSets.
 ROLES: dict[str, tuple[str, t.Any]] = {
-    "features": ("feature_discovery", feature_discovery), "driver": ("driver", driver), "devices": ("device_plugin", device_plugin),
+    "features": ("feature_discovery", feature_discovery),
+    "driver": ("driver", driver),
+    "devices": ("device_plugin", device_plugin),
     "exporters": ("monitoring", monitoring),
 }
 PODS = {
-    parts.NFD_WORKER: s.worker, parts.DRIVER: s.driver, parts.TOOLKIT: s.toolkit, parts.VALIDATOR: s.validator, parts.PLUGIN: s.plugin,
-    parts.DISCOVERY: s.discovery, parts.EXPORTER: s.exporter,
+    parts.NFD_WORKER: s.worker,
+    parts.DRIVER: s.driver,
+    parts.TOOLKIT: s.toolkit,
+    parts.VALIDATOR: s.validator,
+    parts.PLUGIN: s.plugin,
+    parts.DISCOVERY: s.discovery,
+    parts.EXPORTER: s.exporter,
 }
 GATE_OF = {part: gate for gate, needed in PARTS_OF_GATE.items() for part in needed}
 #: Nodes of the fleet, and those of them that are kept without a pod.
@@ -44,7 +56,9 @@ PASSED = {"passed": 4, "waiting": 0, "failed": 0, "unknown": 0}
 def _planned(gate: str, pools: str) -> tuple[Obj, ...]:
     role, module = ROLES[gate]
     facts = stack.fleet(stack.node_class(kernel=s.KERNEL))
-    objects = module.plan(stack.manifests(role), stack.settings(role, pools=stack.yaml.safe_load(pools)), facts)["objects"]
+    objects = module.plan(stack.manifests(role), stack.settings(role, pools=stack.yaml.safe_load(pools)), facts)[
+        "objects"
+    ]
     return tuple(one for one in objects if one["kind"] == "DaemonSet")
 
 
@@ -55,7 +69,10 @@ def planned(gate: str, **pool: t.Any) -> list[Obj]:
 
 def node(name: str, **labels: str) -> Obj:
     known = {
-        "pool": "training", "kubernetes.io/arch": "amd64", s.NFD + "system-os_release.VERSION_ID": "24.04", names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3",
+        "pool": "training",
+        "kubernetes.io/arch": "amd64",
+        s.NFD + "system-os_release.VERSION_ID": "24.04",
+        names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3",
     }
     return s.node(name, allocatable=8, labels=known | {key.replace("__", "/"): value for key, value in labels.items()})
 
@@ -92,8 +109,18 @@ class World:
 
 
 def _managed(manager: str, *fields: str) -> Obj:
-    below = {f"f:{field}": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}} if field == "affinity" else {} for field in fields}
-    return {"manager": manager, "operation": "Update", "time": "2026-11-20T10:00:00Z", "fieldsV1": {"f:spec": {"f:template": {"f:spec": below}}}}
+    below = {
+        f"f:{field}": {"f:nodeAffinity": {"f:requiredDuringSchedulingIgnoredDuringExecution": {}}}
+        if field == "affinity"
+        else {}
+        for field in fields
+    }
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "time": "2026-11-20T10:00:00Z",
+        "fieldsV1": {"f:spec": {"f:template": {"f:spec": below}}},
+    }
 
 
 def selector(world: World) -> list[str]:
@@ -111,17 +138,27 @@ def toleration(world: World) -> list[str]:
         item["metadata"]["managedFields"] = [_managed("kubectl-edit", "tolerations")]
     for name in KEPT:
         world.nodes[name]["spec"]["taints"] = [{"key": "example.com/team", "value": "a", "effect": "NoSchedule"}]
-    return ["spec.template.spec.tolerations of DaemonSet", "written by kubectl-edit", "taint example.com/team=a:NoSchedule"]
+    return [
+        "spec.template.spec.tolerations of DaemonSet",
+        "written by kubectl-edit",
+        "taint example.com/team=a:NoSchedule",
+    ]
 
 
 def affinity(world: World) -> list[str]:
     for item in world.of_part():
         terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": KEPT}]}]
-        item["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+        item["spec"]["template"]["spec"]["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
         item["metadata"]["managedFields"] = [_managed("node-tuner", "affinity")]
     for name in ALL:
         world.nodes[name]["metadata"]["labels"]["kubernetes.io/hostname"] = name
-    return ["spec.template.spec.affinity.nodeAffinity.", "written by node-tuner", "kubernetes.io/hostname NotIn (training-2, training-3)"]
+    return [
+        "spec.template.spec.affinity.nodeAffinity.",
+        "written by node-tuner",
+        "kubernetes.io/hostname NotIn (training-2, training-3)",
+    ]
 
 
 def quota(world: World) -> list[str]:
@@ -130,7 +167,15 @@ def quota(world: World) -> list[str]:
         item["status"]["currentNumberScheduled"] = 2
         involved = {"kind": "DaemonSet", "name": item["metadata"]["name"], "uid": item["metadata"]["uid"]}
         metadata = {"name": f"{item['metadata']['name']}.1"}
-        world.events.append({"kind": "Event", "metadata": metadata, "involvedObject": involved, "reason": "FailedCreate", "message": message})
+        world.events.append(
+            {
+                "kind": "Event",
+                "metadata": metadata,
+                "involvedObject": involved,
+                "reason": "FailedCreate",
+                "message": message,
+            }
+        )
     return ["FailedCreate", "exceeded quota: team"]
 
 
@@ -143,12 +188,16 @@ def deleted(world: World) -> list[str]:
 
 @pytest.mark.parametrize("way", [selector, toleration, affinity, quota, deleted])
 @pytest.mark.parametrize("part", PODS)
-def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_named(clock: Clock, part: str, way: t.Callable[[World], list[str]]) -> None:
+def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_named(
+    clock: Clock, part: str, way: t.Callable[[World], list[str]]
+) -> None:
     gate = GATE_OF[part]
     world = World(clock, gate, part)
     told = way(world)
     assert world.of_part(), "the role brings it"
-    result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster())
+    result = run(
+        settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
+    )
     assert (result.values["failed_nodes"], result.values["nodes"]["passed"], result.failure) == (KEPT, 2, None)
     for row in result.values["faults"]:
         assert all(words in row["reason"] for words in told), row["reason"]
@@ -159,7 +208,9 @@ def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_
 @pytest.mark.parametrize("gate", ROLES)
 def test_where_nothing_is_kept_away_all_pass(clock: Clock, gate: str) -> None:
     world = World(clock, gate)
-    result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster())
+    result = run(
+        settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
+    )
     assert (result.values["nodes"], result.failure, result.values["held"]) == (PASSED, None, [])
 
 
@@ -169,7 +220,9 @@ def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Cl
     world = World(clock, gate, {"driver": parts.TOOLKIT, "exporters": parts.EXPORTER}[gate])
     for name in KEPT:
         del world.nodes[name]["metadata"]["labels"][s.PCI]
-    result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster())
+    result = run(
+        settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
+    )
     assert result.values["failed_nodes"] == KEPT
     assert f"it asks for {s.PCI} In (true)" in result.values["faults"][0]["reason"]
 
@@ -177,34 +230,47 @@ def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Cl
 def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Clock) -> None:
     world = World(clock, "exporters", parts.EXPORTER)
     world.live.clear()
-    result = run(settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster())
+    result = run(
+        settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
+    )
     assert "DaemonSet hwaccel-gpu/nvidia-dcgm-exporter-training is not there" in result.values["faults"][0]["reason"]
 
 
 @pytest.mark.parametrize("gate", ["driver", "devices", "exporters"])
 def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(clock: Clock, gate: str) -> None:
     part, component = {
-        "driver": (parts.VALIDATOR, "operator-validator"), "devices": (parts.PLUGIN, "device-plugin"), "exporters": (parts.EXPORTER, "dcgm-exporter"),
+        "driver": (parts.VALIDATOR, "operator-validator"),
+        "devices": (parts.PLUGIN, "device-plugin"),
+        "exporters": (parts.EXPORTER, "dcgm-exporter"),
     }[gate]
     world = World(clock, gate, part)
     label = f"nvidia.com/gpu.deploy.{component}"
     for name in KEPT:
         world.nodes[name] = node(name, **{label: "false"})
         world.nodes[name]["status"]["allocatable"][s.GPU] = "0"
-    result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster())
+    result = run(
+        settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
+    )
     assert (result.values["nodes"], result.failure) == (PASSED | {"passed": 2}, None)
-    assert [(row["node"], f"{label}=false keeps its" in row["reason"]) for row in result.values["held"]] == [(name, True) for name in KEPT]
+    assert [(row["node"], f"{label}=false keeps its" in row["reason"]) for row in result.values["held"]] == [
+        (name, True) for name in KEPT
+    ]
     assert result.progress[-1] == f"{gate}: 2 of 2 passed, 2 switched off: training-2, training-3"
 
 
 def test_what_only_helps_may_be_switched_off(clock: Clock) -> None:
     """A toolkit or a driver on the host, and GPU feature discovery: the gate proves the rest."""
-    for gate, part, component in (("driver", parts.TOOLKIT, "container-toolkit"), ("driver", parts.DRIVER, "driver"),
-                                  ("devices", parts.DISCOVERY, "gpu-feature-discovery")):
+    for gate, part, component in (
+        ("driver", parts.TOOLKIT, "container-toolkit"),
+        ("driver", parts.DRIVER, "driver"),
+        ("devices", parts.DISCOVERY, "gpu-feature-discovery"),
+    ):
         world = World(clock, gate, part)
         for name in KEPT:
             world.nodes[name] = node(name, **{f"nvidia.com/gpu.deploy.{component}": "false"})
-        result = run(settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster())
+        result = run(
+            settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
+        )
         assert (result.values["nodes"], result.failure) == (PASSED, None), component
 
 
@@ -221,9 +287,14 @@ def test_what_is_paused_is_waited_for(clock: Clock) -> None:
         world.nodes |= {name: node(name, **label) for name in KEPT}
         cluster = world.cluster()
         cluster.script = list(script)
-        result = run(settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), cluster)
+        result = run(
+            settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), cluster
+        )
         assert result.values["nodes"]["passed"] == passed
-    assert "nvidia.com/gpu.deploy.dcgm-exporter=paused-for-driver-upgrade keeps its exporter away" in result.values["faults"][0]["reason"]
+    assert (
+        "nvidia.com/gpu.deploy.dcgm-exporter=paused-for-driver-upgrade keeps its exporter away"
+        in result.values["faults"][0]["reason"]
+    )
 
 
 @pytest.mark.parametrize("given", ["declared", "alone"])
@@ -239,7 +310,13 @@ def test_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Clock, way: st
             del world.nodes[name]["metadata"]["labels"][s.PCI]
         if way == "not ready":
             world.nodes[name]["status"]["conditions"][1] |= {"status": "False", "reason": "KubeletNotReady"}
-    asked = settings("exporters", pools=parse_pools([POOL | pool]), daemon_sets=tuple(sets) if given == "declared" else None, exclude=exclude, max_failed=0)
+    asked = settings(
+        "exporters",
+        pools=parse_pools([POOL | pool]),
+        daemon_sets=tuple(sets) if given == "declared" else None,
+        exclude=exclude,
+        max_failed=0,
+    )
     result = run(asked, world.cluster())
     assert (result.values["nodes"]["failed"], result.failure) == (0, None)
     assert [row["node"] for row in result.values["held"]] == (KEPT if way == "not ready" else [])
@@ -264,7 +341,10 @@ def test_another_deployments_pods_are_not_expected(clock: Clock) -> None:
 def test_patches_of_the_role_are_part_of_what_is_declared(clock: Clock) -> None:
     """Whoever keeps a DaemonSet from nodes by a patch in the inventory means it. Patches of other objects, and of the set's other kinds, say nothing."""
     patches = [
-        {"target": {"kind": "DaemonSet", "name": "nvidia-dcgm-*"}, "patch": {"spec": {"template": {"spec": {"nodeSelector": {"example.com/rack": "a"}}}}}},
+        {
+            "target": {"kind": "DaemonSet", "name": "nvidia-dcgm-*"},
+            "patch": {"spec": {"template": {"spec": {"nodeSelector": {"example.com/rack": "a"}}}}},
+        },
         {"target": {"kind": "ConfigMap"}, "patch": {"data": {"a": "b"}}},
     ]
     world = World(clock, "exporters", parts.EXPORTER)
@@ -278,7 +358,10 @@ def test_what_is_expected_lasts_over_slices(clock: Clock, monkeypatch: pytest.Mo
     """Labels are not kept from one slice to the next."""
     world = World(clock, "exporters", parts.EXPORTER)
     selector(world)
-    asked, cluster = settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
+    asked, cluster = (
+        settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2),
+        world.cluster(),
+    )
     first = run(asked, cluster, deadline=time.monotonic())
     assert first.pending is not None
     assert run(asked, cluster, resume=first.pending).values["failed_nodes"] == KEPT
@@ -290,10 +373,20 @@ def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Clock) -> None:
     cluster = world.cluster()
     denied = s.waiting("ErrImagePull", "pull access denied")
     for name in KEPT:
-        for pod in [pod for pod in cluster.objects["Pod"].values() if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.DRIVER]:
+        for pod in [
+            pod
+            for pod in cluster.objects["Pod"].values()
+            if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.DRIVER
+        ]:
             cluster.remove("Pod", pod["metadata"]["name"])
-        cluster.remove("Pod", next(pod["metadata"]["name"] for pod in cluster.objects["Pod"].values()
-                                   if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.VALIDATOR))
+        cluster.remove(
+            "Pod",
+            next(
+                pod["metadata"]["name"]
+                for pod in cluster.objects["Pod"].values()
+                if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.VALIDATOR
+            ),
+        )
         cluster.put(s.driver(name, denied))
         cluster.put(s.validator(name, s.running(ready=False)))
     result = run(settings("driver", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), cluster)

@@ -16,7 +16,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    broken,
+    daemon_set,
+    healthy,
+    settings,
+    training,
+)
 
 N = "training-0"
 DENIED = s.waiting("ErrImagePull", "pull access denied")
@@ -28,7 +35,12 @@ def fleet(*pods: Obj, clock: Clock, nodes: tuple[Obj, ...] = (), script: tuple[S
 
 def test_a_node_has_passed_when_its_exporter_is_ready(clock: Clock) -> None:
     result = run(settings("exporters"), fleet(s.exporter(N), clock=clock))
-    assert (result.failure, result.values["nodes"]["passed"], result.values["held"], result.warnings) == (None, 1, [], [])
+    assert (result.failure, result.values["nodes"]["passed"], result.values["held"], result.warnings) == (
+        None,
+        1,
+        [],
+        [],
+    )
 
 
 def test_an_exporter_that_starts_is_waited_for(clock: Clock) -> None:
@@ -40,8 +52,16 @@ def test_an_exporter_that_starts_is_waited_for(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("exclude", [frozenset(), frozenset({N})], ids=["judged", "excluded"])
-def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock: Clock, exclude: frozenset[str]) -> None:
-    cluster = fleet(*broken(N), s.exporter(N, proof=s.running()), s.exporter("training-1"), clock=clock, nodes=(training(0), training(1)))
+def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(
+    clock: Clock, exclude: frozenset[str]
+) -> None:
+    cluster = fleet(
+        *broken(N),
+        s.exporter(N, proof=s.running()),
+        s.exporter("training-1"),
+        clock=clock,
+        nodes=(training(0), training(1)),
+    )
     began = clock.now
     result = run(settings("exporters", exclude=exclude), cluster)
     assert (result.failure, result.values["nodes"]["passed"], result.values["failed_nodes"]) == (None, 1, [])
@@ -69,7 +89,10 @@ def test_a_node_that_is_not_ready_is_held(clock: Clock) -> None:
 
 def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(clock: Clock) -> None:
     """It has passed the driver's proof: what it lacks is its own fault."""
-    result = run(settings("exporters", max_failed=1, wait_timeout=20), fleet(*broken(N), s.exporter(N, s.running(ready=False)), clock=clock))
+    result = run(
+        settings("exporters", max_failed=1, wait_timeout=20),
+        fleet(*broken(N), s.exporter(N, s.running(ready=False)), clock=clock),
+    )
     (fault,) = result.values["faults"]
     assert (result.values["held"], fault["link"], fault["container"]) == ([], "exporter", "nvidia-dcgm-exporter")
 
@@ -90,17 +113,35 @@ def test_the_drivers_pods_may_be_in_another_namespace(clock: Clock, expired: boo
     starting = s.exporter("training-1", s.running(ready=False))
     ready = s.exporter("training-1") | {"metadata": starting["metadata"]}
     script = (*[expires] * expired, functools.partial(FakeCluster.put, obj=ready))
-    cluster = fleet(*elsewhere, s.exporter(N, proof=s.running()), starting, clock=clock, nodes=(training(0), training(1)), script=script)
+    cluster = fleet(
+        *elsewhere,
+        s.exporter(N, proof=s.running()),
+        starting,
+        clock=clock,
+        nodes=(training(0), training(1)),
+        script=script,
+    )
     result = run(settings("exporters", driver_namespace="drivers", wait_timeout=20), cluster)
-    assert (result.failure, result.values["nodes"]["passed"], [row["node"] for row in result.values["held"]]) == (None, 1, [N])
-    assert run(settings("exporters", wait_timeout=20), cluster).values["failed_nodes"] == [N], "nobody looks there by himself"
+    assert (result.failure, result.values["nodes"]["passed"], [row["node"] for row in result.values["held"]]) == (
+        None,
+        1,
+        [N],
+    )
+    assert run(settings("exporters", wait_timeout=20), cluster).values["failed_nodes"] == [N], (
+        "nobody looks there by himself"
+    )
 
 
 def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Clock) -> None:
     denied = s.exporter(N, DENIED)
     cluster = fleet(*healthy(N), denied, clock=clock, script=(lambda cluster: cluster.put(s.exporter(N, DENIED)),))
     result = run(settings("exporters", max_failed=1, wait_timeout=20), cluster)
-    assert (result.failure, result.values["failed_nodes"], result.values["quarantined"], cluster.writes) == (None, [N], [], [])
+    assert (result.failure, result.values["failed_nodes"], result.values["quarantined"], cluster.writes) == (
+        None,
+        [N],
+        [],
+        [],
+    )
     assert "pull access denied" in result.values["faults"][0]["reason"]
     assert "1 of 1 nodes failed" in str(run(settings("exporters", max_failed=0, wait_timeout=20), cluster).failure)
 
@@ -122,7 +163,11 @@ def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Clock) -> None
 def test_check_mode_asks_for_no_right_to_write(clock: Clock) -> None:
     cluster = fleet(*healthy(N), s.exporter(N, s.running(ready=False)), clock=clock)
     result = run(settings("exporters"), cluster, check_mode=True)
-    assert (result.changed, result.values["nodes"]["waiting"], {verb for verb, *_what in cluster.asked} & {"patch", "update"}) == (False, 1, set())
+    assert (
+        result.changed,
+        result.values["nodes"]["waiting"],
+        {verb for verb, *_what in cluster.asked} & {"patch", "update"},
+    ) == (False, 1, set())
 
 
 def test_every_gate_has_a_time() -> None:

@@ -23,8 +23,14 @@ COMES_AND_GOES, LOADS = "training-0", "training-1"
 def flapping(clock: Clock, absences: int) -> FakeCluster:
     """Ready at the end. Another node's driver loads all the time, so that the gate has something to wait for."""
     loading = [s.driver(LOADS, s.running(ready=False, started=False)), s.validator(LOADS, s.running(ready=False))]
-    states = [functools.partial(FakeCluster.put, obj=s.node(COMES_AND_GOES, ready=ready)) for _number in range(absences) for ready in (False, True)]
-    return FakeCluster([s.node(COMES_AND_GOES), s.node(LOADS)], [*healthy(COMES_AND_GOES), *loading], states, clock.advance)
+    states = [
+        functools.partial(FakeCluster.put, obj=s.node(COMES_AND_GOES, ready=ready))
+        for _number in range(absences)
+        for ready in (False, True)
+    ]
+    return FakeCluster(
+        [s.node(COMES_AND_GOES), s.node(LOADS)], [*healthy(COMES_AND_GOES), *loading], states, clock.advance
+    )
 
 
 @pytest.mark.parametrize(("absences", "failed"), [(chain.FLAPS - 1, [LOADS]), (chain.FLAPS, [COMES_AND_GOES, LOADS])])

@@ -14,23 +14,42 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    fleet,
+    healthy,
+    settings,
+    training,
+)
 
 NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"], "gpu": {"count": 8}}])
 
 
-@pytest.mark.parametrize(("gate", "max_failed", "within"), [("features", "1", True), ("driver", "50%", True), ("devices", "0", False)])
-def test_a_declared_node_that_does_not_join_fails_at_the_end(clock: Clock, gate: str, max_failed: str, within: bool) -> None:
+@pytest.mark.parametrize(
+    ("gate", "max_failed", "within"), [("features", "1", True), ("driver", "50%", True), ("devices", "0", False)]
+)
+def test_a_declared_node_that_does_not_join_fails_at_the_end(
+    clock: Clock, gate: str, max_failed: str, within: bool
+) -> None:
     """There is no node to mark; over slices too it stays one of its pool."""
     cluster, resume = fleet(1, clock=clock), {}
     began = clock.now
-    while (result := run(settings(gate, pools=NAMED, max_failed=max_failed), cluster, deadline=clock.now + 100, resume=resume)).pending is not None:
+    while (
+        result := run(
+            settings(gate, pools=NAMED, max_failed=max_failed), cluster, deadline=clock.now + 100, resume=resume
+        )
+    ).pending is not None:
         resume = json.loads(json.dumps(result.pending))
     assert clock.now - began >= BASE_TIMEOUT[gate]
     assert result.values["nodes"] == {"passed": 1, "waiting": 0, "failed": 1, "unknown": 0}
     assert (result.values["failed_nodes"], result.failure is None) == (["training-1"], within)
     fault = result.values["faults"][0]
-    assert (fault["node"], fault["pool"], fault["state"], fault["link"]) == ("training-1", "training", "failed", "hardware seen")
+    assert (fault["node"], fault["pool"], fault["state"], fault["link"]) == (
+        "training-1",
+        "training",
+        "failed",
+        "hardware seen",
+    )
     assert fault["reason"].endswith("the cluster has no such node")
     assert "let the node join" in fault["next_step"]
     row = result.values["pools"][0]

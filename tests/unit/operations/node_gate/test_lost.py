@@ -16,7 +16,9 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 REFUSED = "check that the token has not expired"
 
 
-@pytest.mark.parametrize(("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "see that the API server can be reached")])
+@pytest.mark.parametrize(
+    ("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "see that the API server can be reached")]
+)
 def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Clock, kind: type[ApiError], next_step: str) -> None:
     def lost(*_args: t.Any) -> t.Any:
         raise kind("watching pods", "https://cluster:6443", "why", REFUSED)
@@ -24,6 +26,8 @@ def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Clock, kind: type[
     cluster = fleet(4, {3}, clock, [lost])
     cluster.list = lost  # type: ignore[method-assign]
     failure = str(run(settings(), cluster).failure)
-    assert failure.startswith("gate driver lost the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods")
+    assert failure.startswith(
+        "gate driver lost the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods"
+    )
     assert failure.endswith(f"Next: {next_step}, and run again")
     assert failure.count("Next: ") == 1

@@ -39,11 +39,19 @@ def test_returned_values_are_documented_and_the_other_way_round() -> None:
 
 def test_settings_of_parameters() -> None:
     params = DEFAULTS | {
-        "gate": "devices", "pools": [{"name": "a", "selector": "x", "gpu": {"count": "8"}}], "exclude": ["n1"], "wait_timeout": 5.0,
+        "gate": "devices",
+        "pools": [{"name": "a", "selector": "x", "gpu": {"count": "8"}}],
+        "exclude": ["n1"],
+        "wait_timeout": 5.0,
         "plugin_configs": {"default": {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": "2"}]}}}},
     }
     settings = module.settings_of(params)
-    assert (settings.gate, settings.exclude, settings.wait_timeout, settings.max_failed) == ("devices", frozenset({"n1"}), 5.0, "0")
+    assert (settings.gate, settings.exclude, settings.wait_timeout, settings.max_failed) == (
+        "devices",
+        frozenset({"n1"}),
+        5.0,
+        "0",
+    )
     assert settings.pools[0].gpu is not None
     assert settings.plugin_configs["default"].sharing[0].replicas == 2
 

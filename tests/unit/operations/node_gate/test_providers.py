@@ -22,17 +22,22 @@ POOL: dict[str, t.Any] = {"name": "training", "selector": "pool=training", "gpu"
 @pytest.fixture(params=["pool", "role", "role, without pools"])
 def by(request: pytest.FixtureRequest) -> t.Callable[..., Settings]:
     """Settings in which the driver is brought by somebody, said in one of three places."""
+
     def made(provider: str, gate: str = "driver", **more: t.Any) -> Settings:
         if request.param == "pool":
             return settings(gate, pools=parse_pools([POOL | {"driver": {"provider": provider}}]), **more)
         if request.param == "role":
-            return settings(gate, pools=parse_pools([POOL]), driver_providers={"training": provider, "default": "hwaccel"}, **more)
+            return settings(
+                gate, pools=parse_pools([POOL]), driver_providers={"training": provider, "default": "hwaccel"}, **more
+            )
         return settings(gate, pools=(), driver_providers={"default": provider}, **more)
 
     return made
 
 
-def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(clock: Clock, by: t.Callable[..., Settings]) -> None:
+def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(
+    clock: Clock, by: t.Callable[..., Settings]
+) -> None:
     cluster = FakeCluster([training(0, allocatable=8), training(1, allocatable=0)], [], on_idle=clock.advance)
     result = run(by("existing", max_failed=1), cluster)
     assert result.values["failed_nodes"] == ["training-1"]
@@ -61,10 +66,18 @@ def told(result: t.Any) -> tuple[str, str, str]:
     return row["link"], row["reason"], row["container"]
 
 
-@pytest.mark.parametrize(("validated", "allocatable"), [(True, 0), (False, 0), (False, 8)], ids=["operator", "no validator", "GPUs are still offered"])
-def test_the_driver_pod_of_others_tells_the_reason(clock: Clock, by: t.Callable[..., Settings], validated: bool, allocatable: int) -> None:
+@pytest.mark.parametrize(
+    ("validated", "allocatable"),
+    [(True, 0), (False, 0), (False, 8)],
+    ids=["operator", "no validator", "GPUs are still offered"],
+)
+def test_the_driver_pod_of_others_tells_the_reason(
+    clock: Clock, by: t.Callable[..., Settings], validated: bool, allocatable: int
+) -> None:
     """Their validator's log says no more than that it tries again."""
-    waits = [s.validator("training-0", s.running(ready=False)), s.toolkit("training-0", s.waiting())] if validated else []
+    waits = (
+        [s.validator("training-0", s.running(ready=False)), s.toolkit("training-0", s.waiting())] if validated else []
+    )
     crashing = s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6))
     cluster = FakeCluster([training(0, allocatable=allocatable)], [crashing, *waits], on_idle=clock.advance)
     link, reason, container = told(run(by("existing", max_failed=1), cluster))
@@ -74,11 +87,17 @@ def test_the_driver_pod_of_others_tells_the_reason(clock: Clock, by: t.Callable[
 def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Clock, by: t.Callable[..., Settings]) -> None:
     ready = s.driver("training-0")
     for pods, link, reason in (
-        ([ready, s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6))], "plugin", "container nvidia-device-plugin of pod"),
+        (
+            [ready, s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6))],
+            "plugin",
+            "container nvidia-device-plugin of pod",
+        ),
         ([ready, s.plugin("training-0")], "plugin", "no GPU is schedulable"),
         ([ready], "plugin", "neither a validator nor a device plugin is on the node"),
     ):
-        found = told(run(by("existing", max_failed=1), FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)))
+        found = told(
+            run(by("existing", max_failed=1), FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance))
+        )
         assert found[0] == link and reason in found[1], found
 
 
@@ -92,6 +111,9 @@ def test_a_plugin_of_others_that_crashes_where_no_gpu_is_fails_no_node(clock: Cl
 
 
 def test_at_the_last_gate_a_broken_driver_is_told_before_the_plugin_that_lacks_it(clock: Clock) -> None:
-    pods = [s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6)), s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6))]
+    pods = [
+        s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6)),
+        s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6)),
+    ]
     cluster = FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)
     assert told(run(settings("devices", max_failed=1), cluster))[0] == "driver"

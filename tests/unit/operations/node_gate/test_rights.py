@@ -15,7 +15,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    broken,
+    healthy,
+    settings,
+    training,
+)
 
 SPACE = "hwaccel-gpu"
 LOOKING = [("list", "daemonsets", SPACE)]
@@ -32,16 +38,29 @@ def node(**labels: str) -> Obj:
     return made
 
 
-@pytest.mark.parametrize(("gate", "quarantine", "nodes", "pods", "asked"), [
-    ("driver", True, [node()], healthy("training-0"), LOOKING),
-    ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-    ("driver", False, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
-    ("features", True, [node()], [], [*LOOKING, ("list", "deployments", "")]),
-    ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-    ("devices", False, [training(0)], [], LOOKING + WAITING + TELLING),
-    ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-    ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LOOKING + MARKING),
-], ids=["passed", "waits", "waits for what may be labelled", "features", "devices", "marks nothing", "no node is known yet", "to be freed"])
+@pytest.mark.parametrize(
+    ("gate", "quarantine", "nodes", "pods", "asked"),
+    [
+        ("driver", True, [node()], healthy("training-0"), LOOKING),
+        ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING + WEIGHING),
+        ("driver", False, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
+        ("features", True, [node()], [], [*LOOKING, ("list", "deployments", "")]),
+        ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
+        ("devices", False, [training(0)], [], LOOKING + WAITING + TELLING),
+        ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
+        ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LOOKING + MARKING),
+    ],
+    ids=[
+        "passed",
+        "waits",
+        "waits for what may be labelled",
+        "features",
+        "devices",
+        "marks nothing",
+        "no node is known yet",
+        "to be freed",
+    ],
+)
 def test_check_mode_asks_for_what_the_run_would_use(
     clock: Clock, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], asked: list[tuple[str, str, str]]
 ) -> None:
@@ -63,10 +82,15 @@ def test_all_missing_rights_are_told_at_once(clock: Clock) -> None:
     cluster.denied = {("patch", "nodes"), ("watch", "pods"), ("get", "pods/log")}
     found = run(settings(), cluster, check_mode=True)
     assert [(one["verb"], one["resource"], one["namespace"]) for one in found.values["missing_rights"]] == [
-        ("get", "pods/log", SPACE), ("patch", "nodes", ""), ("watch", "pods", SPACE),
+        ("get", "pods/log", SPACE),
+        ("patch", "nodes", ""),
+        ("watch", "pods", SPACE),
     ]
     assert isinstance(found.failure, ManyFaults)
-    assert [fault.what for fault in found.failure.faults] == ["the right to watch pods is missing", "the right to patch nodes is missing"]
+    assert [fault.what for fault in found.failure.faults] == [
+        "the right to watch pods is missing",
+        "the right to patch nodes is missing",
+    ]
     assert found.changed is False
     assert found.values["switched"] == ["training-0"]
 
@@ -77,7 +101,11 @@ def test_a_log_that_may_not_be_read_stops_no_run(clock: Clock) -> None:
     found = run(settings(), cluster, check_mode=True)
     assert (found.failure, found.changed) == (None, True)
     assert [one["resource"] for one in found.values["missing_rights"]] == ["pods/log"]
-    assert [warning for warning in found.warnings if "the right to get pods/log is missing (in namespace hwaccel-gpu)" in warning]
+    assert [
+        warning
+        for warning in found.warnings
+        if "the right to get pods/log is missing (in namespace hwaccel-gpu)" in warning
+    ]
 
 
 @pytest.mark.parametrize(("labels", "asked"), [({names.QUARANTINE: "devices"}, MARKING), ({}, [])])
@@ -85,7 +113,9 @@ def test_lifting_asks_for_what_it_takes(labels: dict[str, str], asked: list[tupl
     cluster = FakeCluster([node(**labels)], [])
     cluster.denied = {("patch", "nodes")}
     params: dict[str, t.Any] = {"gate": "devices", "state": "absent"}
-    context = Context(check_mode=True, diff=False, deadline=None, resume={}, warn=lambda text: None, client=lambda: cluster)
+    context = Context(
+        check_mode=True, diff=False, deadline=None, resume={}, warn=lambda text: None, client=lambda: cluster
+    )
     found = module.operation(params, context)
     assert cluster.asked == asked
     assert (found.failure is not None, bool(found.values["missing_rights"])) == (bool(asked), bool(asked))

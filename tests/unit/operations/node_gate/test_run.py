@@ -14,7 +14,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    fleet,
+    healthy,
+    settings,
+    training,
+)
 
 
 def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Clock) -> None:
@@ -24,15 +30,30 @@ def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Cloc
     assert result.failure is None
     assert not result.changed
     assert cluster.writes == []
-    assert result.values["pools"] == [{
-        "pool": "training", "nodes": 16, "expected": 128, "seen": 128, "resources": {s.GPU: {"expected": 128, "seen": 128}},
-        "passed": 16, "waiting": 0, "failed": 0, "unknown": 0, "settled": clock.now, "simulated": 0, "kernels": [s.KERNEL], "drivers": ["580"],
-    }]
+    assert result.values["pools"] == [
+        {
+            "pool": "training",
+            "nodes": 16,
+            "expected": 128,
+            "seen": 128,
+            "resources": {s.GPU: {"expected": 128, "seen": 128}},
+            "passed": 16,
+            "waiting": 0,
+            "failed": 0,
+            "unknown": 0,
+            "settled": clock.now,
+            "simulated": 0,
+            "kernels": [s.KERNEL],
+            "drivers": ["580"],
+        }
+    ]
 
 
 def test_a_branch_is_no_second_driver_where_one_node_has_told_its_version(clock: Clock) -> None:
     told = s.node("training-0", labels={"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}, allocatable=8)
-    cluster = FakeCluster([told, training(1, allocatable=8)], [*healthy("training-0"), *healthy("training-1")], on_idle=clock.advance)
+    cluster = FakeCluster(
+        [told, training(1, allocatable=8)], [*healthy("training-0"), *healthy("training-1")], on_idle=clock.advance
+    )
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["580.178.04"]
 
 
@@ -40,13 +61,20 @@ def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discov
     driver = s.driver("training-0")
     driver["metadata"]["labels"] = {names.DRIVER_VERSION_WANTED_LABEL: "595.91.07"}
     driver["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/driver:595-6.8.0-134-generic-ubuntu24.04"
-    cluster = FakeCluster([training(0, allocatable=8)], [driver, s.toolkit("training-0"), s.validator("training-0")], on_idle=clock.advance)
+    cluster = FakeCluster(
+        [training(0, allocatable=8)],
+        [driver, s.toolkit("training-0"), s.validator("training-0")],
+        on_idle=clock.advance,
+    )
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["595.91.07"]
 
 
 def test_shortfall_of_gpus(clock: Clock) -> None:
-    cluster = FakeCluster([training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
-                          [pod for number in range(16) for pod in healthy(f"training-{number}")], on_idle=clock.advance)
+    cluster = FakeCluster(
+        [training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
+        [pod for number in range(16) for pod in healthy(f"training-{number}")],
+        on_idle=clock.advance,
+    )
     result = run(settings("devices"), cluster)
     assert result.values["failed_nodes"] == ["training-5"]
     assert result.values["faults"][0]["reason"] == "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"
@@ -66,7 +94,9 @@ def test_users_who_take_every_gpu_change_nothing(clock: Clock) -> None:
 
 
 def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Clock) -> None:
-    config = parse_plugin_config({"sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": s.GPU, "replicas": 4}]}}})
+    config = parse_plugin_config(
+        {"sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": s.GPU, "replicas": 4}]}}}
+    )
     node = training(0)
     node["status"]["allocatable"][s.GPU + ".shared"] = "32"
     cluster = FakeCluster([node], healthy("training-0"), on_idle=clock.advance)
@@ -76,7 +106,9 @@ def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Clock) -> N
 
 def test_excluded_and_opted_out_nodes_are_not_judged(clock: Clock) -> None:
     nodes = [training(0), training(1), s.node("out", labels={names.OPERANDS_LABEL: "false"}), s.node("cpu-0", gpus=0)]
-    result = run(settings(exclude=frozenset({"training-1"})), FakeCluster(nodes, healthy("training-0"), on_idle=clock.advance))
+    result = run(
+        settings(exclude=frozenset({"training-1"})), FakeCluster(nodes, healthy("training-0"), on_idle=clock.advance)
+    )
     assert result.values["nodes"]["passed"] == 1
     assert sum(result.values["nodes"].values()) == 1
 
@@ -87,7 +119,13 @@ def test_nodes_judged_while_their_nfd_labels_are_away(clock: Clock) -> None:
 
 
 def test_pools_that_overlap_are_told_at_once(clock: Clock) -> None:
-    pools = parse_pools([{"name": "a", "selector": "pool=training"}, {"name": "b", "nodes": ["training-0", "gone"]}, {"name": "c", "nodes": ["gone"]}])
+    pools = parse_pools(
+        [
+            {"name": "a", "selector": "pool=training"},
+            {"name": "b", "nodes": ["training-0", "gone"]},
+            {"name": "c", "nodes": ["gone"]},
+        ]
+    )
     with pytest.raises(ManyFaults) as raised:
         run(settings(pools=pools), fleet(2, clock=clock))
     assert "pools a and b overlap" in str(raised.value)

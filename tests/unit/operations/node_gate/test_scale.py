@@ -38,24 +38,44 @@ class BigCluster:
         per_page = PAGE if resource.kind == "Node" else PAGE // 5
         for start in range(0, self.nodes, per_page):
             began = time.process_time()
-            text = json.dumps([fat for number in range(start, min(start + per_page, self.nodes)) for fat in self._made(resource.kind, f"training-{number}")])
+            text = json.dumps(
+                [
+                    fat
+                    for number in range(start, min(start + per_page, self.nodes))
+                    for fat in self._made(resource.kind, f"training-{number}")
+                ]
+            )
             self.making += time.process_time() - began
             yield Page(json.loads(text), "1")
 
     def _made(self, kind: str, name: str) -> list[s.Obj]:
         if kind == "Node":
-            node = s.node(name, allocatable=8, labels={f"example.org/label-{number}": "some value of it" for number in range(120)})
-            node["status"]["images"] = [{"names": [f"registry.example.org/team/image-{number}@sha256:{'0' * 64}"], "sizeBytes": number} for number in range(50)]
+            node = s.node(
+                name, allocatable=8, labels={f"example.org/label-{number}": "some value of it" for number in range(120)}
+            )
+            node["status"]["images"] = [
+                {"names": [f"registry.example.org/team/image-{number}@sha256:{'0' * 64}"], "sizeBytes": number}
+                for number in range(50)
+            ]
             return [_fat(node, 20)]
         loading = s.running(ready=False, started=False)
-        pods = [s.driver(name, loading), s.toolkit(name, s.waiting()), s.validator(name, s.running(ready=False)), s.plugin(name), s.worker(name)]
+        pods = [
+            s.driver(name, loading),
+            s.toolkit(name, s.waiting()),
+            s.validator(name, s.running(ready=False)),
+            s.plugin(name),
+            s.worker(name),
+        ]
         return [_fat(pod, 40) for pod in pods]
 
 
 def _fat(obj: s.Obj, entries: int) -> s.Obj:
     """With the managed fields that every real object has."""
     fields = {f"f:field-{number}": {"f:mountPath": {}, "f:name": {}, "f:readOnly": {}} for number in range(entries)}
-    obj["metadata"]["managedFields"] = [{"manager": manager, "operation": "Update", "fieldsV1": fields} for manager in ("kubelet", "kube-controller-manager")]
+    obj["metadata"]["managedFields"] = [
+        {"manager": manager, "operation": "Update", "fieldsV1": fields}
+        for manager in ("kubelet", "kube-controller-manager")
+    ]
     return obj
 
 

@@ -14,11 +14,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    healthy,
+    settings,
+    training,
+)
 
 
-@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
-def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
+)
+def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
+    clock: Clock, ours: dict[str, str], switched: list[str]
+) -> None:
     pods = healthy("training-0")
     for pod in pods:
         pod["metadata"]["labels"] = ours
@@ -31,11 +40,18 @@ def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(clock: Cloc
     assert (again.changed, again.values["switched"], len(cluster.writes)) == (False, [], len(switched))
 
 
-@pytest.mark.parametrize(("driver", "labels", "switched"), [
-    ({}, {}, True), ({"provider": "hwaccel"}, {}, True), ({"provider": "host"}, {}, False), ({"provider": "existing"}, {}, False),
-    ({}, {names.HOST_DRIVER_LABEL: "580.178.04"}, False), ({}, {names.QUARANTINE: "driver"}, False),
-    ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
-])
+@pytest.mark.parametrize(
+    ("driver", "labels", "switched"),
+    [
+        ({}, {}, True),
+        ({"provider": "hwaccel"}, {}, True),
+        ({"provider": "host"}, {}, False),
+        ({"provider": "existing"}, {}, False),
+        ({}, {names.HOST_DRIVER_LABEL: "580.178.04"}, False),
+        ({}, {names.QUARANTINE: "driver"}, False),
+        ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
+    ],
+)
 def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
     clock: Clock, driver: dict[str, str], labels: dict[str, str], switched: bool
 ) -> None:
@@ -48,21 +64,35 @@ def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
     assert (planned.values["switched"], planned.changed) == (["training-0"] if switched else [], switched)
 
 
-@pytest.mark.parametrize(("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])])
-def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(clock: Clock, ours: dict[str, str], switched: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
+)
+def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
+    clock: Clock, ours: dict[str, str], switched: list[str]
+) -> None:
     loading = s.driver("training-0", s.running(ready=False, started=False))
     loading["metadata"]["labels"] = ours
-    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
+    cluster = FakeCluster(
+        [training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance
+    )
     assert run(settings(), cluster, check_mode=True).values["switched"] == switched
 
 
 @pytest.mark.parametrize(
     ("manager", "switched"),
-    [(s.crash_loop("k8s-driver-manager", 3), ["training-0"]), (s.running(restarts=1, last=s.done(1)["state"]), ["training-0"]), (s.running(), [])],
+    [
+        (s.crash_loop("k8s-driver-manager", 3), ["training-0"]),
+        (s.running(restarts=1, last=s.done(1)["state"]), ["training-0"]),
+        (s.running(), []),
+    ],
 )
-def test_a_manager_that_failed_for_want_of_switches_gets_them(clock: Clock, manager: dict[str, t.Any], switched: list[str]) -> None:
+def test_a_manager_that_failed_for_want_of_switches_gets_them(
+    clock: Clock, manager: dict[str, t.Any], switched: list[str]
+) -> None:
     """A node that has joined since the last run, and whose driver pod was made anew: nothing else would ever let it start."""
     loading = s.driver("training-0", s.waiting(), manager)
     loading["metadata"]["labels"] = {names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}
-    cluster = FakeCluster([training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance)
+    cluster = FakeCluster(
+        [training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance
+    )
     assert run(settings(), cluster).values["switched"] == switched

@@ -11,7 +11,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, fleet, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    broken,
+    daemon_set,
+    fleet,
+    settings,
+    training,
+)
 
 
 def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:
@@ -22,12 +29,21 @@ def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:
     for number, (owner, told) in enumerate(((lacking, message), (complete, "what was repaired since"))):
         owner["metadata"]["uid"] = f"uid-{number}"
         cluster.put(owner)
-        cluster.put({
-            "kind": "Event", "metadata": {"name": f"e{number}"}, "involvedObject": {"kind": "DaemonSet", "uid": f"uid-{number}"}, "reason": "FailedCreate",
-            "message": told, "lastTimestamp": f"2026-11-20T10:0{number}:00Z",
-        })
+        cluster.put(
+            {
+                "kind": "Event",
+                "metadata": {"name": f"e{number}"},
+                "involvedObject": {"kind": "DaemonSet", "uid": f"uid-{number}"},
+                "reason": "FailedCreate",
+                "message": told,
+                "lastTimestamp": f"2026-11-20T10:0{number}:00Z",
+            }
+        )
     result = run(settings(max_failed=0), cluster)
-    assert "no validator pod is on the node; FailedCreate: pods \"validator-x\" is forbidden" in result.values["faults"][0]["reason"]
+    assert (
+        'no validator pod is on the node; FailedCreate: pods "validator-x" is forbidden'
+        in result.values["faults"][0]["reason"]
+    )
 
 
 def test_logs_are_fetched_for_a_sample_only(clock: Clock) -> None:

@@ -15,7 +15,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    broken,
+    healthy,
+    settings,
+    training,
+)
 
 
 def test_a_failure_from_before_the_run_gets_one_more_try(clock: Clock) -> None:
@@ -45,12 +51,19 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) ->
     def becomes(status: s.Obj, *, ready: bool) -> t.Callable[[FakeCluster], None]:
         def change(cluster: FakeCluster) -> None:
             cluster.put(s.driver("training-0", status) | {"metadata": metadata})
-            cluster.put(s.validator("training-0", s.done() if ready else s.running(ready=False)) | {"metadata": validator["metadata"]})
+            cluster.put(
+                s.validator("training-0", s.done() if ready else s.running(ready=False))
+                | {"metadata": validator["metadata"]}
+            )
 
         return change
 
     last = s.done(1, restarts=4)
-    script = [becomes(last, ready=False), becomes(s.crash_loop("d", 4), ready=False), becomes(s.running(restarts=5), ready=True)]
+    script = [
+        becomes(last, ready=False),
+        becomes(s.crash_loop("d", 4), ready=False),
+        becomes(s.running(restarts=5), ready=True),
+    ]
     cluster = FakeCluster(nodes, pods, script, clock.advance)
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
@@ -65,9 +78,17 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) ->
 @pytest.mark.parametrize(("seen", "decided"), [("ImagePullBackOff", False), ("ErrImagePull", True)])
 def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Clock, seen: str, decided: bool) -> None:
     """The kubelet says ErrImagePull after a try, and ImagePullBackOff until the next."""
-    pods = [s.driver("training-0", s.waiting("ErrImagePull", "manifest unknown")), s.validator("training-0", s.running(ready=False))]
-    later = [s.driver("training-0", s.waiting(reason, "manifest unknown")) | {"metadata": pods[0]["metadata"]} for reason in ("ImagePullBackOff", seen)]
-    cluster = FakeCluster([training(0)], pods, [functools.partial(FakeCluster.put, obj=obj) for obj in later], clock.advance)
+    pods = [
+        s.driver("training-0", s.waiting("ErrImagePull", "manifest unknown")),
+        s.validator("training-0", s.running(ready=False)),
+    ]
+    later = [
+        s.driver("training-0", s.waiting(reason, "manifest unknown")) | {"metadata": pods[0]["metadata"]}
+        for reason in ("ImagePullBackOff", seen)
+    ]
+    cluster = FakeCluster(
+        [training(0)], pods, [functools.partial(FakeCluster.put, obj=obj) for obj in later], clock.advance
+    )
     began = clock.now
     assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
     assert (clock.now - began < 60) is decided
@@ -81,7 +102,10 @@ def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(cloc
     cluster = FakeCluster([training(0)], [*loading, validator], on_idle=clock.advance)
     first = run(settings(), cluster, deadline=clock.monotonic())
     assert first.pending is not None
-    for old, now in ((loading[0], s.driver("training-0", since=after)), (validator, s.validator("training-0", s.crash_loop("d", 4, ended=last)))):
+    for old, now in (
+        (loading[0], s.driver("training-0", since=after)),
+        (validator, s.validator("training-0", s.crash_loop("d", 4, ended=last))),
+    ):
         now["metadata"] = old["metadata"] | {"labels": {}}
         cluster.put(now)
     second = run(settings(), cluster, deadline=clock.monotonic() + 5, resume=json.loads(json.dumps(first.pending)))

@@ -13,11 +13,21 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    daemon_set,
+    fleet,
+    healthy,
+    settings,
+    training,
+)
 
 
 def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
-    loading = [s.driver("training-1", s.running(ready=False, started=False)), s.validator("training-1", s.running(ready=False))]
+    loading = [
+        s.driver("training-1", s.running(ready=False, started=False)),
+        s.validator("training-1", s.running(ready=False)),
+    ]
 
     def drivers_load(cluster: FakeCluster) -> None:
         for pod, now in zip(loading, (s.driver("training-1"), s.validator("training-1")), strict=True):
@@ -25,16 +35,26 @@ def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
             cluster.put(now)
 
     began = clock.now
-    cluster = FakeCluster([training(0), training(1)], [*healthy("training-0"), *loading], [lambda cluster: clock.advance(6), drivers_load], clock.advance)
+    cluster = FakeCluster(
+        [training(0), training(1)],
+        [*healthy("training-0"), *loading],
+        [lambda cluster: clock.advance(6), drivers_load],
+        clock.advance,
+    )
     result = run(settings(), cluster)
     assert result.values["nodes"]["passed"] == 2
     assert result.values["pools"][0]["settled"] == clock.now > began
-    assert result.progress[0].startswith("driver: 1 of 2 passed, 1 waiting: training-1 (driver: compiling or loading); at most ")
+    assert result.progress[0].startswith(
+        "driver: 1 of 2 passed, 1 waiting: training-1 (driver: compiling or loading); at most "
+    )
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
 
 def test_what_still_waits_at_the_end_has_failed(clock: Clock) -> None:
-    loading = [s.driver("training-0", s.running(ready=False, started=False)), s.validator("training-0", s.running(ready=False))]
+    loading = [
+        s.driver("training-0", s.running(ready=False, started=False)),
+        s.validator("training-0", s.running(ready=False)),
+    ]
     cluster = FakeCluster([training(0)], loading, on_idle=clock.advance)
     result = run(settings(wait_timeout=60), cluster)
     assert result.values["faults"][0]["reason"].startswith("still so after 60 s: the driver is compiling")
@@ -50,13 +70,17 @@ def test_timeout_grows_with_the_fleet(clock: Clock) -> None:
 
 @pytest.mark.parametrize("ahead", [-600, 0, 600])
 @pytest.mark.parametrize(("away", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
-def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(clock: Clock, away: int, waited: float, ahead: float) -> None:
+def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(
+    clock: Clock, away: int, waited: float, ahead: float
+) -> None:
     """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run. ahead: this machine's clock is."""
     clock.ahead = ahead
     cluster = fleet(16, clock=clock)
     lost = cluster.get(cluster.resource("v1", "Node"), "training-5")
     since = datetime.datetime.fromtimestamp(clock.now - away, tz=datetime.UTC).isoformat()
-    lost["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": since}]
+    lost["status"]["conditions"] = [
+        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": since}
+    ]
     cluster.put(lost)
     began = clock.now
     result = run(settings(), cluster)
@@ -79,10 +103,17 @@ def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -
     """Right after the apply no NFD worker exists yet: nothing to judge is not the answer then."""
     worker = s.worker("n")
     unseen = daemon_set("nfd-worker", worker, 0, observed=0)
-    cluster = FakeCluster([s.node("n", gpus=0, nfd=False)], [], [
-        lambda cluster: cluster.put(daemon_set("nfd-worker", worker, 1)), lambda cluster: cluster.put(worker), lambda cluster: None,
-        lambda cluster: cluster.put(s.node("n")),
-    ], clock.advance)
+    cluster = FakeCluster(
+        [s.node("n", gpus=0, nfd=False)],
+        [],
+        [
+            lambda cluster: cluster.put(daemon_set("nfd-worker", worker, 1)),
+            lambda cluster: cluster.put(worker),
+            lambda cluster: None,
+            lambda cluster: cluster.put(s.node("n")),
+        ],
+        clock.advance,
+    )
     cluster.put(unseen)
     result = run(settings("features", pools=()), cluster)
     assert result.values["nodes"]["passed"] == 1
@@ -104,8 +135,15 @@ def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(c
     cluster = FakeCluster([training(number) for number in range(8)], [], [makes(name) for name in names], clock.advance)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 8
     began = clock.now
-    cluster = FakeCluster([training(number) for number in range(8)], [], [makes(name) for name in names[:4]], clock.advance)
-    assert run(settings(max_failed=4), cluster).values["nodes"] == {"passed": 4, "waiting": 0, "failed": 4, "unknown": 0}
+    cluster = FakeCluster(
+        [training(number) for number in range(8)], [], [makes(name) for name in names[:4]], clock.advance
+    )
+    assert run(settings(max_failed=4), cluster).values["nodes"] == {
+        "passed": 4,
+        "waiting": 0,
+        "failed": 4,
+        "unknown": 0,
+    }
     assert clock.now - began < 4 * chain.GRACE
 
 
@@ -115,7 +153,9 @@ def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: 
     began = clock.now
     result = run(settings("devices"), cluster)
     assert result.values["nodes"]["passed"] == 2
-    assert result.warnings == ["gate devices did not wait any longer for DaemonSet device-plugin: 1 of 2 pods have its last template"]
+    assert result.warnings == [
+        "gate devices did not wait any longer for DaemonSet device-plugin: 1 of 2 pods have its last template"
+    ]
     assert 100 <= clock.now - began < 200
 
 
@@ -127,8 +167,16 @@ def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Cloc
     made = daemon_set("gpu-feature-discovery", found, 1)
     labelled = training(0, allocatable=8)
     labelled["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
-    later: list[Step] = [lambda cluster: None, lambda cluster: cluster.put(made), lambda cluster: cluster.put(found), lambda cluster: cluster.put(labelled)]
-    for script, warnings in (([], ["gate devices did not wait any longer for DaemonSet gpu-feature-discovery: 0 of 1 pods exist"]), (later, [])):
+    later: list[Step] = [
+        lambda cluster: None,
+        lambda cluster: cluster.put(made),
+        lambda cluster: cluster.put(found),
+        lambda cluster: cluster.put(labelled),
+    ]
+    for script, warnings in (
+        ([], ["gate devices did not wait any longer for DaemonSet gpu-feature-discovery: 0 of 1 pods exist"]),
+        (later, []),
+    ):
         cluster = fleet(1, clock=clock, script=script)
         cluster.put(lacking)
         began = clock.now

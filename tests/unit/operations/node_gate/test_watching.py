@@ -15,7 +15,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import G
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, broken, daemon_set, fleet, healthy, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
+    Clock,
+    broken,
+    daemon_set,
+    fleet,
+    healthy,
+    settings,
+    training,
+)
 
 
 def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Clock) -> None:
@@ -148,7 +156,9 @@ def test_pods_that_are_seen_when_no_node_waits_any_more_are_taken_as_they_come(c
 def test_the_kind_whose_events_still_come_has_most_of_the_next_look(clock: Clock) -> None:
     """Nodes that wait for the device plugin are looked at first, but their pods' events of a large fleet take longer than the rest of a look."""
     asked: list[tuple[str, float]] = []
-    cluster = FakeCluster([training(0)], [s.driver("training-0"), s.validator("training-0")], [lambda cluster: None] * 8, clock.advance)
+    cluster = FakeCluster(
+        [training(0)], [s.driver("training-0"), s.validator("training-0")], [lambda cluster: None] * 8, clock.advance
+    )
     plain = cluster.watch
 
     def watch(resource: t.Any, *args: t.Any, deadline: float, **kwargs: t.Any) -> t.Iterator[t.Any]:
@@ -164,8 +174,15 @@ def test_the_kind_whose_events_still_come_has_most_of_the_next_look(clock: Clock
 
 
 def test_packed_state_is_the_same_state() -> None:
-    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8", "nvidia.com/mig-1g.10gb.count": "7", "pool": "training"}
-    node = s.node("training-0", allocatable=8, labels=labels, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/mig-1g.10gb.count": "7",
+        "pool": "training",
+    }
+    node = s.node(
+        "training-0", allocatable=8, labels=labels, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}]
+    )
     cluster = FakeCluster([node], [*healthy("training-0"), *broken("training-0")])
     gate = begin(settings(), cluster, {})
     gate.judge()

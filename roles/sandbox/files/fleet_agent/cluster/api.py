@@ -64,8 +64,12 @@ def node_identity(name: str) -> Identity:
 
 def service_account_identity(namespace: str, account: str, pod: tuple[str, str], node: tuple[str, str]) -> Identity:
     """pod and node are (name, uid)."""
-    extra = (("authentication.kubernetes.io/node-name", node[0]), ("authentication.kubernetes.io/node-uid", node[1]),
-             ("authentication.kubernetes.io/pod-name", pod[0]), ("authentication.kubernetes.io/pod-uid", pod[1]))
+    extra = (
+        ("authentication.kubernetes.io/node-name", node[0]),
+        ("authentication.kubernetes.io/node-uid", node[1]),
+        ("authentication.kubernetes.io/pod-name", pod[0]),
+        ("authentication.kubernetes.io/pod-uid", pod[1]),
+    )
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return Identity(f"system:serviceaccount:{namespace}:{account}", groups, tuple((k, v) for k, v in extra if v))
 
@@ -107,8 +111,17 @@ class Api:
     def close(self) -> None:
         self._connections.close()
 
-    def request(self, method: str, path: str, body: Any = None, identity: Identity = AGENT, content_type: str = "application/json",
-                query: dict[str, Any] | None = None, tries: int = 8, accept: str = "application/json") -> dict[str, Any]:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        identity: Identity = AGENT,
+        content_type: str = "application/json",
+        query: dict[str, Any] | None = None,
+        tries: int = 8,
+        accept: str = "application/json",
+    ) -> dict[str, Any]:
         """One request; what is lost on the way or refused for a moment is tried again."""
         headers = [*identity.headers(), ("Accept", accept), ("Content-Type", content_type), *self._own]
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query) if query else "")
@@ -129,11 +142,26 @@ class Api:
             pause = min(pause * 2, 3.0)
         raise Unreachable(target)
 
-    def watch(self, path: str, version: str, identity: Identity = AGENT, query: dict[str, Any] | None = None,
-              accept: str = "application/json") -> Iterator[dict[str, Any]]:
+    def watch(
+        self,
+        path: str,
+        version: str,
+        identity: Identity = AGENT,
+        query: dict[str, Any] | None = None,
+        accept: str = "application/json",
+    ) -> Iterator[dict[str, Any]]:
         headers = [*identity.headers(), ("Accept", accept), *self._own]
-        parameters = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": "300", **(query or {})}
-        with self._connections.stream(self._prefix + path + "?" + urllib.parse.urlencode(parameters), headers) as (status, parts):
+        parameters = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": version,
+            "timeoutSeconds": "300",
+            **(query or {}),
+        }
+        with self._connections.stream(self._prefix + path + "?" + urllib.parse.urlencode(parameters), headers) as (
+            status,
+            parts,
+        ):
             if status >= 400:
                 raise _refusal(status, b"".join(parts), "GET", path)
             rest = b""
@@ -150,7 +178,11 @@ def _refusal(status: int, data: bytes, method: str, path: str) -> ApiError:
         answer = json.loads(data)
         return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except ValueError:
-        message = _not_served(method, path) if status == 404 and path.startswith(("/api/", "/apis/")) else data.decode(errors="replace")[:500]
+        message = (
+            _not_served(method, path)
+            if status == 404 and path.startswith(("/api/", "/apis/"))
+            else data.decode(errors="replace")[:500]
+        )
         return ApiError(status, "", message)
 
 
@@ -160,7 +192,9 @@ def _not_served(method: str, path: str) -> str:
     group, rest = ("", parts[1:]) if path.startswith("/api/") else (f".{parts[0]}", parts[2:])
     if rest[:1] == ["namespaces"] and len(rest) > 2:
         rest = rest[2:]
-    return f"the server could not find the requested resource ({' '.join([method.lower(), rest[0] + group, *rest[1:2]])})"
+    return (
+        f"the server could not find the requested resource ({' '.join([method.lower(), rest[0] + group, *rest[1:2]])})"
+    )
 
 
 class Informer(threading.Thread):
@@ -169,11 +203,24 @@ class Informer(threading.Thread):
     on_error is told of every refusal (a missing right, a missing kind), with None when it works again.
     """
 
-    def __init__(self, api: Api, path: str, on_event: Callable[[str, dict[str, Any]], None], identity: Identity = AGENT,
-                 query: dict[str, Any] | None = None, accept: str = "application/json",
-                 on_error: Callable[[Exception | None], None] | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        on_event: Callable[[str, dict[str, Any]], None],
+        identity: Identity = AGENT,
+        query: dict[str, Any] | None = None,
+        accept: str = "application/json",
+        on_error: Callable[[Exception | None], None] | None = None,
+    ) -> None:
         super().__init__(daemon=True, name="watch " + path)
-        self._api, self._path, self._identity, self._query, self._accept = api, path, identity, dict(query or {}), accept
+        self._api, self._path, self._identity, self._query, self._accept = (
+            api,
+            path,
+            identity,
+            dict(query or {}),
+            accept,
+        )
         self._on_event = on_event
         self._on_error = on_error or (lambda _error: None)
         self._stop_asked = threading.Event()
@@ -189,8 +236,9 @@ class Informer(threading.Thread):
                 if not version:
                     version = self._list()
                     self._on_error(None)
-                for event in self._api.watch(self._path, version, self._identity, self._query,
-                                             self._accept.replace("MetadataList", "Metadata")):
+                for event in self._api.watch(
+                    self._path, version, self._identity, self._query, self._accept.replace("MetadataList", "Metadata")
+                ):
                     if self._stop_asked.is_set():
                         return
                     version = self._take(event, version)

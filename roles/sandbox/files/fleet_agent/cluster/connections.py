@@ -40,7 +40,9 @@ class Connections:
         host = url.hostname or ""
         self._open: Callable[[], http.client.HTTPConnection]
         if url.scheme == "https":
-            self._open = lambda: http.client.HTTPSConnection(host, url.port or 443, timeout=CONNECT_SECONDS, context=context)
+            self._open = lambda: http.client.HTTPSConnection(
+                host, url.port or 443, timeout=CONNECT_SECONDS, context=context
+            )
         else:
             self._open = lambda: http.client.HTTPConnection(host, url.port or 80, timeout=CONNECT_SECONDS)
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
@@ -58,7 +60,7 @@ class Connections:
             try:
                 yield response.status, iter(lambda: response.read1(_PIECE), b"")
             finally:
-                connection.close()    # left in the middle of an answer
+                connection.close()  # left in the middle of an answer
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[http.client.HTTPConnection]:
@@ -71,7 +73,7 @@ class Connections:
             yield connection
             complete = True
         except BROKEN:
-            self.close()    # what ended this one, a restart of the server, ended them all
+            self.close()  # what ended this one, a restart of the server, ended them all
             raise
         finally:
             if complete and connection.sock is not None:
@@ -87,7 +89,12 @@ class Connections:
 
 
 def _ask(
-    connection: http.client.HTTPConnection, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes, seconds: float
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    headers: Iterable[tuple[str, str]],
+    body: bytes,
+    seconds: float,
 ) -> http.client.HTTPResponse:
     if connection.sock is None:
         connection.connect()

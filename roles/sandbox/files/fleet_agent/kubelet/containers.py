@@ -34,7 +34,9 @@ class Container:
         self.image_name = images.qualified(self.image) if self.image else spec["image"]
         self.image_id = self.image.image_id if self.image else ""
         self.runtime = pod.kubelet.host.spec.container_runtime.split(":", maxsplit=1)[0]
-        self.state: dict[str, Any] = {"waiting": {"reason": "PodInitializing" if pod.spec.get("initContainers") else "ContainerCreating"}}
+        self.state: dict[str, Any] = {
+            "waiting": {"reason": "PodInitializing" if pod.spec.get("initContainers") else "ContainerCreating"}
+        }
         self.last_state: dict[str, Any] = {}
         self.ready = self.started = self.finished = False
         self.restarts = 0
@@ -42,11 +44,11 @@ class Container:
         self.log: collections.deque[str] = collections.deque(maxlen=LOG_LINES)
         self.previous_log: collections.deque[str] | None = None
         self._healthy = True
-        self.hangups = 0                # SIGHUPs received
-        self.ignores_term = False       # PID 1 without a handler does not get SIGTERM
-        self.devices: dict[str, list[str]] = {}     # resource -> device ids that kubelet allocated
-        self.gpus: list[int] = []       # GPU indices that the container can open
-        self.driver_injected = False    # driver libraries and nvidia-smi brought in by the nvidia runtime or CDI
+        self.hangups = 0  # SIGHUPs received
+        self.ignores_term = False  # PID 1 without a handler does not get SIGTERM
+        self.devices: dict[str, list[str]] = {}  # resource -> device ids that kubelet allocated
+        self.gpus: list[int] = []  # GPU indices that the container can open
+        self.driver_injected = False  # driver libraries and nvidia-smi brought in by the nvidia runtime or CDI
         #: What its process still does when it ends by itself or by a signal.
         self.at_exit: list[Callable[[], None]] = []
         #: Ends what runs beside its task: threads that watch, tasks of its own. However the process comes to its end.
@@ -71,12 +73,21 @@ class Container:
             code = yield from self._run_once()
             if not self._again(code):
                 return code
-            self._backoff = min(max(self._backoff * 2, kubelet.clock.delay("restart_backoff")), kubelet.clock.delay("restart_backoff_max"))
+            self._backoff = min(
+                max(self._backoff * 2, kubelet.clock.delay("restart_backoff")),
+                kubelet.clock.delay("restart_backoff_max"),
+            )
             if self.restarts or code != 0:
-                self._wait_state("CrashLoopBackOff", f"back-off {int(self._backoff)}s restarting failed container={self.name} "
-                                 f"pod={self.pod.name}_{self.pod.namespace}({self.pod.uid})", keep=True)
+                self._wait_state(
+                    "CrashLoopBackOff",
+                    f"back-off {int(self._backoff)}s restarting failed container={self.name} "
+                    f"pod={self.pod.name}_{self.pod.namespace}({self.pod.uid})",
+                    keep=True,
+                )
                 if self.restarts == 1:
-                    kubelet.event(self.pod, "BackOff", f"Back-off restarting failed container {self.name} in pod {self.pod.name}")
+                    kubelet.event(
+                        self.pod, "BackOff", f"Back-off restarting failed container {self.name} in pod {self.pod.name}"
+                    )
                 yield Sleep(self._backoff if self.restarts else self._backoff / 10)
             self.restarts += 1
 
@@ -105,8 +116,12 @@ class Container:
         delay = 10.0
         while True:
             if image is None:
-                self._wait_state("InvalidImageName", f'Failed to apply default image tag "{self.spec["image"]}": couldn\'t parse image name '
-                                 f'"{self.spec["image"]}": invalid reference format', keep=True)
+                self._wait_state(
+                    "InvalidImageName",
+                    f'Failed to apply default image tag "{self.spec["image"]}": couldn\'t parse image name '
+                    f'"{self.spec["image"]}": invalid reference format',
+                    keep=True,
+                )
                 yield Sleep(60)
                 continue
             message = yield from runtime.pull(kubelet, image, self.spec.get("imagePullPolicy") or "IfNotPresent")
@@ -117,14 +132,19 @@ class Container:
                 kubelet.event(self.pod, "Failed", f'Failed to pull image "{self.spec["image"]}": {message}')
             self._failed_pulls += 1
             yield Sleep(1.5)
-            self._wait_state("ImagePullBackOff", f'Back-off pulling image "{self.spec["image"]}": ErrImagePull: {message}', keep=True)
+            self._wait_state(
+                "ImagePullBackOff", f'Back-off pulling image "{self.spec["image"]}": ErrImagePull: {message}', keep=True
+            )
             yield Sleep(delay)
             delay = min(delay * 2, 300)
 
     def _have_config(self) -> Process:
         while True:
             try:
-                self.env = {**(images.environment(self.image) if self.image else {}), **environment(self.pod, self.spec, self.pod.kubelet.store)}
+                self.env = {
+                    **(images.environment(self.image) if self.image else {}),
+                    **environment(self.pod, self.spec, self.pod.kubelet.store),
+                }
                 return
             except ConfigFailure as failure:
                 self._wait_state("CreateContainerConfigError", str(failure), keep=True)
@@ -170,7 +190,9 @@ class Container:
             code = _KILLED
         except Terminated:
             code = 143
-        except Exception as error:  # a bug of the simulation is this container's failure, told in its log and in the agent's
+        except (
+            Exception
+        ) as error:  # a bug of the simulation is this container's failure, told in its log and in the agent's
             traceback.print_exc(limit=-4, file=sys.stderr)
             self.write_log(f"[sandbox] the simulation itself failed here: {error!r}\n")
             code = 70
@@ -204,8 +226,16 @@ class Container:
             action()
         self.at_exit = []
         self.pod.kubelet.host.released(self.container_id)
-        self.state = {"terminated": {"exitCode": code, "reason": reason, "startedAt": begun, "finishedAt": timestamp(),
-                                     "containerID": f"{self.runtime}://{self.container_id}", **({"message": message} if message else {})}}
+        self.state = {
+            "terminated": {
+                "exitCode": code,
+                "reason": reason,
+                "startedAt": begun,
+                "finishedAt": timestamp(),
+                "containerID": f"{self.runtime}://{self.container_id}",
+                **({"message": message} if message else {}),
+            }
+        }
         self.ready = self.is_init and code == 0 and not self.sidecar
         self.started = False
         self.finished = self.is_init and code == 0
@@ -225,7 +255,12 @@ class Container:
             self.log.append(f"{now} {line}")
 
     def signal(self, signal: Signal) -> None:
-        if self.task and not self.task.done and "running" in self.state and not (isinstance(signal, Terminated) and self.ignores_term):
+        if (
+            self.task
+            and not self.task.done
+            and "running" in self.state
+            and not (isinstance(signal, Terminated) and self.ignores_term)
+        ):
             self.task.interrupt(signal)
 
     def stopped_by_force(self) -> None:
@@ -243,6 +278,13 @@ class Container:
         self._failed_pulls, self._backoff = 0, 0.0
         if "running" in self.state or ("terminated" not in self.state and self.container_id):
             running = self.state.get("running", {})
-            self.state = {"terminated": {"exitCode": 255, "reason": "Unknown", "startedAt": running.get("startedAt", timestamp()),
-                                         "finishedAt": timestamp(), "containerID": f"{self.runtime}://{self.container_id}"}}
+            self.state = {
+                "terminated": {
+                    "exitCode": 255,
+                    "reason": "Unknown",
+                    "startedAt": running.get("startedAt", timestamp()),
+                    "finishedAt": timestamp(),
+                    "containerID": f"{self.runtime}://{self.container_id}",
+                }
+            }
         self.ready = self.started = self.finished = False

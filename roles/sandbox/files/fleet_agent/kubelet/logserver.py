@@ -42,7 +42,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def read_log(agent: Any, namespace: str, pod_name: str, container_name: str, query: dict[str, str]) -> tuple[int, str]:
     """(status, body) as kubelet answers. Follow is answered with what there is."""
-    pods = [p for node in list(agent.nodes.values()) for p in list(node.pods.values()) if (p.namespace, p.name) == (namespace, pod_name)]
+    pods = [
+        p
+        for node in list(agent.nodes.values())
+        for p in list(node.pods.values())
+        if (p.namespace, p.name) == (namespace, pod_name)
+    ]
     container = next((c for p in pods for c in p.containers if c.name == container_name), None)
     if container is None:
         return 404, f'pod "{pod_name}" or container "{container_name}" does not exist on this node\n'
@@ -61,7 +66,7 @@ def read_log(agent: Any, namespace: str, pod_name: str, container_name: str, que
         lines = [line.partition(" ")[2] for line in lines]
     text = "".join(line + "\n" for line in lines)
     if query.get("limitBytes", "").isdigit():
-        text = text[:int(query["limitBytes"])]
+        text = text[: int(query["limitBytes"])]
     return 200, text
 
 
@@ -75,7 +80,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         request.settimeout(30)
-        request.do_handshake()      # here, in the connection's own thread: one slow client must not hold the others
+        request.do_handshake()  # here, in the connection's own thread: one slow client must not hold the others
         if request.getpeercert(binary_form=True) != self.expected:
             raise PermissionError("a client certificate that is not the API server's")
         super().finish_request(request, client_address)

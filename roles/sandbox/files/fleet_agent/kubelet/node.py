@@ -48,32 +48,66 @@ class Kubelet:
     def _info(self) -> dict[str, Any]:
         spec = self.host.spec
         version = self.agent.version
-        return {"machineID": uuid.uuid5(uuid.NAMESPACE_DNS, spec.name).hex, "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_URL, spec.name)),
-                "bootID": self.host.boot_id, "kernelVersion": spec.kernel, "osImage": spec.os_image, "containerRuntimeVersion": spec.container_runtime,
-                "kubeletVersion": version, "kubeProxyVersion": "", "operatingSystem": "linux", "architecture": spec.image_arch}
+        return {
+            "machineID": uuid.uuid5(uuid.NAMESPACE_DNS, spec.name).hex,
+            "systemUUID": str(uuid.uuid5(uuid.NAMESPACE_URL, spec.name)),
+            "bootID": self.host.boot_id,
+            "kernelVersion": spec.kernel,
+            "osImage": spec.os_image,
+            "containerRuntimeVersion": spec.container_runtime,
+            "kubeletVersion": version,
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": spec.image_arch,
+        }
 
     def _status(self) -> dict[str, Any]:
-        base = {"cpu": "64", "memory": "527954280Ki", "pods": "110", "ephemeral-storage": "1855263608Ki", "hugepages-1Gi": "0", "hugepages-2Mi": "0"}
+        base = {
+            "cpu": "64",
+            "memory": "527954280Ki",
+            "pods": "110",
+            "ephemeral-storage": "1855263608Ki",
+            "hugepages-1Gi": "0",
+            "hugepages-2Mi": "0",
+        }
         devices = self.devices
-        return {"capacity": {**base, **{r: str(n) for r, n in devices.capacity.items()}},
-                "allocatable": {**base, **{r: str(n) for r, n in devices.allocatable.items()}},
-                "conditions": self.readiness.conditions(), "nodeInfo": self._info(),
-                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self.name}],
-                "daemonEndpoints": {"kubeletEndpoint": {"Port": self.agent.port}}}
+        return {
+            "capacity": {**base, **{r: str(n) for r, n in devices.capacity.items()}},
+            "allocatable": {**base, **{r: str(n) for r, n in devices.allocatable.items()}},
+            "conditions": self.readiness.conditions(),
+            "nodeInfo": self._info(),
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": self.name}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self.agent.port}},
+        }
 
     def _own_labels(self) -> dict[str, str]:
         """Those of kubelet itself and, as --node-labels would bring them, those of the fleet that a kubelet may set."""
-        given = {k: v for k, v in self.host.spec.labels if not re.search(r"(^|\.)(kubernetes|k8s)\.io$", k.rpartition("/")[0])}
+        given = {
+            k: v
+            for k, v in self.host.spec.labels
+            if not re.search(r"(^|\.)(kubernetes|k8s)\.io$", k.rpartition("/")[0])
+        }
         arch = self.host.spec.image_arch
-        return {**given, "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": arch,
-                "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": arch}
+        return {
+            **given,
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": arch,
+            "beta.kubernetes.io/os": "linux",
+            "beta.kubernetes.io/arch": arch,
+        }
 
     def register(self) -> Process:
         """Create the Node object, or take over the one that is there. Labels and taints of the fleet are an administrator's writes."""
         spec = self.host.spec
         taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in spec.taints]
-        node = {"apiVersion": "v1", "kind": "Node", "status": self._status(), "spec": {"taints": taints} if taints else {},
-                "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": dict(SIMULATED)}}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "status": self._status(),
+            "spec": {"taints": taints} if taints else {},
+            "metadata": {"name": self.name, "labels": self._own_labels(), "annotations": dict(SIMULATED)},
+        }
         answer = yield from self._insist("POST", "/api/v1/nodes", node)
         if answer is None:
             answer = yield from self.patch_status(self._status())

@@ -21,7 +21,15 @@ _SPECS: dict[str, dict[str, Any]] = {}
 def shared_spec(spec: dict[str, Any]) -> dict[str, Any]:
     """One dictionary for all pods that differ only in what the scheduler and the server filled in: memory counts at 1,000 nodes."""
     token = next((v["name"] for v in spec.get("volumes") or [] if v["name"].startswith("kube-api-access-")), "")
-    dropped = ("nodeName", "affinity", "tolerations", "schedulerName", "priority", "preemptionPolicy", "enableServiceLinks")
+    dropped = (
+        "nodeName",
+        "affinity",
+        "tolerations",
+        "schedulerName",
+        "priority",
+        "preemptionPolicy",
+        "enableServiceLinks",
+    )
     text = json.dumps({k: v for k, v in spec.items() if k not in dropped}, sort_keys=True)
     if token:
         text = text.replace(token, "kube-api-access")
@@ -68,12 +76,16 @@ class Pod:
 
     def disowned(self, item: dict[str, Any]) -> bool:
         """Whether the node lifecycle controller has called it not ready: without a kubelet's reason (pkg/controller/util/node, MarkPodsNotReady)."""
-        told: dict[str, Any] = next((c for c in (item.get("status") or {}).get("conditions") or [] if c["type"] == "Ready"), {})
+        told: dict[str, Any] = next(
+            (c for c in (item.get("status") or {}).get("conditions") or [] if c["type"] == "Ready"), {}
+        )
         return told.get("status") == "False" and not told.get("reason") and self.sent is not None
 
     def _take_over(self, old: dict[str, Any]) -> None:
         """A pod that already ran when this agent started: its machine has been off meanwhile."""
-        by_name = {s["name"]: s for s in (old.get("containerStatuses") or []) + (old.get("initContainerStatuses") or [])}
+        by_name = {
+            s["name"]: s for s in (old.get("containerStatuses") or []) + (old.get("initContainerStatuses") or [])
+        }
         for container in self.init + self.main:
             before = by_name.get(container.name)
             if before and before.get("containerID"):
@@ -95,9 +107,11 @@ class Pod:
 
     def wants(self) -> dict[str, int]:
         """Extended resources of the pod: the larger of all main containers together and each init container."""
+
         def limits(container: Container) -> dict[str, int]:
             found = (container.spec.get("resources") or {}).get("limits") or {}
             return {k: int(v) for k, v in found.items() if "/" in k and str(v).isdigit()}
+
         total: dict[str, int] = {}
         for container in self.main:
             for key, count in limits(container).items():
@@ -133,7 +147,11 @@ class Pod:
         name = self.spec.get("runtimeClassName")
         while True:
             handler = kubelet.runtime_handler(name) if name else ""
-            fault = f'RuntimeClass "{name}" not found' if handler is None else runtime.sandbox_fault(kubelet, handler, kubelet.clock.hexadecimal(64))
+            fault = (
+                f'RuntimeClass "{name}" not found'
+                if handler is None
+                else runtime.sandbox_fault(kubelet, handler, kubelet.clock.hexadecimal(64))
+            )
             if not fault:
                 self.handler = handler
                 break
@@ -166,6 +184,7 @@ class Pod:
             remaining.discard(name)
             if not remaining and self.task:
                 self.task.wake()
+
         for container in self.main:
             container.task = kubelet.loop.spawn(container.supervise(), lambda _code, name=container.name: gone(name))
         while remaining:
@@ -205,7 +224,9 @@ class Pod:
         kubelet.devices.free(self)
         self.sandbox_ready = False
         if not self.finished:
-            self.forced_phase = "Failed" if any(c.state.get("terminated", {}).get("exitCode", 0) for c in self.main) else "Succeeded"
+            self.forced_phase = (
+                "Failed" if any(c.state.get("terminated", {}).get("exitCode", 0) for c in self.main) else "Succeeded"
+            )
         yield from self._delete()
 
     @staticmethod
@@ -235,7 +256,11 @@ class Pod:
         while True:
             try:
                 if self.grace != 0:
-                    yield Call(lambda: kubelet.api.request("PATCH", path + "/status", patch, identity, "application/merge-patch+json"))
+                    yield Call(
+                        lambda: kubelet.api.request(
+                            "PATCH", path + "/status", patch, identity, "application/merge-patch+json"
+                        )
+                    )
                 yield Call(lambda: kubelet.api.request("DELETE", path, options, identity))
                 return
             except ApiError as error:

@@ -34,7 +34,11 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
     period = float(probe.get("periodSeconds") or 10)
     needed, allowed = int(probe.get("successThreshold") or 1), int(probe.get("failureThreshold") or 3)
     passed_in_row = failed_in_row = 0
-    yield Sleep(max(_first(float(probe.get("initialDelaySeconds") or 0), period, container.pod.kubelet.probe_wait(period)), 0.01))
+    yield Sleep(
+        max(
+            _first(float(probe.get("initialDelaySeconds") or 0), period, container.pod.kubelet.probe_wait(period)), 0.01
+        )
+    )
     while True:
         if kind == "startupProbe" or container.started:
             version = host.version
@@ -46,7 +50,7 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
                 _failed(container, kind, output)
             settled = passed_in_row > needed or failed_in_row > allowed
             if pure and settled and version == host.version:
-                yield Poll(period, host)    # the same answer until the node changes
+                yield Poll(period, host)  # the same answer until the node changes
                 continue
         yield Sleep(period)
 
@@ -80,11 +84,14 @@ def _failed(container: Any, kind: str, output: str) -> None:
             pod.changed()
         return
     grace = float(pod.spec.get("terminationGracePeriodSeconds", 30))
-    pod.kubelet.event(pod, "Killing", f"Container {container.name} failed {kind.removesuffix('Probe')} probe, will be restarted")
+    pod.kubelet.event(
+        pod, "Killing", f"Container {container.name} failed {kind.removesuffix('Probe')} probe, will be restarted"
+    )
     task = container.task
     container.signal(Terminated())
 
     def harder() -> None:
         if container.task is task and "running" in container.state:
             container.signal(Killed())
+
     pod.kubelet.loop.later(pod.kubelet.clock.real(grace), harder)

@@ -64,7 +64,9 @@ class Proc:
     @property
     def identity(self) -> Identity:
         pod = self.pod
-        return service_account_identity(pod.namespace, pod.account, (pod.name, pod.uid), (pod.kubelet.name, pod.kubelet.uid))
+        return service_account_identity(
+            pod.namespace, pod.account, (pod.name, pod.uid), (pod.kubelet.name, pod.kubelet.uid)
+        )
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Process:
         """A request with this pod's service account; raises ApiError as the server refuses it."""
@@ -103,8 +105,10 @@ def executable_fault(container: Any, argv: list[str]) -> str:
         return ""
     where = "executable file not found in $PATH" if "/" not in argv[0] else "no such file or directory"
     what = f'exec: "{argv[0]}": {where}' if "/" not in argv[0] else f'exec: "{argv[0]}": stat {argv[0]}: {where}'
-    return ("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
-            f"unable to start container process: error during container init: {what}")
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+        f"unable to start container process: error during container init: {what}"
+    )
 
 
 def main(container: Any) -> Process:

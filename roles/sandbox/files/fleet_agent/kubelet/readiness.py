@@ -11,13 +11,19 @@ from fleet_agent.clock import timestamp
 from fleet_agent.cluster.api import AGENT, node_identity
 from fleet_agent.loop import Process, Sleep, Task
 
-_QUIET = (("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-          ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-          ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"))
+_QUIET = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
 _READY = ("True", "KubeletReady", "kubelet is posting ready status")
 # kubelet (pkg/kubelet/kubelet.go, updateRuntimeUp) with what containerd answers while no CNI plugin is configured.
-_NOT_READY = ("False", "KubeletNotReady", "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
-              "message:Network plugin returns error: cni plugin not initialized")
+_NOT_READY = (
+    "False",
+    "KubeletNotReady",
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+    "message:Network plugin returns error: cni plugin not initialized",
+)
 # pkg/controller/nodelifecycle/node_lifecycle_controller.go, tryUpdateNodeHealth.
 _UNKNOWN = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 
@@ -52,9 +58,20 @@ class Readiness:
         ready, now = self._ready(), timestamp()
         if ready[0] != self._told:
             self._told, self._since = ready[0], now
-        rows = [(kind, *(ready if ready is _UNKNOWN else ("False", reason, message))) for kind, reason, message in _QUIET] + [("Ready", *ready)]
-        return [{"type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": now,
-                 "lastTransitionTime": self._since if kind == "Ready" else now} for kind, status, reason, message in rows]
+        rows = [
+            (kind, *(ready if ready is _UNKNOWN else ("False", reason, message))) for kind, reason, message in _QUIET
+        ] + [("Ready", *ready)]
+        return [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": self._since if kind == "Ready" else now,
+            }
+            for kind, status, reason, message in rows
+        ]
 
     def follow(self) -> None:
         """Tell what has changed, and go on while it changes by itself."""

@@ -33,7 +33,7 @@ def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
     offered = images.architectures(image)
     if offered is not None and host.spec.image_arch not in offered:
         yield Sleep(kubelet.clock.jitter(0.5))
-        return (f'rpc error: code = NotFound desc = failed to pull and unpack image "{images.qualified(image)}": no match for platform in manifest: not found')
+        return f'rpc error: code = NotFound desc = failed to pull and unpack image "{images.qualified(image)}": no match for platform in manifest: not found'
     if not present:
         yield Sleep(kubelet.clock.jitter(images.pull_seconds(image)) if images.pull_seconds(image) else 0.05)
         host.images.add(image.reference)
@@ -47,10 +47,14 @@ def sandbox_fault(kubelet: Any, handler: str, sandbox_id: str) -> str:
         binary = host.handlers[handler]
         if not binary or host.read(binary) is not None:
             return ""
-        return ('Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox: failed to create containerd task: failed to create '
-                f'shim task: OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec {binary}: no such file or directory: unknown')
-    return (f'Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI runtime for sandbox "{sandbox_id}": '
-            f'no runtime for "{handler}" is configured')
+        return (
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox: failed to create containerd task: failed to create "
+            f"shim task: OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec {binary}: no such file or directory: unknown"
+        )
+    return (
+        f'Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI runtime for sandbox "{sandbox_id}": '
+        f'no runtime for "{handler}" is configured'
+    )
 
 
 def prepare(container: Any) -> str:
@@ -94,14 +98,20 @@ def inject_gpus(container: Any) -> str:
     if wanted is None:
         return ""
     if cdi is not None and kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") is None:
-        return ("failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
-                f"k8s.device-plugin.nvidia.com/gpu={gpu_uuid(kubelet.name, cdi[0])}")
+        return (
+            "failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
+            f"k8s.device-plugin.nvidia.com/gpu={gpu_uuid(kubelet.name, cdi[0])}"
+        )
     if "nvidia" not in kubelet.host.modules:
-        return ("failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
-                "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
-                "nvidia-container-cli: initialization error: nvml error: driver not loaded")
+        return (
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
+            "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
+            "nvidia-container-cli: initialization error: nvml error: driver not loaded"
+        )
     container.gpus = wanted
     container.driver_injected = True
     if container.devices and not container.image.family:
-        kubelet.host.compute(container.container_id, wanted)    # nobody knows what a user's image does; it is taken for a job that needs all it got
+        kubelet.host.compute(
+            container.container_id, wanted
+        )  # nobody knows what a user's image does; it is taken for a job that needs all it got
     return ""

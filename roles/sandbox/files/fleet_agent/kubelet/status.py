@@ -11,8 +11,13 @@ from typing import Any
 def container_status(container: Any) -> dict[str, Any]:
     """container: see containers.Container; only its public state is read."""
     status: dict[str, Any] = {
-        "name": container.name, "state": container.state, "lastState": container.last_state, "ready": container.ready,
-        "restartCount": container.restarts, "image": container.image_name, "imageID": container.image_id if container.container_id else "",
+        "name": container.name,
+        "state": container.state,
+        "lastState": container.last_state,
+        "ready": container.ready,
+        "restartCount": container.restarts,
+        "image": container.image_name,
+        "imageID": container.image_id if container.container_id else "",
         "started": container.started,
     }
     if container.container_id:
@@ -20,7 +25,9 @@ def container_status(container: Any) -> dict[str, Any]:
     return status
 
 
-def _condition(kind: str, value: bool, reason: str, message: str, previous: dict[str, dict[str, Any]], now: str, generation: int) -> dict[str, Any]:
+def _condition(
+    kind: str, value: bool, reason: str, message: str, previous: dict[str, dict[str, Any]], now: str, generation: int
+) -> dict[str, Any]:
     old = previous.get(kind)
     word = "True" if value else "False"
     since = old["lastTransitionTime"] if old and old["status"] == word else now
@@ -38,7 +45,11 @@ def _condition(kind: str, value: bool, reason: str, message: str, previous: dict
 
 def phase(init: list[Any], main: list[Any], policy: str) -> str:
     """Phase by kubelet's rules (getPhase): pending until initialised, running while something runs or will run again."""
-    if any("terminated" in c.state and c.state["terminated"]["exitCode"] != 0 and not _again(c, policy) for c in init if not c.sidecar):
+    if any(
+        "terminated" in c.state and c.state["terminated"]["exitCode"] != 0 and not _again(c, policy)
+        for c in init
+        if not c.sidecar
+    ):
         return "Failed"
     ended = [c for c in main if "terminated" in c.state and not _again(c, policy)]
     if len(ended) == len(main) and main:
@@ -55,7 +66,7 @@ def _again(container: Any, policy: str) -> bool:
 
 def _initialized(init: list[Any], main: list[Any]) -> bool:
     if any("running" in c.state or "terminated" in c.state for c in main):
-        return True     # a pod that had started its containers once counts as initialised, also when it begins again after a reboot
+        return True  # a pod that had started its containers once counts as initialised, also when it begins again after a reboot
     return all(c.started if c.sidecar else c.finished for c in init)
 
 
@@ -74,14 +85,27 @@ def build(pod: Any, now: str) -> dict[str, Any]:
     message = "" if done else text
     conditions = [
         _condition("PodReadyToStartContainers", pod.sandbox_ready and not done, "", "", previous, now, generation),
-        _condition("Initialized", initialized, "PodCompleted" if state == "Succeeded" else "ContainersNotInitialized",
-                   f"containers with incomplete status: [{' '.join(incomplete)}]", previous, now, generation),
+        _condition(
+            "Initialized",
+            initialized,
+            "PodCompleted" if state == "Succeeded" else "ContainersNotInitialized",
+            f"containers with incomplete status: [{' '.join(incomplete)}]",
+            previous,
+            now,
+            generation,
+        ),
         _condition("Ready", ready, why, message, previous, now, generation),
         _condition("ContainersReady", ready, why, message, previous, now, generation),
         _condition("PodScheduled", True, "", "", previous, now, generation),
     ]
-    status: dict[str, Any] = {"phase": state, "conditions": conditions, "hostIP": pod.host_ip, "hostIPs": [{"ip": pod.host_ip}],
-                              "startTime": pod.start_time, "qosClass": pod.qos}
+    status: dict[str, Any] = {
+        "phase": state,
+        "conditions": conditions,
+        "hostIP": pod.host_ip,
+        "hostIPs": [{"ip": pod.host_ip}],
+        "startTime": pod.start_time,
+        "qosClass": pod.qos,
+    }
     if generation:
         status["observedGeneration"] = generation
     if pod.sandbox_ready and pod.pod_ip:
@@ -101,5 +125,8 @@ def qos_class(spec: dict[str, Any]) -> str:
     resources = [c.get("resources") or {} for c in spec["containers"]]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"
-    full = all({"cpu", "memory"} <= set(r.get("limits") or {}) and (r.get("requests") or r["limits"]) == r["limits"] for r in resources)
+    full = all(
+        {"cpu", "memory"} <= set(r.get("limits") or {}) and (r.get("requests") or r["limits"]) == r["limits"]
+        for r in resources
+    )
     return "Guaranteed" if full else "Burstable"

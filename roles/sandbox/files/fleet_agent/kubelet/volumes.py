@@ -71,7 +71,9 @@ class Volumes:
             raise MountFailure(f'MountVolume.SetUp failed for volume "{volume}" : {kind} "{name}" not found')
         missing = [i["key"] for i in source.get("items") or [] if i["key"] not in data]
         if missing and not source.get("optional"):
-            raise MountFailure(f'MountVolume.SetUp failed for volume "{volume}" : references non-existent {kind.replace("map", "")} key: {missing[0]}')
+            raise MountFailure(
+                f'MountVolume.SetUp failed for volume "{volume}" : references non-existent {kind.replace("map", "")} key: {missing[0]}'
+            )
         files.update(key_path(source.get("items"), data))
         self.sources.append((kind, name, source, files))
 
@@ -84,15 +86,23 @@ class Volumes:
     def _host_path(self, volume: str, source: dict[str, Any]) -> str:
         path, kind = source["path"].rstrip("/") or "/", source.get("type") or ""
         file, folder = self.host.read(path) is not None, self.host.is_folder(path)
-        fault = {"Directory": not folder and "is not a directory", "File": not file and "is not a file", "Socket": not file and "is not a socket",
-                 "CharDevice": not file and "is not a character device"}.get(kind)
+        fault = {
+            "Directory": not folder and "is not a directory",
+            "File": not file and "is not a file",
+            "Socket": not file and "is not a socket",
+            "CharDevice": not file and "is not a character device",
+        }.get(kind)
         if fault:
-            raise MountFailure(f'MountVolume.SetUp failed for volume "{volume}" : hostPath type check failed: {path} {fault}')
+            raise MountFailure(
+                f'MountVolume.SetUp failed for volume "{volume}" : hostPath type check failed: {path} {fault}'
+            )
         if not file and not folder:
             if kind == "FileOrCreate":
                 self.host.write(path, "")
             else:
-                self.host.make_folder(path)     # DirectoryOrCreate; without a type the runtime makes the source of a bind mount
+                self.host.make_folder(
+                    path
+                )  # DirectoryOrCreate; without a type the runtime makes the source of a bind mount
         return path
 
     def mounts(self, spec: dict[str, Any]) -> list[VolumeMount]:
@@ -100,19 +110,32 @@ class Volumes:
         for mount in spec.get("volumeMounts") or []:
             name, sub = mount["volume" if "volume" in mount else "name"], mount.get("subPath") or ""
             common: dict[str, Any] = {
-                "path": mount["mountPath"].rstrip("/") or "/", "read_only": bool(mount.get("readOnly")), "propagation": mount.get("mountPropagation") or "None",
+                "path": mount["mountPath"].rstrip("/") or "/",
+                "read_only": bool(mount.get("readOnly")),
+                "propagation": mount.get("mountPropagation") or "None",
             }
             if name in self.hosts:
                 source = self.hosts[name].rstrip("/") + ("/" + sub if sub else "")
                 result.append(VolumeMount(kind="host", source=source or "/", store={}, **common))
             else:
-                result.append(VolumeMount(kind="pod", source="/" + sub if sub else "", store=self.files.setdefault(name, {}), **common))
+                result.append(
+                    VolumeMount(
+                        kind="pod", source="/" + sub if sub else "", store=self.files.setdefault(name, {}), **common
+                    )
+                )
         return result
 
 
 def _field(pod: Any, path: str) -> str:
-    simple = {"metadata.name": pod.name, "metadata.namespace": pod.namespace, "metadata.uid": pod.uid, "spec.nodeName": pod.kubelet.name,
-              "spec.serviceAccountName": pod.account, "status.hostIP": pod.host_ip, "status.podIP": pod.pod_ip}
+    simple = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": pod.kubelet.name,
+        "spec.serviceAccountName": pod.account,
+        "status.hostIP": pod.host_ip,
+        "status.podIP": pod.pod_ip,
+    }
     if path in simple:
         return str(simple[path])
     match = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
@@ -121,8 +144,12 @@ def _field(pod: Any, path: str) -> str:
 
 def environment(pod: Any, spec: dict[str, Any], store: Store) -> dict[str, str]:
     """Environment of a container; raises ConfigFailure for what is missing."""
-    result = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": pod.kubelet.name if pod.spec.get("hostNetwork") else pod.name,
-              "KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    result = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOSTNAME": pod.kubelet.name if pod.spec.get("hostNetwork") else pod.name,
+        "KUBERNETES_SERVICE_HOST": "10.96.0.1",
+        "KUBERNETES_SERVICE_PORT": "443",
+    }
     for source in spec.get("envFrom") or []:
         for kind, key in (("configmap", "configMapRef"), ("secret", "secretRef")):
             if key in source:
@@ -144,7 +171,11 @@ def _value(pod: Any, entry: dict[str, Any], store: Store, spec: dict[str, Any]) 
     if "fieldRef" in source:
         return _field(pod, source["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in source:
-        return str(((spec.get("resources") or {}).get("limits") or {}).get(source["resourceFieldRef"]["resource"].split(".")[-1], "0"))
+        return str(
+            ((spec.get("resources") or {}).get("limits") or {}).get(
+                source["resourceFieldRef"]["resource"].split(".")[-1], "0"
+            )
+        )
     for kind, key in (("configmap", "configMapKeyRef"), ("secret", "secretKeyRef")):
         if key in source:
             reference = source[key]
@@ -162,4 +193,6 @@ def _value(pod: Any, entry: dict[str, Any], store: Store, spec: dict[str, Any]) 
 
 def expand(text: str, env: dict[str, str]) -> str:
     """$(NAME) as kubelet expands it; $$ is an escaped dollar sign, an unknown name stays as it is."""
-    return re.sub(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", lambda m: "$" if m[0] == "$$" else env.get(m[1], m[0]), text)
+    return re.sub(
+        r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", lambda m: "$" if m[0] == "$$" else env.get(m[1], m[0]), text
+    )

@@ -21,7 +21,9 @@ class StatusWriter:
 
     def __init__(self, agent: Any, width: int = 8) -> None:
         self._agent, self._free = agent, width
-        self._pool = concurrent.futures.ThreadPoolExecutor(width, "status")     # its own: a thousand workers' requests must not hold up kubelets
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            width, "status"
+        )  # its own: a thousand workers' requests must not hold up kubelets
         self._queue: collections.deque[Any] = collections.deque()
         self.written = 0
 
@@ -64,7 +66,10 @@ class StatusWriter:
             if pod.dirty:
                 self._queue.append(pod)
             self._pump()
-        self._agent.loop.in_thread(lambda: self._agent.api.request("PATCH", path, patch, identity, MERGE, accept=METADATA), done, self._pool)
+
+        self._agent.loop.in_thread(
+            lambda: self._agent.api.request("PATCH", path, patch, identity, MERGE, accept=METADATA), done, self._pool
+        )
 
 
 class EventWriter:
@@ -76,11 +81,29 @@ class EventWriter:
 
     def warn(self, kubelet: Any, pod: Any, reason: str, message: str) -> None:
         now = timestamp()
-        event = {"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": reason, "message": message[:1000], "count": 1,
-                 "firstTimestamp": now, "lastTimestamp": now, "source": {"component": "kubelet", "host": kubelet.name},
-                 "reportingComponent": "kubelet", "reportingInstance": kubelet.name,
-                 "metadata": {"name": f"{pod.name}.{next(self._numbers):x}", "namespace": pod.namespace},
-                 "involvedObject": {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "namespace": pod.namespace, "uid": pod.uid}}
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "type": "Warning",
+            "reason": reason,
+            "message": message[:1000],
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": "kubelet", "host": kubelet.name},
+            "reportingComponent": "kubelet",
+            "reportingInstance": kubelet.name,
+            "metadata": {"name": f"{pod.name}.{next(self._numbers):x}", "namespace": pod.namespace},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.name,
+                "namespace": pod.namespace,
+                "uid": pod.uid,
+            },
+        }
         path = f"/api/v1/namespaces/{pod.namespace}/events"
-        self._agent.loop.in_thread(lambda: self._agent.api.request("POST", path, event, node_identity(kubelet.name), tries=2),
-                                   lambda _answer, _error: None)
+        self._agent.loop.in_thread(
+            lambda: self._agent.api.request("POST", path, event, node_identity(kubelet.name), tries=2),
+            lambda _answer, _error: None,
+        )

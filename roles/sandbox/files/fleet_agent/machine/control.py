@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Things that happen to a machine without the cluster's API: a process is killed. One JSON object a line in DIR/control.jsonl.
 
-    {"kill": {"node": "training-0", "container": "nvidia-driver-ctr", "pod_selector": {"app": "driver"}, "signal": "KILL"}}
-    {"kubelet_restart": {"node": "training-0"}}
+{"kill": {"node": "training-0", "container": "nvidia-driver-ctr", "pod_selector": {"app": "driver"}, "signal": "KILL"}}
+{"kubelet_restart": {"node": "training-0"}}
 """
 
 from __future__ import annotations

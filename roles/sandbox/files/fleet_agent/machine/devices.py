@@ -30,7 +30,7 @@ class DeviceManager:
         self.endpoints: dict[str, Endpoint] = {}
         self.capacity: dict[str, int] = {}
         self.allocatable: dict[str, int] = {}
-        self.allocated: dict[str, dict[str, list[str]]] = {}    # pod uid -> resource -> ids
+        self.allocated: dict[str, dict[str, list[str]]] = {}  # pod uid -> resource -> ids
         self._generation: dict[str, int] = {}
 
     def _publish(self, after: str) -> None:
@@ -86,8 +86,10 @@ class DeviceManager:
             for resource, count in wants.items():
                 free = self._free_ids(resource)
                 if len(free) < count:
-                    return (f"Allocate failed due to requested number of devices unavailable for {resource}. Requested: {count}, "
-                            f"Available: {len(free)}, which is unexpected")
+                    return (
+                        f"Allocate failed due to requested number of devices unavailable for {resource}. Requested: {count}, "
+                        f"Available: {len(free)}, which is unexpected"
+                    )
                 held[resource] = free[:count]
             if held:
                 self.allocated[pod.uid] = held
@@ -102,7 +104,7 @@ class DeviceManager:
             container.devices = {r: [rest[r].pop(0) for _n in range(int(limits[r]))] for r in rest if r in limits}
         for container in pod.init:
             limits = (container.spec.get("resources") or {}).get("limits") or {}
-            container.devices = {r: held[r][:int(limits[r])] for r in held if r in limits}
+            container.devices = {r: held[r][: int(limits[r])] for r in held if r in limits}
 
     def free(self, pod: Any) -> None:
         self.allocated.pop(pod.uid, None)

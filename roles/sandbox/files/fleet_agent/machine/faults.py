@@ -29,23 +29,27 @@ FAULTS = {
 }
 
 # dmesg of a driver whose GPU firmware does not come up; Xid 119 is a GSP RPC timeout (NVIDIA's Xid catalogue).
-GSP_FAILURE = ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
-               "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)\n"
-               "NVRM: Xid (PCI:0000:18:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
-               "NVRM: GPU 0000:18:00.0: rm_init_adapter failed, device minor number 0\n"
-               "Could not load NVIDIA driver kernel modules")
+GSP_FAILURE = (
+    "modprobe: ERROR: could not insert 'nvidia': No such device\n"
+    "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)\n"
+    "NVRM: Xid (PCI:0000:18:00): 119, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
+    "NVRM: GPU 0000:18:00.0: rm_init_adapter failed, device minor number 0\n"
+    "Could not load NVIDIA driver kernel modules"
+)
 # The same of a GPU that is newer than the driver: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (print_unsupported) and
 # kernel-open/nvidia/nv.c.
-UNSUPPORTED = ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
-               "NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:{device})\n"
-               "NVRM: installed in this system is not supported by the\n"
-               "NVRM: NVIDIA {version} driver release.\n"
-               "NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
-               "NVRM: in this release's README, available on the operating system\n"
-               "NVRM: specific graphics driver download page at www.nvidia.com.\n"
-               "NVRM: The NVIDIA probe routine failed for {count} device(s).\n"
-               "NVRM: None of the NVIDIA devices were initialized.\n"
-               "Could not load NVIDIA driver kernel modules")
+UNSUPPORTED = (
+    "modprobe: ERROR: could not insert 'nvidia': No such device\n"
+    "NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:{device})\n"
+    "NVRM: installed in this system is not supported by the\n"
+    "NVRM: NVIDIA {version} driver release.\n"
+    "NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
+    "NVRM: in this release's README, available on the operating system\n"
+    "NVRM: specific graphics driver download page at www.nvidia.com.\n"
+    "NVRM: The NVIDIA probe routine failed for {count} device(s).\n"
+    "NVRM: None of the NVIDIA devices were initialized.\n"
+    "Could not load NVIDIA driver kernel modules"
+)
 #: ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS (open-gpu-kernel-modules, src/common/sdk/nvidia/inc/nverror.h).
 OFF_THE_BUS = 79
 
@@ -57,7 +61,9 @@ class Faults:
     def driver_load(spec: NodeSpec, version: str) -> str:
         """version: of the driver whose modules are loaded."""
         if spec.gpu is not None and spec.fault("gpu_unsupported") is not None:
-            return UNSUPPORTED.format(device=pci_device(spec.gpu.product).removeprefix("0x"), version=version, count=spec.gpu.count)
+            return UNSUPPORTED.format(
+                device=pci_device(spec.gpu.product).removeprefix("0x"), version=version, count=spec.gpu.count
+            )
         fault = spec.fault("driver_load_failure")
         return "" if fault is None else fault.get("message") or GSP_FAILURE
 

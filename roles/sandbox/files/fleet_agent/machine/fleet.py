@@ -80,25 +80,54 @@ class Fleet:
 
 def parse_node(name: str, entry: dict[str, Any]) -> NodeSpec:
     gpu = entry.get("gpu")
-    fields = {key: entry[key] for key in ("pool", "architecture", "os_image", "os_id", "os_version", "kernel", "container_runtime",
-                                          "host_driver", "boot") if entry.get(key) not in (None, "")}
-    faults = tuple(tuple(sorted((str(k), str(v)) for k, v in (f if isinstance(f, dict) else {"name": f}).items())) for f in entry.get("faults") or ())
+    fields = {
+        key: entry[key]
+        for key in (
+            "pool",
+            "architecture",
+            "os_image",
+            "os_id",
+            "os_version",
+            "kernel",
+            "container_runtime",
+            "host_driver",
+            "boot",
+        )
+        if entry.get(key) not in (None, "")
+    }
+    faults = tuple(
+        tuple(sorted((str(k), str(v)) for k, v in (f if isinstance(f, dict) else {"name": f}).items()))
+        for f in entry.get("faults") or ()
+    )
     return NodeSpec(
-        name=name, labels=tuple(sorted((str(k), str(v)) for k, v in (entry.get("labels") or {}).items())), faults=faults,
+        name=name,
+        labels=tuple(sorted((str(k), str(v)) for k, v in (entry.get("labels") or {}).items())),
+        faults=faults,
         taints=tuple((str(t["key"]), str(t.get("value") or ""), str(t["effect"])) for t in entry.get("taints") or ()),
-        gpu=_parse_gpu(gpu) if gpu else None, interconnect=Interconnect(**entry.get("interconnect") or {}),
-        **fields)
+        gpu=_parse_gpu(gpu) if gpu else None,
+        interconnect=Interconnect(**entry.get("interconnect") or {}),
+        **fields,
+    )
 
 
 def _parse_gpu(entry: dict[str, Any]) -> Gpu:
-    return Gpu(str(entry["product"]), int(entry["count"]), int(entry.get("memory_mib") or 0), bool(entry.get("mig_capable")), entry.get("ecc"),
-               bool(entry.get("mig")))
+    return Gpu(
+        str(entry["product"]),
+        int(entry["count"]),
+        int(entry.get("memory_mib") or 0),
+        bool(entry.get("mig_capable")),
+        entry.get("ecc"),
+        bool(entry.get("mig")),
+    )
 
 
 def parse_fleet(text: str) -> Fleet:
     data = json.loads(text)
-    return Fleet(float(data.get("time_scale", 1.0)), int(data.get("seed", 1)),
-                 {name: parse_node(name, entry) for name, entry in (data.get("nodes") or {}).items()})
+    return Fleet(
+        float(data.get("time_scale", 1.0)),
+        int(data.get("seed", 1)),
+        {name: parse_node(name, entry) for name, entry in (data.get("nodes") or {}).items()},
+    )
 
 
 class FleetFile:
@@ -117,6 +146,6 @@ class FleetFile:
             with open(self.path, encoding="utf-8") as stream:
                 fleet = parse_fleet(stream.read())
         except (OSError, ValueError, KeyError):
-            return None     # deleted or being written: the machines stay as they are
+            return None  # deleted or being written: the machines stay as they are
         self.seen = stamp
         return fleet

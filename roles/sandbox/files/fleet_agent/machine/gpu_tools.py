@@ -14,8 +14,10 @@ from fleet_agent.loop import Process, Sleep
 from fleet_agent.machine.faults import OFF_THE_BUS
 from fleet_agent.machine.hostfs import gpu_uuid, pci_address
 
-NO_DRIVER = ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed "
-             "and running.\n")
+NO_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed "
+    "and running.\n"
+)
 
 
 def visible_gpus(container: Any) -> list[int]:
@@ -32,12 +34,19 @@ def _smi_present(proc: Any) -> bool:
     path = proc.argv[0]
     if "/" in path:
         return bool(proc.view.is_file(path) or (path == "/usr/bin/nvidia-smi" and proc.container.driver_injected))
-    return bool(proc.container.driver_injected or proc.container.image.family == "driver" or proc.view.is_file("/usr/bin/nvidia-smi"))
+    return bool(
+        proc.container.driver_injected
+        or proc.container.image.family == "driver"
+        or proc.view.is_file("/usr/bin/nvidia-smi")
+    )
 
 
 def nvidia_smi(proc: Any) -> Process:
     if not _smi_present(proc):
-        proc.out(f"sh: line 1: {proc.argv[0]}: " + ("No such file or directory\n" if "/" in proc.argv[0] else "command not found\n"))
+        proc.out(
+            f"sh: line 1: {proc.argv[0]}: "
+            + ("No such file or directory\n" if "/" in proc.argv[0] else "command not found\n")
+        )
         return 127
     return smi_output(proc)
     yield
@@ -55,7 +64,9 @@ def smi_output(proc: Any) -> int:
         return 6
     lost = next((index for index in gpus if host.struck.get(index) == OFF_THE_BUS), None)
     if lost is not None:
-        proc.say(f"Unable to determine the device handle for GPU {pci_address(lost)}: GPU is lost.  Reboot the system to recover this GPU")
+        proc.say(
+            f"Unable to determine the device handle for GPU {pci_address(lost)}: GPU is lost.  Reboot the system to recover this GPU"
+        )
         return 15
     gpu, version = host.spec.gpu, host.modules["nvidia"]
     query = next((w.partition("=")[2] for w in proc.argv if w.startswith("--query-gpu=")), "")
@@ -68,8 +79,10 @@ def smi_output(proc: Any) -> int:
     elif query:
         _query(proc, query.split(","), gpus, version)
     elif "-q" in proc.argv:
-        proc.out(f"==============NVSMI LOG==============\n\nDriver Version                            : {version}\n"
-                 f"Attached GPUs                             : {len(gpus)}\n")
+        proc.out(
+            f"==============NVSMI LOG==============\n\nDriver Version                            : {version}\n"
+            f"Attached GPUs                             : {len(gpus)}\n"
+        )
     else:
         proc.say(f"| NVIDIA-SMI {version}    Driver Version: {version}    CUDA Version: {cuda_version(version)} |")
         for index in gpus:
@@ -83,16 +96,24 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
     if "noheader" not in form:
         proc.say(", ".join(fields))
     for index in gpus:
-        known = {"index": str(index), "uuid": gpu_uuid(proc.host.spec.name, index), "name": gpu.product.replace("-", " "),
-                 "gpu_name": gpu.product.replace("-", " "), "driver_version": version, "count": str(len(gpus)),
-                 "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"), "gpu_uuid": gpu_uuid(proc.host.spec.name, index),
-                 "ecc.mode.current": _mode(gpu.ecc), "mig.mode.current": _mode(gpu.mig if gpu.mig_capable else None),
-                 "ecc.errors.uncorrected.volatile.total": str(int(index in proc.host.struck)) if gpu.ecc else "[N/A]"}
+        known = {
+            "index": str(index),
+            "uuid": gpu_uuid(proc.host.spec.name, index),
+            "name": gpu.product.replace("-", " "),
+            "gpu_name": gpu.product.replace("-", " "),
+            "driver_version": version,
+            "count": str(len(gpus)),
+            "memory.total": str(gpu.memory_mib) + ("" if "nounits" in form else " MiB"),
+            "gpu_uuid": gpu_uuid(proc.host.spec.name, index),
+            "ecc.mode.current": _mode(gpu.ecc),
+            "mig.mode.current": _mode(gpu.mig if gpu.mig_capable else None),
+            "ecc.errors.uncorrected.volatile.total": str(int(index in proc.host.struck)) if gpu.ecc else "[N/A]",
+        }
         proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
 
 
 def _mode(enabled: bool | None) -> str:
-    """"[N/A]" of a GPU that has no such mode, as an L4 says of MIG (driver 595.71.05)."""
+    """ "[N/A]" of a GPU that has no such mode, as an L4 says of MIG (driver 595.71.05)."""
     return "[N/A]" if enabled is None else "Enabled" if enabled else "Disabled"
 
 
@@ -105,14 +126,27 @@ def _query_apps(proc: Any, fields: list[str], gpus: list[int]) -> None:
     for number, held in enumerate(proc.host.computing.values()):
         for index in held:
             if index in gpus:
-                known = {"gpu_uuid": gpu_uuid(proc.host.spec.name, index), "pid": str(4000 + number), "name": "job", "process_name": "job"}
+                known = {
+                    "gpu_uuid": gpu_uuid(proc.host.spec.name, index),
+                    "pid": str(4000 + number),
+                    "name": "job",
+                    "process_name": "job",
+                }
                 proc.say(", ".join(known.get(field.strip(), "[N/A]") for field in fields))
 
 
 def cuda_version(driver: str) -> str:
     """CUDA version of a driver branch."""
     branch = driver.split(".", maxsplit=1)[0]
-    return {"610": "13.3", "595": "13.2", "580": "13.0", "570": "12.8", "550": "12.4", "540": "12.6", "535": "12.2"}.get(branch, "13.0")
+    return {
+        "610": "13.3",
+        "595": "13.2",
+        "580": "13.0",
+        "570": "12.8",
+        "550": "12.4",
+        "540": "12.6",
+        "535": "12.2",
+    }.get(branch, "13.0")
 
 
 def _lsmod(proc: Any) -> Process:
@@ -146,7 +180,12 @@ def _chroot(proc: Any) -> Process:
         return 0
     name = posixpath.basename(words[0])
     paths = [words[0]] if "/" in words[0] else [f"/usr/bin/{name}", f"/usr/sbin/{name}", f"/bin/{name}"]
-    if not any(proc.view.is_file(root.rstrip("/") + path) for path in paths) and name not in ("sh", "lsmod", "modprobe", "true"):
+    if not any(proc.view.is_file(root.rstrip("/") + path) for path in paths) and name not in (
+        "sh",
+        "lsmod",
+        "modprobe",
+        "true",
+    ):
         proc.say(f"chroot: failed to run command '{words[0]}': No such file or directory")
         return 127
     if name == "nvidia-smi":
@@ -169,8 +208,10 @@ def vector_add(proc: Any) -> Process:
     proc.host.clients.add(proc.container.container_id)
     yield Sleep(proc.clock.delay("cuda_sample"))
     proc.host.clients.discard(proc.container.container_id)
-    proc.out("Copy input data from the host memory to the CUDA device\nCUDA kernel launch with 196 blocks of 256 threads\n"
-             "Copy output data from the CUDA device to the host memory\nTest PASSED\nDone\n")
+    proc.out(
+        "Copy input data from the host memory to the CUDA device\nCUDA kernel launch with 196 blocks of 256 threads\n"
+        "Copy output data from the CUDA device to the host memory\nTest PASSED\nDone\n"
+    )
     return 0
 
 
@@ -182,7 +223,7 @@ def _cuda_fault(proc: Any) -> str:
         return "no CUDA-capable device is detected"
     faults, spec = proc.kubelet.agent.faults, proc.host.spec
     if faults.fabric_down(spec):
-        return "system not yet initialized"     # 802, before any device is looked at
+        return "system not yet initialized"  # 802, before any device is looked at
     gpus = visible_gpus(proc.container)
     device = _first_visible(gpus, [gpu_uuid(spec.name, i) for i in gpus], proc.env.get("CUDA_VISIBLE_DEVICES"))
     if device is None:
@@ -190,7 +231,7 @@ def _cuda_fault(proc: Any) -> str:
     if any(device in held for name, held in proc.host.computing.items() if name != proc.container.container_id):
         return "out of memory"
     if device in proc.host.struck:
-        return "uncorrectable ECC error encountered"    # 214
+        return "uncorrectable ECC error encountered"  # 214
     return "system not yet initialized" if faults.cuda_broken(spec, len(gpus)) == device else ""
 
 
@@ -212,11 +253,18 @@ def _containerd(proc: Any) -> Process:
     proc.say(f'[{key}]\n  default_runtime_name = "{host.default_handler or "runc"}"')
     for name, binary in sorted(host.handlers.items()):
         if name:
-            proc.say(f'[{key}.runtimes.{name}]\n  runtime_type = "io.containerd.runc.v2"\n[{key}.runtimes.{name}.options]\n  BinaryName = "{binary}"')
+            proc.say(
+                f'[{key}.runtimes.{name}]\n  runtime_type = "io.containerd.runc.v2"\n[{key}.runtimes.{name}.options]\n  BinaryName = "{binary}"'
+            )
     return 0
     yield
 
 
-TOOLS: dict[str, Callable[[Any], Process]] = {"nvidia-smi": nvidia_smi, "lsmod": _lsmod, "modprobe": _modprobe, "chroot": _chroot}
+TOOLS: dict[str, Callable[[Any], Process]] = {
+    "nvidia-smi": nvidia_smi,
+    "lsmod": _lsmod,
+    "modprobe": _modprobe,
+    "chroot": _chroot,
+}
 #: Found on the machine only.
 _OF_HOST: dict[str, Callable[[Any], Process]] = {"containerd": _containerd}

@@ -14,12 +14,25 @@ from collections.abc import Callable
 from fleet_agent.machine.fleet import NodeSpec
 
 # PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); another product gets H100's.
-PCI_DEVICES = {"H100": "0x2330", "H200": "0x2335", "A100": "0x20b2", "L40S": "0x26b9", "L4": "0x27b8", "T4": "0x1eb8", "B200": "0x2901",
-               "V100": "0x1db1", "A10": "0x2236"}
+PCI_DEVICES = {
+    "H100": "0x2330",
+    "H200": "0x2335",
+    "A100": "0x20b2",
+    "L40S": "0x26b9",
+    "L4": "0x27b8",
+    "T4": "0x1eb8",
+    "B200": "0x2901",
+    "V100": "0x1db1",
+    "A10": "0x2236",
+}
 
 
 RUNTIME_FILES = {
-    "containerd": {"/usr/bin/containerd": "", "/run/containerd/containerd.sock": "", "/etc/containerd/config.toml": "version = 3\n"},
+    "containerd": {
+        "/usr/bin/containerd": "",
+        "/run/containerd/containerd.sock": "",
+        "/etc/containerd/config.toml": "version = 3\n",
+    },
     "cri-o": {"/var/run/crio/crio.sock": "", "/run/crio/crio.sock": "", "/etc/crio/crio.conf": ""},
     "docker": {"/var/run/docker.sock": "", "/run/docker.sock": "", "/etc/docker/daemon.json": "{}\n"},
 }
@@ -43,32 +56,65 @@ def pci_device(product: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def base_files(architecture: str, os_id: str, os_version: str, os_image: str, kernel: str, gpu: tuple[str, int] | None, host_driver: str,
-               runtime: str) -> dict[str, str]:
+def base_files(
+    architecture: str,
+    os_id: str,
+    os_version: str,
+    os_image: str,
+    kernel: str,
+    gpu: tuple[str, int] | None,
+    host_driver: str,
+    runtime: str,
+) -> dict[str, str]:
     """Files of the operating system; one dictionary for all machines of a kind."""
     major = os_version.split(".", maxsplit=1)[0]
     release = f'NAME="{os_image.split(" ", maxsplit=1)[0]}"\nID={os_id}\nVERSION_ID="{os_version}"\nPRETTY_NAME="{os_image}"\n'
-    files = {"/etc/os-release": release, "/usr/lib/os-release": release, "/proc/sys/kernel/osrelease": kernel + "\n",
-             "/proc/version": f"Linux version {kernel}\n", "/proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n",
-             f"/boot/config-{kernel}": "CONFIG_NO_HZ=y\n", f"/lib/modules/{kernel}/modules.dep": "", "/sys/module/firmware_class/parameters/path": "\n",
-             "/var/lib/kubelet/device-plugins/kubelet.sock": "", "/var/lib/kubelet/pod-resources/kubelet.sock": "",
-             **RUNTIME_FILES.get(runtime, {}), "/usr/bin/env": "",
-             "/dev/log": "", "/dev/null": "", "/sys/devices/system/cpu/online": "0-63\n", "/var/log/syslog": "", "/etc/issue": f"{os_id} {major}\n"}
+    files = {
+        "/etc/os-release": release,
+        "/usr/lib/os-release": release,
+        "/proc/sys/kernel/osrelease": kernel + "\n",
+        "/proc/version": f"Linux version {kernel}\n",
+        "/proc/swaps": "Filename\tType\tSize\tUsed\tPriority\n",
+        f"/boot/config-{kernel}": "CONFIG_NO_HZ=y\n",
+        f"/lib/modules/{kernel}/modules.dep": "",
+        "/sys/module/firmware_class/parameters/path": "\n",
+        "/var/lib/kubelet/device-plugins/kubelet.sock": "",
+        "/var/lib/kubelet/pod-resources/kubelet.sock": "",
+        **RUNTIME_FILES.get(runtime, {}),
+        "/usr/bin/env": "",
+        "/dev/log": "",
+        "/dev/null": "",
+        "/sys/devices/system/cpu/online": "0-63\n",
+        "/var/log/syslog": "",
+        "/etc/issue": f"{os_id} {major}\n",
+    }
     if gpu and gpu[0].lower().startswith(("tegra", "orin", "jetson")):
         files["/etc/nv_tegra_release"] = "# R36 (release)\n"
     elif gpu:
         device = pci_device(gpu[0])
         for index in range(gpu[1]):
             folder = f"/sys/bus/pci/devices/{pci_address(index)}"
-            files.update({f"{folder}/vendor": "0x10de\n", f"{folder}/device": device + "\n", f"{folder}/class": "0x030200\n",
-                          f"{folder}/subsystem_vendor": "0x10de\n", f"{folder}/subsystem_device": "0x16c1\n"})
+            files.update(
+                {
+                    f"{folder}/vendor": "0x10de\n",
+                    f"{folder}/device": device + "\n",
+                    f"{folder}/class": "0x030200\n",
+                    f"{folder}/subsystem_vendor": "0x10de\n",
+                    f"{folder}/subsystem_device": "0x16c1\n",
+                }
+            )
     if host_driver:
         files.update(dict.fromkeys(("/usr/bin/nvidia-smi", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"), ""))
     return files
 
 
-DRIVER_FILES = ("/usr/bin/nvidia-smi", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/src/nvidia/LICENSE",
-                "/lib/firmware/nvidia/gsp.bin")
+DRIVER_FILES = (
+    "/usr/bin/nvidia-smi",
+    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    "/usr/src/nvidia/LICENSE",
+    "/lib/firmware/nvidia/gsp.bin",
+)
 
 
 class Host:
@@ -81,13 +127,18 @@ class Host:
         self.files: dict[str, str] = {}
         self.folders: set[str] = set()
         self.mounts: dict[str, Mount] = {}
-        self.modules: dict[str, str] = {}           # kernel module -> driver version that it came from
-        self.clients: set[str] = set()              # ids of containers that hold the GPU devices open
-        self.computing: dict[str, list[int]] = {}   # id of a job's container -> GPUs on which it computes, with all of their memory
-        self.struck: dict[int, int] = {}            # GPUs that have failed since boot -> the Xid
-        self.handlers: dict[str, str] = {"": "", "runc": ""}    # runtime handler -> its binary on the machine, empty for the system's own
+        self.modules: dict[str, str] = {}  # kernel module -> driver version that it came from
+        self.clients: set[str] = set()  # ids of containers that hold the GPU devices open
+        self.computing: dict[
+            str, list[int]
+        ] = {}  # id of a job's container -> GPUs on which it computes, with all of their memory
+        self.struck: dict[int, int] = {}  # GPUs that have failed since boot -> the Xid
+        self.handlers: dict[str, str] = {
+            "": "",
+            "runc": "",
+        }  # runtime handler -> its binary on the machine, empty for the system's own
         self.default_handler = ""
-        self.driver_owner = ""                      # id of the driver container that holds the lock
+        self.driver_owner = ""  # id of the driver container that holds the lock
         self.images: set[str] = set()
         self.mount_sequence = 0
         self._waiting: list[Callable[[], None]] = []
@@ -116,7 +167,16 @@ class Host:
         if known is not spec:
             gpu = (spec.gpu.product, spec.gpu.count) if spec.gpu else None
             runtime = spec.container_runtime.split(":", maxsplit=1)[0]
-            files = base_files(spec.architecture, spec.os_id, spec.os_version, spec.os_image, spec.kernel, gpu, spec.host_driver, runtime)
+            files = base_files(
+                spec.architecture,
+                spec.os_id,
+                spec.os_version,
+                spec.os_image,
+                spec.kernel,
+                gpu,
+                spec.host_driver,
+                runtime,
+            )
             self._base_of = spec, files
         return files
 
@@ -157,7 +217,7 @@ class Host:
     def is_gpu_device(self, path: str) -> bool:
         if not path.startswith("/dev/nvidia") or "nvidia" not in self.modules or self.spec.gpu is None:
             return False
-        rest = path[len("/dev/nvidia"):]
+        rest = path[len("/dev/nvidia") :]
         return rest in ("ctl", "-uvm") or (rest.isdigit() and int(rest) < self.spec.gpu.count)
 
     def references(self, module: str) -> int:
@@ -168,7 +228,7 @@ class Host:
     def read(self, path: str, since: int | None = None) -> str | None:
         mount = self._mount_of(path, since)
         if mount:
-            return mount.files.get(path[len(mount.path):])
+            return mount.files.get(path[len(mount.path) :])
         if path in self.files:
             return self.files[path]
         found = self._dynamic(path)
@@ -178,27 +238,59 @@ class Host:
         path = path.rstrip("/")
         mount = self._mount_of(path, since)
         if mount:
-            inner = path[len(mount.path):]
+            inner = path[len(mount.path) :]
             return not inner or any(name.startswith(inner + "/") for name in mount.files)
-        if path in self.folders or path in ("", "/dev/char", "/sys", "/proc", "/dev", "/run", "/var/run", "/etc", "/lib", "/boot", "/usr", "/usr/lib"):
+        if path in self.folders or path in (
+            "",
+            "/dev/char",
+            "/sys",
+            "/proc",
+            "/dev",
+            "/run",
+            "/var/run",
+            "/etc",
+            "/lib",
+            "/boot",
+            "/usr",
+            "/usr/lib",
+        ):
             return True
         if path.startswith("/sys/module/") and path.split("/")[3] in self.modules:
             return True
         prefix = path + "/"
-        return any(name.startswith(prefix) for name in self.files) or any(name.startswith(prefix) for name in self._base) or \
-            any(name.startswith(prefix) for name in self.folders)
+        return (
+            any(name.startswith(prefix) for name in self.files)
+            or any(name.startswith(prefix) for name in self._base)
+            or any(name.startswith(prefix) for name in self.folders)
+        )
 
     def names(self, folder: str, since: int | None = None) -> list[str]:
         """What `ls` prints for a folder."""
         mount = self._mount_of(folder, since)
         prefix = folder.rstrip("/") + "/"
         if mount:
-            inner = prefix[len(mount.path):]
-            return sorted({name[len(inner):].split("/", maxsplit=1)[0] for name in mount.files if name.startswith(inner)})
-        sources = (self.files, self.folders, self._base, {m.path: "" for m in self.mounts.values() if since is None or m.sequence <= since})
-        found = {name[len(prefix):].split("/", maxsplit=1)[0] for source in sources for name in source if name.startswith(prefix)}
+            inner = prefix[len(mount.path) :]
+            return sorted(
+                {name[len(inner) :].split("/", maxsplit=1)[0] for name in mount.files if name.startswith(inner)}
+            )
+        sources = (
+            self.files,
+            self.folders,
+            self._base,
+            {m.path: "" for m in self.mounts.values() if since is None or m.sequence <= since},
+        )
+        found = {
+            name[len(prefix) :].split("/", maxsplit=1)[0]
+            for source in sources
+            for name in source
+            if name.startswith(prefix)
+        }
         if folder == "/dev" and self.spec.gpu:
-            found |= {name for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{i}" for i in range(self.spec.gpu.count))) if self.is_gpu_device("/dev/" + name)}
+            found |= {
+                name
+                for name in ("nvidiactl", "nvidia-uvm", *(f"nvidia{i}" for i in range(self.spec.gpu.count)))
+                if self.is_gpu_device("/dev/" + name)
+            }
         return sorted(found - {""})
 
     def write(self, path: str, text: str) -> None:

@@ -46,8 +46,10 @@ def tables() -> dict[str, Any]:
         return dict(yaml.safe_load(stream))
 
 
-_REFERENCE = re.compile(r"^(?P<repository>(?:[A-Za-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:/|[._]|__|-+)[a-z0-9]+)*)(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
-                        r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?$")
+_REFERENCE = re.compile(
+    r"^(?P<repository>(?:[A-Za-z0-9.-]+(?::\d+)?/)?[a-z0-9]+(?:(?:/|[._]|__|-+)[a-z0-9]+)*)(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?$"
+)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,9 +83,11 @@ def not_found(image: Image) -> str:
 def unavailable(image: Image) -> str:
     """containerd's message when the registry answers with an error (fault image_pull_failure)."""
     name, registry = qualified(image), qualified(image).split("/", maxsplit=1)[0]
-    path = qualified(image)[len(registry) + 1:].split(":", maxsplit=1)[0].split("@", maxsplit=1)[0]
-    return (f'rpc error: code = Unknown desc = failed to pull and unpack image "{name}": failed to resolve image: unexpected status from HEAD request to '
-            f"https://{registry}/v2/{path}/manifests/{image.tag or image.digest}: 503 Service Unavailable")
+    path = qualified(image)[len(registry) + 1 :].split(":", maxsplit=1)[0].split("@", maxsplit=1)[0]
+    return (
+        f'rpc error: code = Unknown desc = failed to pull and unpack image "{name}": failed to resolve image: unexpected status from HEAD request to '
+        f"https://{registry}/v2/{path}/manifests/{image.tag or image.digest}: 503 Service Unavailable"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +135,9 @@ def architectures(image: Image) -> list[str] | None:
     found = driver_image(image.tag) if image.family == "driver" else None
     if not found:
         return None
-    return ["amd64"] if found.precompiled else list(tables()["driver_os"][found.os_tag])     # the lists tell no architecture of precompiled images
+    return (
+        ["amd64"] if found.precompiled else list(tables()["driver_os"][found.os_tag])
+    )  # the lists tell no architecture of precompiled images
 
 
 def has_shell(image: Image) -> bool:

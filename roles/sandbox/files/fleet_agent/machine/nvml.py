@@ -19,7 +19,9 @@ def is_tegra(proc: Any) -> bool:
 
 def error(proc: Any, driver_root: str = "") -> str:
     """NVML's error name, empty when it initialises."""
-    if not proc.container.driver_injected and not (driver_root and proc.view.is_file(driver_root.rstrip("/") + LIBRARY)):
+    if not proc.container.driver_injected and not (
+        driver_root and proc.view.is_file(driver_root.rstrip("/") + LIBRARY)
+    ):
         return "ERROR_LIBRARY_NOT_FOUND"
     if "nvidia" not in proc.host.modules:
         return "ERROR_DRIVER_NOT_LOADED"

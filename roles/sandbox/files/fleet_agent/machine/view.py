@@ -21,11 +21,11 @@ class VolumeMount:
     """One mount of a container, resolved to what is behind it."""
 
     path: str
-    kind: str               # "host" or "pod"
-    source: str             # host path, or the key of a pod volume with its sub path
+    kind: str  # "host" or "pod"
+    source: str  # host path, or the key of a pod volume with its sub path
     read_only: bool
-    propagation: str        # None, HostToContainer or Bidirectional
-    store: dict[str, str]   # files of a pod volume (ConfigMap, Secret, emptyDir, token)
+    propagation: str  # None, HostToContainer or Bidirectional
+    store: dict[str, str]  # files of a pod volume (ConfigMap, Secret, emptyDir, token)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class View:
             if path.startswith(("/sys", "/proc")) or (path.startswith("/dev") and self.privileged):
                 return Place(True, path, None, not self.privileged, {})
             return Place(False, path, None, False, self.own)
-        rest = path[len(mount.path.rstrip("/")):]
+        rest = path[len(mount.path.rstrip("/")) :]
         if mount.kind == "host":
             since = None if mount.propagation in ("HostToContainer", "Bidirectional") else self.born
             return Place(True, (mount.source.rstrip("/") + rest) or "/", since, mount.read_only, {})
@@ -91,7 +91,9 @@ class View:
         if any(m.path == path or m.path.startswith(prefix) for m in self.mounts) and not self.is_file(path):
             return True
         inner = place.path.rstrip("/") + "/"
-        return any(name.startswith(inner) for name in place.store) or (place.store is self.own and (path in self.own_folders or path == "/"))
+        return any(name.startswith(inner) for name in place.store) or (
+            place.store is self.own and (path in self.own_folders or path == "/")
+        )
 
     def exists(self, path: str) -> bool:
         return self.is_file(path) or self.is_folder(path)
@@ -118,7 +120,7 @@ class View:
         else:
             place.store[place.path] = text
             if place.store is not self.own:
-                self.host.changed()     # another container of the pod may wait for it
+                self.host.changed()  # another container of the pod may wait for it
 
     def make_folder(self, path: str, parents: bool) -> None:
         path = posixpath.normpath(path)
@@ -156,11 +158,14 @@ class View:
     def names(self, folder: str) -> list[str]:
         place = self.locate(folder)
         prefix = posixpath.normpath(folder).rstrip("/") + "/"
-        below = {m.path[len(prefix):].split("/", maxsplit=1)[0] for m in self.mounts if m.path.startswith(prefix)}
+        below = {m.path[len(prefix) :].split("/", maxsplit=1)[0] for m in self.mounts if m.path.startswith(prefix)}
         if place.host:
             return sorted(below | set(self.host.names(place.path, place.since)))
         inner = place.path.rstrip("/") + "/"
-        return sorted(below | {name[len(inner):].split("/", maxsplit=1)[0] for name in place.store if name.startswith(inner)} - {"."})
+        return sorted(
+            below
+            | {name[len(inner) :].split("/", maxsplit=1)[0] for name in place.store if name.startswith(inner)} - {"."}
+        )
 
     def glob(self, pattern: str) -> list[str]:
         """Shell expansion of a word: matching paths, or nothing. Only the last component may be a pattern, or any for short trees."""
@@ -171,8 +176,11 @@ class View:
         found = []
         for base in folders:
             if self.is_folder(base):
-                found += [f"{base.rstrip('/')}/{name}" for name in self.names(base)
-                          if fnmatch.fnmatchcase(name, last) and (last.startswith(".") or not name.startswith("."))]
+                found += [
+                    f"{base.rstrip('/')}/{name}"
+                    for name in self.names(base)
+                    if fnmatch.fnmatchcase(name, last) and (last.startswith(".") or not name.startswith("."))
+                ]
         return [path for path in sorted(found) if self.exists(path)]
 
 

@@ -69,5 +69,9 @@ def _connect(proc: Any, link: Interconnect, first: int, devices: int, ranks: int
     direct = "" if link.transport == Interconnect().transport else "/GDRDMA"
     beginning = f"{proc.pod.name}:1:1 [0] NCCL INFO"
     proc.say(f"{beginning} Using network {link.transport}")
-    proc.say(f"{beginning} Channel 00/0 : {before}[{devices - 1}] -> {first}[0] [receive] via NET/{link.transport}/0{direct}")
-    proc.say(f"{beginning} Channel 00/0 : {first + devices - 1}[{devices - 1}] -> {last}[0] [send] via NET/{link.transport}/0{direct}")
+    proc.say(
+        f"{beginning} Channel 00/0 : {before}[{devices - 1}] -> {first}[0] [receive] via NET/{link.transport}/0{direct}"
+    )
+    proc.say(
+        f"{beginning} Channel 00/0 : {first + devices - 1}[{devices - 1}] -> {last}[0] [send] via NET/{link.transport}/0{direct}"
+    )

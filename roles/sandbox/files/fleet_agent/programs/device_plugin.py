@@ -35,14 +35,20 @@ def load_config(proc: Any) -> dict[str, Any]:
     try:
         config = yamltext.load(proc.view.read(path)) or {}
     except OSError as error:
-        raise ConfigError(f"unable to load config: unable to finalize config: unable to parse config file: error opening config file: open {path}: "
-                          f"{str(error.strerror).lower()}") from error
+        raise ConfigError(
+            f"unable to load config: unable to finalize config: unable to parse config file: error opening config file: open {path}: "
+            f"{str(error.strerror).lower()}"
+        ) from error
     except yaml.YAMLError as error:
-        raise ConfigError("unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
-                          f"unmarshal error: {error}") from error
+        raise ConfigError(
+            "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
+            f"unmarshal error: {error}"
+        ) from error
     if not isinstance(config, dict) or config.get("version") not in ("v1",):
-        raise ConfigError("unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
-                          f"unknown version: {config.get('version') if isinstance(config, dict) else config}")
+        raise ConfigError(
+            "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
+            f"unknown version: {config.get('version') if isinstance(config, dict) else config}"
+        )
     return config
 
 
@@ -55,7 +61,13 @@ def setting(proc: Any, config: dict[str, Any], flag: str, env: str, key: str, de
     value = (flags.get(part) or {}).get(key) if part else flags.get(key)
     if value is None:
         return default
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        ",".join(map(str, value))
+        if isinstance(value, list)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 def device_plugin(proc: Any) -> Process:
@@ -75,8 +87,13 @@ def device_plugin(proc: Any) -> Process:
         fault = _discovery_fault(proc, config)
         if fault:
             proc.say(fault)
-            if setting(proc, config, "fail-on-init-error", "FAIL_ON_INIT_ERROR", "failOnInitError", "true").lower() == "true":
-                proc.say("E main.go] error starting plugins: error creating plugin manager: unable to create plugin manager: invalid device discovery strategy")
+            if (
+                setting(proc, config, "fail-on-init-error", "FAIL_ON_INIT_ERROR", "failOnInitError", "true").lower()
+                == "true"
+            ):
+                proc.say(
+                    "E main.go] error starting plugins: error creating plugin manager: unable to create plugin manager: invalid device discovery strategy"
+                )
                 return 1
             proc.say("No devices found. Waiting indefinitely.")
             yield Park()
@@ -88,7 +105,11 @@ def device_plugin(proc: Any) -> Process:
 
 
 def _root(proc: Any) -> str:
-    return proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT") or proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root"
+    return (
+        proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT")
+        or proc.env.get("DRIVER_ROOT_CTR_PATH")
+        or "/driver-root"
+    )
 
 
 def _has_nvml(proc: Any) -> bool:
@@ -102,10 +123,12 @@ def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
     error = nvml.error(proc, _root(proc))
     if not error:
         return ""
-    return (f"E factory.go] Incompatible strategy detected auto\nE factory.go] NVML initialization failed: {error}\n"
-            "E factory.go] If this is a GPU node, did you configure the NVIDIA Container Toolkit?\n"
-            "E factory.go] You can check the prerequisites at: https://github.com/NVIDIA/k8s-device-plugin#prerequisites\n"
-            "E factory.go] If this is not a GPU node, you should set up a toleration or nodeSelector to only deploy this plugin on GPU nodes")
+    return (
+        f"E factory.go] Incompatible strategy detected auto\nE factory.go] NVML initialization failed: {error}\n"
+        "E factory.go] If this is a GPU node, did you configure the NVIDIA Container Toolkit?\n"
+        "E factory.go] You can check the prerequisites at: https://github.com/NVIDIA/k8s-device-plugin#prerequisites\n"
+        "E factory.go] If this is not a GPU node, you should set up a toleration or nodeSelector to only deploy this plugin on GPU nodes"
+    )
 
 
 def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
@@ -121,10 +144,16 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
         if resource.get("name") == name:
             replicas = int(resource.get("replicas", 1))
             rename = resource.get("rename")
-            name = (rename if "/" in rename else "nvidia.com/" + rename) if rename else name + ".shared" if shared.get("renameByDefault") else name
+            name = (
+                (rename if "/" in rename else "nvidia.com/" + rename)
+                if rename
+                else name + ".shared"
+                if shared.get("renameByDefault")
+                else name
+            )
             break
     gpus = ["tegra#0"] if nvml.is_tegra(proc) else [f"gpu#{i}" for i in nvml.gpus(proc)]
-    gpus = gpus[:proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]
+    gpus = gpus[: proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]
     ids = {gpu if replicas == 1 else f"{gpu}::{n}": True for n in range(replicas) for gpu in gpus}
     identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
     return Endpoint(name, ids, proc.container.container_id, _strategies(proc, config), identity)
@@ -132,7 +161,11 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
 
 def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
     """How containers are told of their devices."""
-    return tuple(setting(proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin").split(","))
+    return tuple(
+        setting(
+            proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin"
+        ).split(",")
+    )
 
 
 def _serve(proc: Any, config: dict[str, Any]) -> Process:
@@ -143,7 +176,9 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
     if any(s.startswith("cdi") for s in offered.strategies):
         proc.view.make_folder("/var/run/cdi", True)
         proc.view.write(CDI_SPEC, "cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\n")
-    proc.say(f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock")
+    proc.say(
+        f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock"
+    )
     starts = kubelet.kubelet_starts
     kubelet.devices.register(offered)
     proc.say(f"I server.go] Registered device plugin for '{offered.resource}' with Kubelet")
@@ -166,7 +201,7 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
                 break
             _check_health(proc, offered)
     except Terminated:
-        proc.say("I main.go] Received signal \"terminated\", shutting down.")
+        proc.say('I main.go] Received signal "terminated", shutting down.')
         return False
     container.at_exit.remove(gone)
     if endpoint(proc, config).resource != offered.resource:
@@ -184,14 +219,21 @@ def _check_health(proc: Any, offered: Endpoint) -> None:
     host.struck[index] = xid
     host.changed()
     uuid = gpu_uuid(host.spec.name, index)
-    proc.say(f"I health.go] XidCriticalError: Xid={xid} on Device={uuid}; marking device as unhealthy.\n"
-             f"I server.go] '{offered.resource}' device marked unhealthy: {uuid}")
-    proc.kubelet.devices.unhealthy(offered.owner, {identity for identity in offered.devices if identity.split("::")[0] == f"gpu#{index}"})
+    proc.say(
+        f"I health.go] XidCriticalError: Xid={xid} on Device={uuid}; marking device as unhealthy.\n"
+        f"I server.go] '{offered.resource}' device marked unhealthy: {uuid}"
+    )
+    proc.kubelet.devices.unhealthy(
+        offered.owner, {identity for identity in offered.devices if identity.split("::")[0] == f"gpu#{index}"}
+    )
 
 
 def config_manager(proc: Any) -> Process:
     """Picks the configuration that the node's label names, and signals the plugin when it changes."""
-    source, target = proc.option("config-file-srcdir", "CONFIG_FILE_SRCDIR"), proc.option("config-file-dst", "CONFIG_FILE_DST")
+    source, target = (
+        proc.option("config-file-srcdir", "CONFIG_FILE_SRCDIR"),
+        proc.option("config-file-dst", "CONFIG_FILE_DST"),
+    )
     label = proc.option("node-label", "NODE_LABEL") or "nvidia.com/device-plugin.config"
     node = proc.option("node-name", "NODE_NAME")
     oneshot = proc.option("oneshot", "ONESHOT", "false").lower() == "true"
@@ -221,7 +263,13 @@ def _switch(proc: Any, source: str, target: str, wanted: str) -> str:
     name = wanted or proc.option("default-config", "DEFAULT_CONFIG")
     if not name:
         strategies = (proc.env.get("FALLBACK_STRATEGIES") or "empty").split(",")
-        name = next(iter(names), "") if "single" in strategies and len(names) == 1 else "default" if "named" in strategies and "default" in names else ""
+        name = (
+            next(iter(names), "")
+            if "single" in strategies and len(names) == 1
+            else "default"
+            if "named" in strategies and "default" in names
+            else ""
+        )
     if name and name not in names:
         return f"specified config {name} does not exist"
     text = proc.view.read(f"{source}/{name}") if name else "version: v1\n"
@@ -235,7 +283,9 @@ def _switch(proc: Any, source: str, target: str, wanted: str) -> str:
 
 def _signal_plugin(proc: Any) -> None:
     """SIGHUP reaches other containers only in a shared process namespace."""
-    if proc.option("send-signal", "SEND_SIGNAL", "true").lower() == "true" and proc.pod.spec.get("shareProcessNamespace"):
+    if proc.option("send-signal", "SEND_SIGNAL", "true").lower() == "true" and proc.pod.spec.get(
+        "shareProcessNamespace"
+    ):
         for container in proc.pod.main:
             if container is not proc.container:
                 container.hangups += 1

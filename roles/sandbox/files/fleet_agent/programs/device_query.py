@@ -14,7 +14,10 @@ from fleet_agent.loop import Process
 from fleet_agent.machine import gpu_tools, nvml
 
 _RUNTIME = "12.2"
-_INSUFFICIENT, _NO_DEVICE = (35, "CUDA driver version is insufficient for CUDA runtime version"), (100, "no CUDA-capable device is detected")
+_INSUFFICIENT, _NO_DEVICE = (
+    (35, "CUDA driver version is insufficient for CUDA runtime version"),
+    (100, "no CUDA-capable device is detected"),
+)
 
 
 def device_query(proc: Any) -> Process:
@@ -28,7 +31,9 @@ def device_query(proc: Any) -> Process:
     proc.say(f"Detected {len(gpus)} CUDA Capable device(s)")
     for index in range(len(gpus)):
         proc.out(_device(proc, index, cuda))
-    proc.out(f"\ndeviceQuery, CUDA Driver = CUDART, CUDA Driver Version = {cuda}, CUDA Runtime Version = {_RUNTIME}, NumDevs = {len(gpus)}\nResult = PASS\n")
+    proc.out(
+        f"\ndeviceQuery, CUDA Driver = CUDART, CUDA Driver Version = {cuda}, CUDA Runtime Version = {_RUNTIME}, NumDevs = {len(gpus)}\nResult = PASS\n"
+    )
     return 0
     yield
 

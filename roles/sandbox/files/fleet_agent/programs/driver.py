@@ -23,7 +23,12 @@ ROOT = "/run/nvidia/driver"
 STATE_FILE = "/run/nvidia/nvidia-driver.state"
 DAEMONS = "/run/nvidia/validations/.driver-daemons-status"
 # Kernels that a distribution's archive has headers for, by operating system; any other is nobody's package.
-PACKAGED_KERNEL = {"ubuntu": r"\d+\.\d+\.\d+-\d+-[a-z0-9-]+", "rhel": r".*\.el\d+.*", "rocky": r".*\.el\d+.*", "sles": r".*-default"}
+PACKAGED_KERNEL = {
+    "ubuntu": r"\d+\.\d+\.\d+-\d+-[a-z0-9-]+",
+    "rhel": r".*\.el\d+.*",
+    "rocky": r".*\.el\d+.*",
+    "sles": r".*-default",
+}
 
 
 def driver(proc: Any) -> Process:
@@ -37,7 +42,9 @@ def driver(proc: Any) -> Process:
         proc.say("waiting for mellanox ofed and nvidia drivers to be installed")
         yield Park()
         return 0
-    proc.say("Usage: nvidia-driver COMMAND [ARG...]\n\nCommands:\n  init   [-a | --accept-license] [-m | --max-threads MAX_THREADS]")
+    proc.say(
+        "Usage: nvidia-driver COMMAND [ARG...]\n\nCommands:\n  init   [-a | --accept-license] [-m | --max-threads MAX_THREADS]"
+    )
     return 1
 
 
@@ -84,11 +91,15 @@ def _prerequisites(proc: Any, content: images.DriverImage) -> Process:
         proc.say("Installing Open NVIDIA driver kernel modules...")
         yield Sleep(clock.delay("driver_precompiled"))
         return ""
-    proc.say("Updating the package cache...\nResolving Linux kernel version...\n"
-             f"Proceeding with Linux kernel version {spec.kernel}\nInstalling Linux kernel headers...")
+    proc.say(
+        "Updating the package cache...\nResolving Linux kernel version...\n"
+        f"Proceeding with Linux kernel version {spec.kernel}\nInstalling Linux kernel headers..."
+    )
     yield Sleep(clock.delay("driver_build") / 3)
-    proc.say("Installing Linux kernel module files...\nGenerating Linux kernel version string...\nVerifying archive integrity... OK\n"
-             f"Welcome to the NVIDIA Software Installer for Unix/Linux\n\nBuilding kernel modules for {spec.kernel}")
+    proc.say(
+        "Installing Linux kernel module files...\nGenerating Linux kernel version string...\nVerifying archive integrity... OK\n"
+        f"Welcome to the NVIDIA Software Installer for Unix/Linux\n\nBuilding kernel modules for {spec.kernel}"
+    )
     yield Sleep(clock.delay("driver_build") * 2 / 3)
     return ""
 
@@ -99,9 +110,11 @@ def _packaged(spec: Any) -> bool:
 
 def _no_package(content: images.DriverImage, kernel: str) -> str:
     branch = content.version.split(".", maxsplit=1)[0]
-    return ("Reading package lists...\nBuilding dependency tree...\nReading state information...\n"
-            f"E: Unable to locate package linux-modules-nvidia-{branch}-server-open-{kernel}\n"
-            f"E: Couldn't find any package by glob 'linux-modules-nvidia-{branch}-server-open-{kernel}'")
+    return (
+        "Reading package lists...\nBuilding dependency tree...\nReading state information...\n"
+        f"E: Unable to locate package linux-modules-nvidia-{branch}-server-open-{kernel}\n"
+        f"E: Couldn't find any package by glob 'linux-modules-nvidia-{branch}-server-open-{kernel}'"
+    )
 
 
 def _load_fault(proc: Any, content: images.DriverImage) -> str:
@@ -110,9 +123,11 @@ def _load_fault(proc: Any, content: images.DriverImage) -> str:
     if not proc.privileged:
         return "modprobe: ERROR: could not insert 'nvidia': Operation not permitted"
     if "nouveau" in host.modules:
-        return ("modprobe: ERROR: could not insert 'nvidia': No such device\n"
-                "NVRM: The NVIDIA probe routine was not called for 8 device(s).\nNVRM: This can occur when another driver was loaded and\n"
-                "NVRM: obtained ownership of the NVIDIA device(s).\nNVRM: Try unloading the conflicting kernel module (nouveau) and/or reconfigure")
+        return (
+            "modprobe: ERROR: could not insert 'nvidia': No such device\n"
+            "NVRM: The NVIDIA probe routine was not called for 8 device(s).\nNVRM: This can occur when another driver was loaded and\n"
+            "NVRM: obtained ownership of the NVIDIA device(s).\nNVRM: Try unloading the conflicting kernel module (nouveau) and/or reconfigure"
+        )
     if host.spec.gpu is None:
         return "modprobe: ERROR: could not insert 'nvidia': No such device\nNVRM: No NVIDIA GPU found."
     return proc.kubelet.agent.faults.driver_load(host.spec, content.version)
@@ -121,7 +136,9 @@ def _load_fault(proc: Any, content: images.DriverImage) -> str:
 def _init(proc: Any) -> Process:
     host, view, container = proc.host, proc.view, proc.container
     content = _content(proc)
-    kind = f"branch {content.version.split('.', maxsplit=1)[0]}" if content.precompiled else f"version {content.version}"
+    kind = (
+        f"branch {content.version.split('.', maxsplit=1)[0]}" if content.precompiled else f"version {content.version}"
+    )
     proc.say("\n========== NVIDIA Software Installer ==========\n")
     proc.say(f"Starting installation of NVIDIA driver {kind} for Linux kernel version {host.spec.kernel}\n")
     if not view.is_folder("/run/nvidia"):
@@ -136,7 +153,9 @@ def _init(proc: Any) -> Process:
         view.make_folder("/run/nvidia/validations", True)
         view.write(DAEMONS, "NotReady\n")
     if _stays_loaded(proc, content):
-        proc.say("The NVIDIA driver is already loaded with the desired configuration, performing userspace-only install")
+        proc.say(
+            "The NVIDIA driver is already loaded with the desired configuration, performing userspace-only install"
+        )
         _unmount(proc)
         yield Sleep(proc.clock.delay("driver_load"))
     else:

@@ -15,16 +15,35 @@ from fleet_agent.programs.driver import STATE_FILE, unload
 
 #: Switches that it writes back at every start, in nvidia.com/gpu.deploy.*; one that the node has not comes to be with an empty value.
 OPERANDS = (
-    "operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm", "sandbox-validator",
-    "sandbox-device-plugin", "vgpu-device-manager", "dra-validator", "dcgm-dra", "dcgm-exporter-dra",
+    "operator-validator",
+    "container-toolkit",
+    "device-plugin",
+    "gpu-feature-discovery",
+    "dcgm-exporter",
+    "dcgm",
+    "nvsm",
+    "sandbox-validator",
+    "sandbox-device-plugin",
+    "vgpu-device-manager",
+    "dra-validator",
+    "dcgm-dra",
+    "dcgm-exporter-dra",
 )
 #: Switched off last, and waited for only where the node has the switch.
 KUBELET_PLUGIN = "dra-driver"
 #: Written only where the node has them.
 OPTIONAL = ("mig-manager", "client")
 #: Pods in its own namespace that must be gone before modules are unloaded, by their label app.
-CLIENTS = ("nvidia-operator-validator", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "gpu-feature-discovery",
-           "nvidia-dcgm-exporter", "nvidia-dcgm", "nvidia-dcgm-exporter-dra", "nvidia-dcgm-dra")
+CLIENTS = (
+    "nvidia-operator-validator",
+    "nvidia-container-toolkit-daemonset",
+    "nvidia-device-plugin-daemonset",
+    "gpu-feature-discovery",
+    "nvidia-dcgm-exporter",
+    "nvidia-dcgm",
+    "nvidia-dcgm-exporter-dra",
+    "nvidia-dcgm-dra",
+)
 #: Switch of clients that others run.
 CLIENT = "nvidia.com/gpu.deploy.client"
 PAUSED = "paused-for-driver-upgrade"
@@ -52,7 +71,9 @@ def manager(proc: Any) -> Process:
 
 def _uninstall_driver(proc: Any, node: str) -> Process:
     if proc.host.spec.host_driver:
-        proc.say('level=info msg="NVIDIA GPU driver is already pre-installed on the node, disabling the containerized driver on the node"')
+        proc.say(
+            'level=info msg="NVIDIA GPU driver is already pre-installed on the node, disabling the containerized driver on the node"'
+        )
         yield from _label(proc, node, {"driver": "pre-installed"})
         return 1
     labels = (yield from proc.request("GET", f"/api/v1/nodes/{node}"))["metadata"].get("labels") or {}
@@ -67,7 +88,9 @@ def _uninstall_driver(proc: Any, node: str) -> Process:
         yield from _evict(proc, node, before)
         stored = proc.host.read(STATE_FILE) or ""
         if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
-            proc.say('level=info msg="The NVIDIA driver is already loaded with the desired version and configuration, skipping the uninstallation"')
+            proc.say(
+                'level=info msg="The NVIDIA driver is already loaded with the desired version and configuration, skipping the uninstallation"'
+            )
             yield from _evict_plugin(proc, node, before)
         else:
             yield from _claims_released(proc, node, before)
@@ -85,8 +108,12 @@ def _uninstall_driver(proc: Any, node: str) -> Process:
 
 
 def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
-    proc.say('level=info msg="Shutting down all GPU clients on the current node by disabling their component-specific nodeSelector labels"')
-    yield from _label(proc, node, _written({name: value for name, value in before.items() if name != KUBELET_PLUGIN}, _paused))
+    proc.say(
+        'level=info msg="Shutting down all GPU clients on the current node by disabling their component-specific nodeSelector labels"'
+    )
+    yield from _label(
+        proc, node, _written({name: value for name, value in before.items() if name != KUBELET_PLUGIN}, _paused)
+    )
     for app in CLIENTS:
         proc.say(f'level=info msg="Waiting for {app} to shutdown"')
         yield from _gone(proc, node, app)
@@ -98,7 +125,10 @@ def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
 def _others_gone(proc: Any, node: str) -> Process:
     """WaitForPodsWithNodeSelector: in all namespaces, pods of DaemonSets whose node selector has the switch."""
     waited = 0.0
-    while any(CLIENT in (pod["spec"].get("nodeSelector") or {}) and _by_daemon_set(pod) for pod in (yield from _pods_of(proc, node, "list pods"))):
+    while any(
+        CLIENT in (pod["spec"].get("nodeSelector") or {}) and _by_daemon_set(pod)
+        for pod in (yield from _pods_of(proc, node, "list pods"))
+    ):
         if waited >= GRACE:
             proc.say('level=error msg="Failed to wait for GPU client pods to terminate: context deadline exceeded"')
             raise Failed("failed to evict GPU operator components: context deadline exceeded")
@@ -109,24 +139,33 @@ def _others_gone(proc: Any, node: str) -> Process:
 def _claims_released(proc: Any, node: str, before: dict[str, str]) -> Process:
     """GetGPUResourceClaimHolders: pods of all namespaces that hold a claim which NVIDIA's DRA driver has allocated."""
     holders = []
-    for pod in (yield from _pods_of(proc, node, "check for GPU resource claim holders")) if before[KUBELET_PLUGIN] else ():
+    for pod in (
+        (yield from _pods_of(proc, node, "check for GPU resource claim holders")) if before[KUBELET_PLUGIN] else ()
+    ):
         namespace = pod["metadata"]["namespace"]
         for name in _claims(pod) if pod["status"].get("phase") not in ("Succeeded", "Failed") else ():
             if (yield from _is_gpu_claim(proc, namespace, name)):
                 holders.append(f"{namespace}/{pod['metadata']['name']}")
     if holders:
-        raise Failed(f"cannot drain the DRA kubelet-plugin: pod(s) still hold GPU resource claims: {', '.join(holders)}")
+        raise Failed(
+            f"cannot drain the DRA kubelet-plugin: pod(s) still hold GPU resource claims: {', '.join(holders)}"
+        )
 
 
 def _pods_of(proc: Any, node: str, to: str) -> Process:
     try:
-        return (yield from proc.request("GET", "/api/v1/pods", query={"fieldSelector": f"spec.nodeName={node}"})).get("items") or []
+        return (yield from proc.request("GET", "/api/v1/pods", query={"fieldSelector": f"spec.nodeName={node}"})).get(
+            "items"
+        ) or []
     except ApiError as error:
         raise Failed(f"failed to {to}: failed to list pods on node {node}: {error}") from error
 
 
 def _by_daemon_set(pod: dict[str, Any]) -> bool:
-    return any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
+    return any(
+        owner.get("controller") and owner["kind"] == "DaemonSet"
+        for owner in pod["metadata"].get("ownerReferences") or []
+    )
 
 
 def _claims(pod: dict[str, Any]) -> list[str]:
@@ -141,7 +180,9 @@ def _is_gpu_claim(proc: Any, namespace: str, name: str) -> Process:
     except ApiError as error:
         if error.code == 404:
             return False
-        raise Failed(f"failed to check for GPU resource claim holders: failed to get ResourceClaim {namespace}/{name}: {error}") from error
+        raise Failed(
+            f"failed to check for GPU resource claim holders: failed to get ResourceClaim {namespace}/{name}: {error}"
+        ) from error
     devices = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
     return any(one.get("driver") == "gpu.nvidia.com" for one in devices.get("results") or [])
 
@@ -166,7 +207,9 @@ def _gone(proc: Any, node: str, app: str) -> Process:
 
 
 def _reschedule(proc: Any, node: str, before: dict[str, str]) -> Process:
-    proc.say('level=info msg="Rescheduling all GPU clients on the current node by enabling their component-specific nodeSelector labels"')
+    proc.say(
+        'level=info msg="Rescheduling all GPU clients on the current node by enabling their component-specific nodeSelector labels"'
+    )
     yield from _label(proc, node, _written(before, _resumed))
 
 
@@ -176,7 +219,13 @@ def _written(before: dict[str, str], change: Callable[[str], str]) -> dict[str, 
 
 def _label(proc: Any, node: str, switches: dict[str, str]) -> Process:
     labels = {f"nvidia.com/gpu.deploy.{name}": value for name, value in switches.items()}
-    yield from proc.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}}, query={"fieldManager": MANAGER}, content_type=MERGE)
+    yield from proc.request(
+        "PATCH",
+        f"/api/v1/nodes/{node}",
+        {"metadata": {"labels": labels}},
+        query={"fieldManager": MANAGER},
+        content_type=MERGE,
+    )
 
 
 def _paused(value: str) -> str:

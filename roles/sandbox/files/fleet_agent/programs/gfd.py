@@ -16,8 +16,17 @@ from fleet_agent.programs.device_plugin import ConfigError, load_config
 from fleet_agent.programs.kept import Kept
 from fleet_agent.shell.tools import seconds
 
-COMPUTE = {"H100": ("hopper", 9, 0), "H200": ("hopper", 9, 0), "A100": ("ampere", 8, 0), "A10": ("ampere", 8, 6), "L40S": ("ada-lovelace", 8, 9),
-           "L4": ("ada-lovelace", 8, 9), "T4": ("turing", 7, 5), "V100": ("volta", 7, 0), "B200": ("blackwell", 10, 0)}
+COMPUTE = {
+    "H100": ("hopper", 9, 0),
+    "H200": ("hopper", 9, 0),
+    "A100": ("ampere", 8, 0),
+    "A10": ("ampere", 8, 6),
+    "L40S": ("ada-lovelace", 8, 9),
+    "L4": ("ada-lovelace", 8, 9),
+    "T4": ("turing", 7, 5),
+    "V100": ("volta", 7, 0),
+    "B200": ("blackwell", 10, 0),
+}
 
 
 def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
@@ -28,13 +37,30 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
     shared = (config.get("sharing") or {}).get("timeSlicing") or (config.get("sharing") or {}).get("mps") or {}
     resource = next((r for r in shared.get("resources") or [] if r.get("name") == "nvidia.com/gpu"), None)
     suffix = "-SHARED" if resource and not shared.get("renameByDefault") else ""
-    found = {"cuda.driver-version.full": version, "cuda.driver-version.major": driver[0], "cuda.driver-version.minor": driver[1],
-             "cuda.driver-version.revision": driver[2], "cuda.runtime-version.full": ".".join(cuda), "cuda.runtime-version.major": cuda[0],
-             "cuda.runtime-version.minor": cuda[1], "gpu.count": str(count), "gpu.product": gpu.product + suffix, "gpu.memory": str(gpu.memory_mib),
-             "gpu.family": family, "gpu.machine": "simulated", "gpu.compute.major": str(major), "gpu.compute.minor": str(minor),
-             "gpu.replicas": str(resource.get("replicas", 1)) if resource else "1", "gpu.mode": "compute",
-             "gpu.sharing-strategy": ("mps" if (config.get("sharing") or {}).get("mps") else "time-slicing") if resource else "none",
-             "mig.capable": str(gpu.mig_capable).lower(), "mig.strategy": proc.option("mig-strategy", "MIG_STRATEGY", "none"), "mps.capable": "false"}
+    found = {
+        "cuda.driver-version.full": version,
+        "cuda.driver-version.major": driver[0],
+        "cuda.driver-version.minor": driver[1],
+        "cuda.driver-version.revision": driver[2],
+        "cuda.runtime-version.full": ".".join(cuda),
+        "cuda.runtime-version.major": cuda[0],
+        "cuda.runtime-version.minor": cuda[1],
+        "gpu.count": str(count),
+        "gpu.product": gpu.product + suffix,
+        "gpu.memory": str(gpu.memory_mib),
+        "gpu.family": family,
+        "gpu.machine": "simulated",
+        "gpu.compute.major": str(major),
+        "gpu.compute.minor": str(minor),
+        "gpu.replicas": str(resource.get("replicas", 1)) if resource else "1",
+        "gpu.mode": "compute",
+        "gpu.sharing-strategy": ("mps" if (config.get("sharing") or {}).get("mps") else "time-slicing")
+        if resource
+        else "none",
+        "mig.capable": str(gpu.mig_capable).lower(),
+        "mig.strategy": proc.option("mig-strategy", "MIG_STRATEGY", "none"),
+        "mps.capable": "false",
+    }
     if proc.option("no-timestamp", "GFD_NO_TIMESTAMP", "false").lower() != "true":
         found["gfd.timestamp"] = now
     return {"nvidia.com/" + key: re.sub(r"[^A-Za-z0-9_.-]", "-", value) for key, value in found.items()}
@@ -56,7 +82,7 @@ def gfd(proc: Any) -> Process:
     kept = Kept(proc)
     while True:
         try:
-            if starts != proc.container.hangups:    # SIGHUP is another start of everything
+            if starts != proc.container.hangups:  # SIGHUP is another start of everything
                 starts = proc.container.hangups
                 config = load_config(proc)
                 owners = (yield from _owners(proc)) if _uses_api(proc) else []
@@ -67,11 +93,16 @@ def gfd(proc: Any) -> Process:
             if _uses_api(proc):
                 yield from _publish(proc, kept, found, owners)
             else:
-                path = proc.option("output-file", "GFD_OUTPUT_FILE") or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
+                path = (
+                    proc.option("output-file", "GFD_OUTPUT_FILE")
+                    or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
+                )
                 proc.say(f"I output.go] Writing labels to output file {path}")
                 proc.view.write(path, "".join(f"{k}={v}\n" for k, v in found.items()))
         except OSError as error_:
-            proc.say(f"E main.go] error creating or updating NodeFeature: error atomically writing file '{error_.filename}': {error_.strerror}")
+            proc.say(
+                f"E main.go] error creating or updating NodeFeature: error atomically writing file '{error_.filename}': {error_.strerror}"
+            )
             return 1
         except (ConfigError, ApiError, Unreachable) as error_:
             proc.say(f"E main.go] {error_}")
@@ -94,8 +125,16 @@ def _owners(proc: Any) -> Process:
     owner = next((o for o in proc.pod.owners if o["kind"] == "DaemonSet"), None)
     if owner is None:
         return []
-    return [{"apiVersion": owner["apiVersion"], "kind": "DaemonSet", "name": owner["name"], "uid": owner["uid"], "controller": True},
-            {"apiVersion": "v1", "kind": "Pod", "name": proc.pod.name, "uid": proc.pod.uid}]
+    return [
+        {
+            "apiVersion": owner["apiVersion"],
+            "kind": "DaemonSet",
+            "name": owner["name"],
+            "uid": owner["uid"],
+            "controller": True,
+        },
+        {"apiVersion": "v1", "kind": "Pod", "name": proc.pod.name, "uid": proc.pod.uid},
+    ]
 
 
 def _namespace(proc: Any) -> str:

@@ -51,13 +51,17 @@ def worker(proc: Any) -> Process:
     try:
         if not node:
             raise Failed("NODE_NAME environment variable not set")
-        config = read_config(proc, "nfd-worker.go", CONFIG)     # once, as the owners: a changed file asks for another start
+        config = read_config(
+            proc, "nfd-worker.go", CONFIG
+        )  # once, as the owners: a changed file asks for another start
         core = config.get("core") or {}
         owners = yield from _owners(proc, core, node)
         kept = Kept(proc)
         while True:
             yield Sleep(proc.clock.delay("pci_discovery"))
-            features = nfd_features.discover(proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources"))
+            features = nfd_features.discover(
+                proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources")
+            )
             # Every /sys has this folder, here also that of a machine without PCI devices, which lacks the other.
             if "pci.device" in features["instances"] and not proc.view.is_folder("/host-sys/devices"):
                 told = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
@@ -99,7 +103,9 @@ def _owners(proc: Any, core: dict[str, Any], node: str) -> Process:
             found.append({"apiVersion": "v1", "kind": "Node", "name": node, "uid": item["metadata"]["uid"]})
         elif source == "pod":
             if proc.env.get("POD_NAME") and proc.env.get("POD_UID"):
-                found.append({"apiVersion": "v1", "kind": "Pod", "name": proc.env["POD_NAME"], "uid": proc.env["POD_UID"]})
+                found.append(
+                    {"apiVersion": "v1", "kind": "Pod", "name": proc.env["POD_NAME"], "uid": proc.env["POD_UID"]}
+                )
         elif source == "ds":
             owner = yield from _daemon_set(proc)
             found += [owner] if owner else []
@@ -134,9 +140,12 @@ def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str,
     annotations = {"nfd.node.kubernetes.io/worker.version": proc.container.image.tag}
     if proc.env.get("POD_UID"):
         annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.env["POD_UID"]
-    body: dict[str, Any] = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "spec": spec,
-                            "metadata": {"name": node, "annotations": annotations, "labels": {NODE_NAME: node},
-                                         "ownerReferences": owners}}
+    body: dict[str, Any] = {
+        "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+        "kind": "NodeFeature",
+        "spec": spec,
+        "metadata": {"name": node, "annotations": annotations, "labels": {NODE_NAME: node}, "ownerReferences": owners},
+    }
     try:
         old = yield from proc.request("GET", f"{base}/{node}")
     except ApiError as error:
@@ -147,7 +156,11 @@ def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str,
         if old is None:
             proc.say(f'I nfd-worker.go] "creating NodeFeature object" nodefeature="{_namespace(proc)}/{node}"')
             yield from proc.request("POST", base, body)
-        elif old.get("spec") != spec or old["metadata"].get("ownerReferences", []) != owners or old["metadata"].get("annotations") != annotations:
+        elif (
+            old.get("spec") != spec
+            or old["metadata"].get("ownerReferences", []) != owners
+            or old["metadata"].get("annotations") != annotations
+        ):
             proc.say(f'I nfd-worker.go] "updating NodeFeature object" nodefeature="{_namespace(proc)}/{node}"')
             body["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
             yield from proc.request("PUT", f"{base}/{node}", body)
@@ -187,7 +200,10 @@ def gc(proc: Any) -> Process:
         synced = synced or error is None
         if error:
             proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}"\n')
-    informer = Informer(proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error)
+
+    informer = Informer(
+        proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error
+    )
     informer.start()
     proc.container.beside.append(informer.stop)
     interval = seconds(proc.option("gc-interval") or "1h") or 3600.0
@@ -206,14 +222,18 @@ def _forget(proc: Any, node: str) -> Process:
     """deleteNodeHandler: what there is of one node."""
     yield from _delete(proc, "NodeResourceTopology", f"{TOPOLOGIES}/{node}")
     for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures", {"labelSelector": f"{NODE_NAME}={node}"})):
-        yield from _delete(proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+        yield from _delete(
+            proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}"
+        )
 
 
 def _collect(proc: Any, nodes: set[str]) -> Process:
     """garbageCollect: what there is of nodes that are not there."""
     for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures")):
         if (metadata.get("labels") or {}).get(NODE_NAME, "") not in nodes:
-            yield from _delete(proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}")
+            yield from _delete(
+                proc, "NodeFeature", f"{GROUP}/namespaces/{metadata['namespace']}/nodefeatures/{metadata['name']}"
+            )
     for metadata in (yield from _listed(proc, TOPOLOGIES)):
         if metadata["name"] not in nodes:
             yield from _delete(proc, "NodeResourceTopology", f"{TOPOLOGIES}/{metadata['name']}")

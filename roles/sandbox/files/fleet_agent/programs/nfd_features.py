@@ -22,19 +22,34 @@ def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
 
     def wanted(name: str) -> bool:
         return ("all" in sources and f"-{name}" not in sources) or name in sources
+
     if wanted("kernel"):
         numbers = [*re.split(r"[.\-+]", spec.kernel), "", "", ""][:3]
-        attributes["kernel.version"] = {"elements": {"full": spec.kernel, "major": numbers[0], "minor": numbers[1], "revision": numbers[2]}}
+        attributes["kernel.version"] = {
+            "elements": {"full": spec.kernel, "major": numbers[0], "minor": numbers[1], "revision": numbers[2]}
+        }
         flags["kernel.loadedmodule"] = {"elements": {}}
     if wanted("system") and view.is_file("/host-etc/os-release"):
         release = dict(line.split("=", 1) for line in view.read("/host-etc/os-release").splitlines() if "=" in line)
         version = release.get("VERSION_ID", "").strip('"')
         major, _dot, minor = version.partition(".")
-        attributes["system.osrelease"] = {"elements": {"ID": release.get("ID", "").strip('"'), "VERSION_ID": version, "VERSION_ID.major": major,
-                                                       "VERSION_ID.minor": minor}}
+        attributes["system.osrelease"] = {
+            "elements": {
+                "ID": release.get("ID", "").strip('"'),
+                "VERSION_ID": version,
+                "VERSION_ID.major": major,
+                "VERSION_ID.minor": minor,
+            }
+        }
         attributes["system.name"] = {"elements": {"nodename": spec.name}}
     if wanted("cpu"):
-        vendor = "Intel" if spec.image_arch == "amd64" else "NVIDIA" if spec.gpu and spec.gpu.product.lower().startswith("tegra") else "ARM"
+        vendor = (
+            "Intel"
+            if spec.image_arch == "amd64"
+            else "NVIDIA"
+            if spec.gpu and spec.gpu.product.lower().startswith("tegra")
+            else "ARM"
+        )
         attributes["cpu.model"] = {"elements": {"vendor_id": vendor, "family": "6", "id": "143"}}
         attributes["cpu.topology"] = {"elements": {"hardware_multithreading": "true", "socket_count": "2"}}
     if wanted("memory"):
@@ -52,8 +67,11 @@ def pci_devices(view: Any) -> list[dict[str, Any]]:
     base = "/host-sys/bus/pci/devices"
     found = []
     for name in view.names(base) if view.is_folder(base) else []:
-        files = {field: view.read(f"{base}/{name}/{field}").strip().removeprefix("0x") for field in
-                 ("class", "vendor", "device", "subsystem_vendor", "subsystem_device") if view.is_file(f"{base}/{name}/{field}")}
+        files = {
+            field: view.read(f"{base}/{name}/{field}").strip().removeprefix("0x")
+            for field in ("class", "vendor", "device", "subsystem_vendor", "subsystem_device")
+            if view.is_file(f"{base}/{name}/{field}")
+        }
         files["class"] = files.get("class", "")[:4]
         found.append({"attributes": files})
     return found
@@ -78,6 +96,7 @@ def labels(features: dict[str, Any], config: dict[str, Any], label_sources: list
 
     def wanted(name: str) -> bool:
         return ("all" in label_sources and f"-{name}" not in label_sources) or name in label_sources
+
     attributes = {k: v["elements"] for k, v in features["attributes"].items()}
     if wanted("kernel"):
         found.update({f"kernel-version.{k}": v for k, v in attributes.get("kernel.version", {}).items() if v})
@@ -98,7 +117,9 @@ def labels(features: dict[str, Any], config: dict[str, Any], label_sources: list
 
 def _pci_labels(features: dict[str, Any], options: dict[str, Any]) -> dict[str, str]:
     fields = options.get("deviceLabelFields") or list(PCI_FIELDS)
-    valid = [f for f in ("class", "vendor", "device", "subsystem_vendor", "subsystem_device") if f in fields] or list(PCI_FIELDS)
+    valid = [f for f in ("class", "vendor", "device", "subsystem_vendor", "subsystem_device") if f in fields] or list(
+        PCI_FIELDS
+    )
     classes = [str(c).lower() for c in options.get("deviceClassWhitelist") or PCI_CLASSES]
     found = {}
     for device in features["instances"].get("pci.device", {}).get("elements", []):
@@ -124,7 +145,13 @@ def matches(expression: dict[str, Any], value: str | None) -> bool:
         return True
     if value is None:
         return False
-    simple = {"Exists": True, "In": value in wanted, "NotIn": value not in wanted, "IsTrue": value == "true", "IsFalse": value == "false"}
+    simple = {
+        "Exists": True,
+        "In": value in wanted,
+        "NotIn": value not in wanted,
+        "IsTrue": value == "true",
+        "IsFalse": value == "false",
+    }
     if operator in simple:
         return simple[operator]
     if operator == "InRegexp":
@@ -133,7 +160,13 @@ def matches(expression: dict[str, Any], value: str | None) -> bool:
     if number is None or not limits or any(limit is None for limit in limits):
         return False
     first, last = int(limits[0] or 0), int(limits[-1] or 0)
-    return {"Gt": number > first, "Ge": number >= first, "Lt": number < first, "Le": number <= first, "GtLt": first < number < last}.get(operator, False)
+    return {
+        "Gt": number > first,
+        "Ge": number >= first,
+        "Lt": number < first,
+        "Le": number <= first,
+        "GtLt": first < number < last,
+    }.get(operator, False)
 
 
 def _term(term: dict[str, Any], features: dict[str, Any]) -> bool:
@@ -143,7 +176,9 @@ def _term(term: dict[str, Any], features: dict[str, Any]) -> bool:
     if name in features.get("instances", {}):
         elements = [e.get("attributes") or {} for e in features["instances"][name].get("elements") or []]
         return any(all(matches(e, element.get(k)) for k, e in expressions.items()) for element in elements)
-    kind = "attributes" if name in features.get("attributes", {}) else "flags" if name in features.get("flags", {}) else ""
+    kind = (
+        "attributes" if name in features.get("attributes", {}) else "flags" if name in features.get("flags", {}) else ""
+    )
     if not kind:
         return False
     values = {k: (v if kind == "attributes" else "") for k, v in (features[kind][name].get("elements") or {}).items()}
@@ -160,9 +195,13 @@ def rule_output(rule: dict[str, Any], features: dict[str, Any]) -> dict[str, Any
     if alternatives and not any(all(_term(t, features) for t in a.get("matchFeatures") or []) for a in alternatives):
         return None
     given = {str(k): str(v) for k, v in (rule.get("labels") or {}).items()}
-    return {"labels": {k: _resolve(v, features) for k, v in given.items()}, "annotations": rule.get("annotations") or {},
-            "extendedResources": {k: _resolve(str(v), features) for k, v in (rule.get("extendedResources") or {}).items()},
-            "taints": rule.get("taints") or [], "vars": rule.get("vars") or {}}
+    return {
+        "labels": {k: _resolve(v, features) for k, v in given.items()},
+        "annotations": rule.get("annotations") or {},
+        "extendedResources": {k: _resolve(str(v), features) for k, v in (rule.get("extendedResources") or {}).items()},
+        "taints": rule.get("taints") or [],
+        "vars": rule.get("vars") or {},
+    }
 
 
 def _resolve(value: str, features: dict[str, Any]) -> str:
@@ -195,8 +234,11 @@ def qualified(found: dict[str, str]) -> dict[str, str]:
     for key, value in found.items():
         name = key if "/" in key else PREFIX + key
         namespace = name.partition("/")[0]
-        if namespace == "kubernetes.io" or (namespace.endswith(".kubernetes.io") and not namespace.endswith("feature.node.kubernetes.io")
-                                            and not namespace.endswith("profile.node.kubernetes.io")):
+        if namespace == "kubernetes.io" or (
+            namespace.endswith(".kubernetes.io")
+            and not namespace.endswith("feature.node.kubernetes.io")
+            and not namespace.endswith("profile.node.kubernetes.io")
+        ):
             continue
         if re.fullmatch(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?", str(value)):
             result[name] = str(value)

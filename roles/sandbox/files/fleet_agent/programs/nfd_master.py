@@ -20,7 +20,11 @@ GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 ANNOTATION_NS = "nfd.node.kubernetes.io"
 LABELS, RESOURCES = "nfd.node.kubernetes.io/feature-labels", "nfd.node.kubernetes.io/extended-resources"
 ANNOTATIONS, TAINTS = "nfd.node.kubernetes.io/feature-annotations", "nfd.node.kubernetes.io/taints"
-KINDS = (("NodeFeature", f"{GROUP}/nodefeatures"), ("NodeFeatureRule", f"{GROUP}/nodefeaturerules"), ("Namespace", "/api/v1/namespaces"))
+KINDS = (
+    ("NodeFeature", f"{GROUP}/nodefeatures"),
+    ("NodeFeatureRule", f"{GROUP}/nodefeaturerules"),
+    ("Namespace", "/api/v1/namespaces"),
+)
 
 
 class Master:
@@ -28,9 +32,9 @@ class Master:
 
     def __init__(self, proc: Any) -> None:
         self.proc = proc
-        self.features: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}    # node -> objects
+        self.features: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}  # node -> objects
         self.rules: dict[str, dict[str, Any]] = {}
-        self.namespaces: dict[str, dict[str, str]] = {}    # name -> labels
+        self.namespaces: dict[str, dict[str, str]] = {}  # name -> labels
         self.dirty: dict[str, None] = {}
         self.synced: set[str] = set()
         self.all_nodes = True
@@ -52,19 +56,25 @@ class Master:
     def start(self) -> None:
         self.proc.container.healthy = False
         for kind, path in self.kinds():
-            informer = Informer(self.proc.kubelet.api, path, self._handler(kind), self.proc.identity, on_error=self._complain(kind))
+            informer = Informer(
+                self.proc.kubelet.api, path, self._handler(kind), self.proc.identity, on_error=self._complain(kind)
+            )
             informer.start()
             self.proc.container.beside.append(informer.stop)
 
     def _complain(self, kind: str) -> Any:
         def on_error(error: Exception | None) -> None:
             if error:
-                self.proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1alpha1.{kind}: {error}" type="*v1alpha1.{kind}"\n')
+                self.proc.out(
+                    f'E reflector.go] "Failed to watch" err="failed to list *v1alpha1.{kind}: {error}" type="*v1alpha1.{kind}"\n'
+                )
+
         return on_error
 
     def _handler(self, kind: str) -> Any:
         def on_event(event: str, item: dict[str, Any]) -> None:
             self.proc.kubelet.loop.post(self._take, kind, event, item)
+
         return on_event
 
     def _take(self, kind: str, event: str, item: dict[str, Any]) -> None:
@@ -73,7 +83,9 @@ class Master:
         elif kind == "NodeFeature":
             self._take_feature(event, item)
         elif kind == "Namespace":
-            self.namespaces[item["metadata"]["name"]] = {} if event == "DELETED" else item["metadata"].get("labels") or {}
+            self.namespaces[item["metadata"]["name"]] = (
+                {} if event == "DELETED" else item["metadata"].get("labels") or {}
+            )
         elif kind == "NodeFeatureRule":
             self.all_nodes = True
             if event == "DELETED":
@@ -87,7 +99,7 @@ class Master:
         metadata = item["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         node = (metadata.get("labels") or {}).get("nfd.node.kubernetes.io/node-name", "")
-        if not node:        # known from its key only: found missing after a lost watch
+        if not node:  # known from its key only: found missing after a lost watch
             node = next((n for n, found in self.features.items() if key in found), "")
         if event == "DELETED":
             self.features.get(node, {}).pop(key, None)
@@ -100,7 +112,11 @@ class Master:
     # -- one node
 
     def wanted(self, node: str) -> dict[str, Any]:
-        objects = {key: item for key, item in self.features.get(node, {}).items() if _selected(self.selector, self.namespaces.get(key[0], {}))}
+        objects = {
+            key: item
+            for key, item in self.features.get(node, {}).items()
+            if _selected(self.selector, self.namespaces.get(key[0], {}))
+        }
         features, found = nfd_features.merge(list(objects.values()))
         labels = dict(found)
         resources: dict[str, str] = {}
@@ -122,8 +138,12 @@ class Master:
         own = self.config.get("enableTaints") or self.proc.option("enable-taints") == "true"
         if self.restrictions.get("disableExtendedResources"):
             resources = {}
-        return {"labels": kept, "resources": nfd_features.qualified(resources), "annotations": nfd_features.qualified(annotations),
-                "taints": taints if own else []}
+        return {
+            "labels": kept,
+            "resources": nfd_features.qualified(resources),
+            "annotations": nfd_features.qualified(annotations),
+            "taints": taints if own else [],
+        }
 
     def update(self, node: str, wanted: dict[str, Any]) -> Process:
         """Bring a node to what is wanted; what earlier updates set and is not wanted any more goes."""
@@ -131,15 +151,25 @@ class Master:
         metadata = item["metadata"]
         labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
         patch = _map_patch("/metadata/labels", labels, wanted["labels"], _names(notes.get(LABELS)))
-        marks = {LABELS: _join(wanted["labels"]), RESOURCES: _join(wanted["resources"]), ANNOTATIONS: _join(wanted["annotations"])}
+        marks = {
+            LABELS: _join(wanted["labels"]),
+            RESOURCES: _join(wanted["resources"]),
+            ANNOTATIONS: _join(wanted["annotations"]),
+        }
         old_notes = [*(k for k in marks if k in notes), *_names(notes.get(ANNOTATIONS))]
-        patch += _map_patch("/metadata/annotations", notes, {**{k: v for k, v in marks.items() if v}, **wanted["annotations"]}, old_notes)
+        patch += _map_patch(
+            "/metadata/annotations",
+            notes,
+            {**{k: v for k, v in marks.items() if v}, **wanted["annotations"]},
+            old_notes,
+        )
         if patch:
             yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}", patch, content_type=JSON_PATCH)
         capacity = item["status"].get("capacity") or {}
         old = _names(notes.get(RESOURCES))
-        status = _map_patch("/status/capacity", capacity, wanted["resources"], old) + \
-            _map_patch("/status/allocatable", item["status"].get("allocatable") or {}, wanted["resources"], old)
+        status = _map_patch("/status/capacity", capacity, wanted["resources"], old) + _map_patch(
+            "/status/allocatable", item["status"].get("allocatable") or {}, wanted["resources"], old
+        )
         if status:
             yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}/status", status, content_type=JSON_PATCH)
         if wanted["taints"] or notes.get(TAINTS):
@@ -149,13 +179,20 @@ class Master:
         old = json.loads((item["metadata"].get("annotations") or {}).get(TAINTS, "[]"))
         taints = [t for t in item["spec"].get("taints") or [] if t not in old] + wanted
         body = {"spec": {"taints": taints}, "metadata": {"annotations": {TAINTS: json.dumps(wanted)}}}
-        yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}", body, content_type="application/merge-patch+json")
+        yield from self.proc.request(
+            "PATCH", f"/api/v1/nodes/{node}", body, content_type="application/merge-patch+json"
+        )
 
 
 def _selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     """A label selector, of its operators those that compare with values."""
-    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()]
-    return all((labels.get(one["key"]) in one["values"]) is (one["operator"] == "In") for one in [*expressions, *(selector.get("matchExpressions") or ())])
+    expressions = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
+    ]
+    return all(
+        (labels.get(one["key"]) in one["values"]) is (one["operator"] == "In")
+        for one in [*expressions, *(selector.get("matchExpressions") or ())]
+    )
 
 
 def _names(text: str | None) -> list[str]:
@@ -169,8 +206,13 @@ def _join(found: dict[str, str]) -> str:
 def _map_patch(path: str, old: dict[str, str], wanted: dict[str, str], owned: list[str]) -> list[dict[str, str]]:
     def pointer(key: str) -> str:
         return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+
     patch = [{"op": "remove", "path": pointer(k)} for k in owned if k in old and k not in wanted]
-    return patch + [{"op": "replace" if k in old else "add", "path": pointer(k), "value": v} for k, v in wanted.items() if old.get(k) != v]
+    return patch + [
+        {"op": "replace" if k in old else "add", "path": pointer(k), "value": v}
+        for k, v in wanted.items()
+        if old.get(k) != v
+    ]
 
 
 def master(proc: Any) -> Process:
@@ -189,7 +231,9 @@ def master(proc: Any) -> Process:
         if node:
             yield from proc.request("GET", f"/api/v1/nodes/{node}")
         proc.container.healthy = True
-        if proc.option("enable-leader-election") == "true" or (state.config.get("leaderElection") and proc.option("enable-leader-election")):
+        if proc.option("enable-leader-election") == "true" or (
+            state.config.get("leaderElection") and proc.option("enable-leader-election")
+        ):
             yield from _lead(proc)
         return (yield from _work(proc, state))
     except (ApiError, Unreachable) as error:
@@ -202,17 +246,29 @@ def _lead(proc: Any) -> Process:
     namespace, name = proc.pod.namespace, "nfd-master.nfd.kubernetes.io"
     base = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     now = timestamp().replace("Z", ".000000Z")
-    spec = {"holderIdentity": proc.pod.name, "leaseDurationSeconds": 15, "acquireTime": now, "renewTime": now, "leaseTransitions": 0}
+    spec = {
+        "holderIdentity": proc.pod.name,
+        "leaseDurationSeconds": 15,
+        "acquireTime": now,
+        "renewTime": now,
+        "leaseTransitions": 0,
+    }
     while True:
         try:
-            yield from proc.request("POST", base, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec})
+            yield from proc.request(
+                "POST",
+                base,
+                {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec},
+            )
             return
         except ApiError as error:
             if error.code != 409:
                 proc.say(f'E leaderelection.go] "error retrieving resource lock {namespace}/{name}: {error}"')
         try:
             old = yield from proc.request("GET", f"{base}/{name}")
-            if old["spec"].get("holderIdentity") in ("", proc.pod.name) or not _alive(proc, old["spec"]["holderIdentity"]):
+            if old["spec"].get("holderIdentity") in ("", proc.pod.name) or not _alive(
+                proc, old["spec"]["holderIdentity"]
+            ):
                 old["spec"] = {**spec, "leaseTransitions": int(old["spec"].get("leaseTransitions") or 0) + 1}
                 yield from proc.request("PUT", f"{base}/{name}", old)
                 return
@@ -291,7 +347,9 @@ def _prune(proc: Any, state: Master) -> Process:
             yield from state.update(name, nothing)
             node = yield from proc.request("GET", f"/api/v1/nodes/{name}")
             notes = node["metadata"].get("annotations") or {}
-            node["metadata"]["annotations"] = {key: value for key, value in notes.items() if not key.startswith(ANNOTATION_NS)}
+            node["metadata"]["annotations"] = {
+                key: value for key, value in notes.items() if not key.startswith(ANNOTATION_NS)
+            }
             yield from proc.request("PUT", f"/api/v1/nodes/{name}", node)
         return 0
     except (ApiError, Unreachable) as error:

@@ -9,31 +9,69 @@ from collections.abc import Callable
 from typing import Any
 
 from fleet_agent.machine import gpu_tools, images
-from fleet_agent.programs import all_reduce, device_plugin, device_query, driver, driver_manager, gfd, misc, nfd, nfd_master, toolkit, validator
+from fleet_agent.programs import (
+    all_reduce,
+    device_plugin,
+    device_query,
+    driver,
+    driver_manager,
+    gfd,
+    misc,
+    nfd,
+    nfd_master,
+    toolkit,
+    validator,
+)
 
-_OPERATOR: dict[str, Callable[..., Any]] = {"nvidia-validator": validator.validator, "vectorAdd": gpu_tools.vector_add, "gpu-operator": misc.operator,
-                                            "driver-manager": driver_manager.manager}
+_OPERATOR: dict[str, Callable[..., Any]] = {
+    "nvidia-validator": validator.validator,
+    "vectorAdd": gpu_tools.vector_add,
+    "gpu-operator": misc.operator,
+    "driver-manager": driver_manager.manager,
+}
 _SAMPLE: dict[str, Callable[..., Any]] = {"vectorAdd": gpu_tools.vector_add}
 
 PROGRAMS: dict[str, dict[str, Callable[..., Any]]] = {
     "driver": {"nvidia-driver": driver.driver},
     "k8s-driver-manager": {"driver-manager": driver_manager.manager, "k8s-driver-manager": driver_manager.manager},
     "container-toolkit": {"nvidia-toolkit": toolkit.toolkit, "nvidia-ctk-installer": toolkit.toolkit},
-    "gpu-operator": _OPERATOR, "gpu-operator-validator": _OPERATOR,
-    "k8s-device-plugin": {"nvidia-device-plugin": device_plugin.device_plugin, "gpu-feature-discovery": gfd.gfd,
-                          "config-manager": device_plugin.config_manager, "mps-control-daemon": misc.just_runs},
-    "node-feature-discovery": {"nfd-worker": nfd.worker, "nfd-master": nfd_master.master, "nfd-gc": nfd.gc, "nfd-topology-updater": nfd.topology_updater},
+    "gpu-operator": _OPERATOR,
+    "gpu-operator-validator": _OPERATOR,
+    "k8s-device-plugin": {
+        "nvidia-device-plugin": device_plugin.device_plugin,
+        "gpu-feature-discovery": gfd.gfd,
+        "config-manager": device_plugin.config_manager,
+        "mps-control-daemon": misc.just_runs,
+    },
+    "node-feature-discovery": {
+        "nfd-worker": nfd.worker,
+        "nfd-master": nfd_master.master,
+        "nfd-gc": nfd.gc,
+        "nfd-topology-updater": nfd.topology_updater,
+    },
     "dcgm-exporter": {"dcgm-exporter": misc.dcgm_exporter},
-    "cuda-sample": _SAMPLE, "vectoradd": _SAMPLE, "cuda-vector-add": _SAMPLE,
+    "cuda-sample": _SAMPLE,
+    "vectoradd": _SAMPLE,
+    "cuda-vector-add": _SAMPLE,
     "cuda": _SAMPLE | {"deviceQuery": device_query.device_query},
     "pytorch": {"python3": all_reduce.python3, "python": all_reduce.python3},
     "pause": {"pause": misc.just_runs},
 }
 ENTRY_POINTS: dict[str, list[str]] = {
-    "driver": ["nvidia-driver"], "k8s-driver-manager": ["driver-manager"], "container-toolkit": ["nvidia-ctk-installer"], "gpu-operator": ["gpu-operator"],
-    "gpu-operator-validator": ["nvidia-validator"], "k8s-device-plugin": ["nvidia-device-plugin"], "dcgm-exporter": ["dcgm-exporter"],
-    "cuda-sample": ["vectorAdd"], "vectoradd": ["vectorAdd"], "cuda-vector-add": ["vectorAdd"], "cuda": ["bash"], "pytorch": ["bash"],
-    "pause": ["/pause"], "busybox": ["sh"],
+    "driver": ["nvidia-driver"],
+    "k8s-driver-manager": ["driver-manager"],
+    "container-toolkit": ["nvidia-ctk-installer"],
+    "gpu-operator": ["gpu-operator"],
+    "gpu-operator-validator": ["nvidia-validator"],
+    "k8s-device-plugin": ["nvidia-device-plugin"],
+    "dcgm-exporter": ["dcgm-exporter"],
+    "cuda-sample": ["vectorAdd"],
+    "vectoradd": ["vectorAdd"],
+    "cuda-vector-add": ["vectorAdd"],
+    "cuda": ["bash"],
+    "pytorch": ["bash"],
+    "pause": ["/pause"],
+    "busybox": ["sh"],
 }
 DEFAULT_ARGUMENTS: dict[str, list[str]] = {"driver": ["init"]}
 

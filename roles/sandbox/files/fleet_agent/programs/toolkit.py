@@ -10,8 +10,11 @@ from typing import Any
 
 from fleet_agent.loop import Park, Process, Sleep, Terminated
 
-DEFAULTS = {"containerd": ("/etc/containerd/config.toml", "/run/containerd/containerd.sock"), "crio": ("/etc/crio/config.toml", "/var/run/crio/crio.sock"),
-            "docker": ("/etc/docker/daemon.json", "/var/run/docker.sock")}
+DEFAULTS = {
+    "containerd": ("/etc/containerd/config.toml", "/run/containerd/containerd.sock"),
+    "crio": ("/etc/crio/config.toml", "/var/run/crio/crio.sock"),
+    "docker": ("/etc/docker/daemon.json", "/var/run/docker.sock"),
+}
 
 
 def _say(proc: Any, level: str, text: str) -> None:
@@ -20,8 +23,11 @@ def _say(proc: Any, level: str, text: str) -> None:
 
 def toolkit(proc: Any) -> Process:
     runtime = proc.option("runtime", "RUNTIME", "docker")
-    root = next((w for w in proc.argv[1:] if w.startswith("/")), "") or proc.option("toolkit-install-dir", "TOOLKIT_INSTALL_DIR") or \
-        proc.env.get("ROOT", "/usr/local/nvidia")
+    root = (
+        next((w for w in proc.argv[1:] if w.startswith("/")), "")
+        or proc.option("toolkit-install-dir", "TOOLKIT_INSTALL_DIR")
+        or proc.env.get("ROOT", "/usr/local/nvidia")
+    )
     if runtime not in DEFAULTS:
         _say(proc, "error", f"unsupported runtime '{runtime}'")
         return 1
@@ -64,7 +70,12 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
     """Write the runtime's configuration and make it read it again. Empty, or the error."""
     config, socket = DEFAULTS[runtime]
     prefix = {"crio": "CRIO"}.get(runtime, runtime.upper())
-    config = proc.env.get("RUNTIME_DROP_IN_CONFIG") or proc.env.get("RUNTIME_CONFIG") or proc.env.get(f"{prefix}_CONFIG") or config
+    config = (
+        proc.env.get("RUNTIME_DROP_IN_CONFIG")
+        or proc.env.get("RUNTIME_CONFIG")
+        or proc.env.get(f"{prefix}_CONFIG")
+        or config
+    )
     socket = proc.env.get("RUNTIME_SOCKET") or proc.env.get(f"{prefix}_SOCKET") or socket
     name = proc.env.get("NVIDIA_RUNTIME_NAME") or proc.env.get("CONTAINERD_RUNTIME_CLASS") or "nvidia"
     try:
@@ -72,13 +83,17 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
         proc.view.write(config, f"# runtime {name}: {binary}\n")
     except OSError as error:
         return f"unable to configure {runtime}: unable to flush config: {error.filename}: {error.strerror}"
-    mode = proc.env.get("RUNTIME_RESTART_MODE") or proc.env.get(f"{prefix}_RESTART_MODE") or ("systemd" if runtime == "crio" else "signal")
+    mode = (
+        proc.env.get("RUNTIME_RESTART_MODE")
+        or proc.env.get(f"{prefix}_RESTART_MODE")
+        or ("systemd" if runtime == "crio" else "signal")
+    )
     fault = _restart(proc, runtime, mode, socket)
     if fault:
         return f"unable to restart {runtime}: {fault}"
     place = proc.view.locate(config)
     host = proc.host
-    if place.host:      # a configuration inside the container is read by nobody
+    if place.host:  # a configuration inside the container is read by nobody
         binary_place = proc.view.locate(binary)
         host_binary = binary_place.path if binary_place.host else "/nonexistent" + binary
         for handler in (name, f"{name}-cdi", f"{name}-legacy"):

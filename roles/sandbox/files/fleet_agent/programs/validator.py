@@ -12,8 +12,19 @@ from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
 from fleet_agent.machine import gpu_tools
 
-HOST_SMI = ("/usr/bin/nvidia-smi", "/usr/sbin/nvidia-smi", "/bin/nvidia-smi", "/sbin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/opt/bin/nvidia-smi")
-LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "/usr/lib64/libnvidia-ml.so.1", "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1")
+HOST_SMI = (
+    "/usr/bin/nvidia-smi",
+    "/usr/sbin/nvidia-smi",
+    "/bin/nvidia-smi",
+    "/sbin/nvidia-smi",
+    "/usr/lib/wsl/lib/nvidia-smi",
+    "/opt/bin/nvidia-smi",
+)
+LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib64/libnvidia-ml.so.1",
+    "/usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1",
+)
 
 
 class Failed(Exception):
@@ -27,7 +38,16 @@ def validator(proc: Any) -> Process:
     if component == "metrics":
         yield Park()
         return 0
-    if component in ("mofed", "nvidia-fs", "gdrcopy", "nvidia-peermem", "vfio-pci", "vgpu-manager", "vgpu-devices", "cc-manager"):
+    if component in (
+        "mofed",
+        "nvidia-fs",
+        "gdrcopy",
+        "nvidia-peermem",
+        "vfio-pci",
+        "vgpu-manager",
+        "vgpu-devices",
+        "cc-manager",
+    ):
         proc.say(f'level=info msg="simulated nodes have nothing to validate for {component}"')
         return 0
     if component not in checks:
@@ -39,9 +59,16 @@ def validator(proc: Any) -> Process:
         yield from checks[component](proc, output)
         return 0
     except OSError as error:
-        proc.say(f'level=fatal msg="error validating {component} installation: open {error.filename}: {str(error.strerror).lower()}"')
+        proc.say(
+            f'level=fatal msg="error validating {component} installation: open {error.filename}: {str(error.strerror).lower()}"'
+        )
     except (Failed, ApiError, Unreachable) as error:
-        what = {"driver": "driver installation", "toolkit": "toolkit installation", "cuda": "cuda workload", "plugin": "plugin installation"}[component]
+        what = {
+            "driver": "driver installation",
+            "toolkit": "toolkit installation",
+            "cuda": "cuda workload",
+            "plugin": "plugin installation",
+        }[component]
         proc.say(f'level=fatal msg="error validating {what}: {error}"')
     return 1
 
@@ -63,19 +90,32 @@ def _driver(proc: Any, output: str) -> Process:
         proc.say('level=info msg="Detected a pre-installed driver on the host"')
         root, ctr, is_host = "/", "/host", True
     else:
-        proc.say("level=info msg=\"No pre-installed driver detected on the host: failed to find an executable 'nvidia-smi' on the host\"")
+        proc.say(
+            "level=info msg=\"No pre-installed driver detected on the host: failed to find an executable 'nvidia-smi' on the host\""
+        )
         proc.say('level=info msg="Validating containerized driver installation"')
         yield from _container_driver(proc)
-        root, ctr, is_host = proc.option("driver-install-dir", "DRIVER_INSTALL_DIR", "/run/nvidia/driver"), "/driver-root", False
+        root, ctr, is_host = (
+            proc.option("driver-install-dir", "DRIVER_INSTALL_DIR", "/run/nvidia/driver"),
+            "/driver-root",
+            False,
+        )
     if proc.option("disable-dev-char-symlink-creation", "DISABLE_DEV_CHAR_SYMLINK_CREATION", "false").lower() != "true":
         proc.say('level=info msg="creating symlinks under /dev/char that correspond to NVIDIA character devices"')
         if not proc.view.is_folder("/host-dev-char"):
-            raise Failed("error creating symlinks: could not create symlink: symlink /dev/nvidiactl /host-dev-char/195:255: no such file or directory\n\n"
-                         "Failed to create symlinks under /dev/char that point to all possible NVIDIA character devices.")
+            raise Failed(
+                "error creating symlinks: could not create symlink: symlink /dev/nvidiactl /host-dev-char/195:255: no such file or directory\n\n"
+                "Failed to create symlinks under /dev/char that point to all possible NVIDIA character devices."
+            )
         if not proc.privileged:
-            raise Failed("error creating symlink creator: failed to create NVIDIA device nodes: operation not permitted")
-    proc.view.write(f"{output}/driver-ready", f"IS_HOST_DRIVER={str(is_host).lower()}\nNVIDIA_DRIVER_ROOT={root}\nDRIVER_ROOT_CTR_PATH={ctr}\n"
-                    f"NVIDIA_DEV_ROOT={root}\nDEV_ROOT_CTR_PATH={ctr}\n")
+            raise Failed(
+                "error creating symlink creator: failed to create NVIDIA device nodes: operation not permitted"
+            )
+    proc.view.write(
+        f"{output}/driver-ready",
+        f"IS_HOST_DRIVER={str(is_host).lower()}\nNVIDIA_DRIVER_ROOT={root}\nDRIVER_ROOT_CTR_PATH={ctr}\n"
+        f"NVIDIA_DEV_ROOT={root}\nDEV_ROOT_CTR_PATH={ctr}\n",
+    )
 
 
 def _managed(proc: Any) -> Process:
@@ -83,19 +123,31 @@ def _managed(proc: Any) -> Process:
     namespace = proc.option("namespace", "OPERATOR_NAMESPACE")
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets" if namespace else "/apis/apps/v1/daemonsets"
     try:
-        found = yield from proc.request("GET", path, query={"labelSelector": "app.kubernetes.io/component=nvidia-driver"})
+        found = yield from proc.request(
+            "GET", path, query={"labelSelector": "app.kubernetes.io/component=nvidia-driver"}
+        )
     except (ApiError, Unreachable) as error:
-        raise Failed(f"error checking if driver is managed by GPU Operator: error listing daemonsets: {error}") from error
-    owners = [o for ds in found.get("items") or [] for o in ds["metadata"].get("ownerReferences") or [] if o.get("controller")]
-    return any(o["apiVersion"].startswith("nvidia.com/") and o["kind"] in ("ClusterPolicy", "NVIDIADriver") for o in owners)
+        raise Failed(
+            f"error checking if driver is managed by GPU Operator: error listing daemonsets: {error}"
+        ) from error
+    owners = [
+        o for ds in found.get("items") or [] for o in ds["metadata"].get("ownerReferences") or [] if o.get("controller")
+    ]
+    return any(
+        o["apiVersion"].startswith("nvidia.com/") and o["kind"] in ("ClusterPolicy", "NVIDIADriver") for o in owners
+    )
 
 
 def _container_driver(proc: Any) -> Process:
     ready = "/run/nvidia/validations/.driver-ctr-ready"
     if (yield from _managed(proc)):
-        proc.say('level=info msg="Driver is not pre-installed on the host and is managed by GPU Operator. Checking driver container status."')
+        proc.say(
+            'level=info msg="Driver is not pre-installed on the host and is managed by GPU Operator. Checking driver container status."'
+        )
         while not proc.view.is_file(ready):
-            proc.say(f"running command sh with args [-c stat {ready}]\nstat: cannot statx '{ready}': No such file or directory")
+            proc.say(
+                f"running command sh with args [-c stat {ready}]\nstat: cannot statx '{ready}': No such file or directory"
+            )
             if not _waits(proc):
                 raise Failed("error checking driver container status: exit status 1")
             proc.say(f"command failed, retrying after {int(_interval(proc))} seconds")
@@ -114,9 +166,9 @@ def _container_driver(proc: Any) -> Process:
 
 def _try_driver(proc: Any, root: str) -> str:
     if not any(proc.view.is_file(root + name) for name in LIBRARIES):
-        return "failed to locate driver libraries: error locating \"libnvidia-ml.so.1\""
+        return 'failed to locate driver libraries: error locating "libnvidia-ml.so.1"'
     if not proc.view.is_file(root + "/usr/bin/nvidia-smi"):
-        return "failed to locate nvidia-smi: error locating \"nvidia-smi\""
+        return 'failed to locate nvidia-smi: error locating "nvidia-smi"'
     code = gpu_tools.smi_output(proc)
     return f"exit status {code}" if code else ""
 
@@ -135,8 +187,10 @@ def _toolkit(proc: Any, output: str) -> Process:
         proc.say("toolkit is not ready")
         if not _waits(proc):
             raise Failed(fault)
-        proc.say(f'running command nvidia-smi with args []\nlevel=warning msg="error running command: {fault}"\n'
-                 f"command failed, retrying after {int(_interval(proc))} seconds")
+        proc.say(
+            f'running command nvidia-smi with args []\nlevel=warning msg="error running command: {fault}"\n'
+            f"command failed, retrying after {int(_interval(proc))} seconds"
+        )
         yield Poll(_interval(proc), proc.host)
     proc.view.write(f"{output}/toolkit-ready", "")
 
@@ -162,7 +216,14 @@ def _plugin(proc: Any, output: str) -> Process:
         raise Failed("GPU resources are not discovered by the node")
     if proc.option("with-workload", "WITH_WORKLOAD", "true").lower() == "true":
         allocatable = item["status"].get("allocatable") or {}
-        name = next((k for k, v in sorted(allocatable.items()) if k.startswith(("nvidia.com/mig-", "nvidia.com/gpu")) and int(v) >= 1), "")
+        name = next(
+            (
+                k
+                for k, v in sorted(allocatable.items())
+                if k.startswith(("nvidia.com/mig-", "nvidia.com/gpu")) and int(v) >= 1
+            ),
+            "",
+        )
         if not name:
             raise Failed("unable to find any allocatable GPU resource")
         yield from _workload(proc, "nvidia-device-plugin-validator", name)
@@ -172,28 +233,53 @@ def _plugin(proc: Any, output: str) -> Process:
 def _workload_pod(proc: Any, name: str, resource: str, validator_set: dict[str, Any]) -> dict[str, Any]:
     """The pod that the validator's image carries as a manifest, filled in."""
     image = proc.env.get("VALIDATOR_IMAGE", "")
-    container = {"image": image, "securityContext": {"privileged": not resource},
-                 "imagePullPolicy": proc.env.get("VALIDATOR_IMAGE_PULL_POLICY") or "IfNotPresent"}
-    step = {**copy.deepcopy(container), "name": "plugin-validation" if resource else "cuda-validation", "command": ["sh", "-c"], "args": ["vectorAdd"]}
+    container = {
+        "image": image,
+        "securityContext": {"privileged": not resource},
+        "imagePullPolicy": proc.env.get("VALIDATOR_IMAGE_PULL_POLICY") or "IfNotPresent",
+    }
+    step = {
+        **copy.deepcopy(container),
+        "name": "plugin-validation" if resource else "cuda-validation",
+        "command": ["sh", "-c"],
+        "args": ["vectorAdd"],
+    }
     if resource:
         step["resources"] = {"limits": {resource: "1"}, "requests": {resource: "1"}}
     else:
         step["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     template = validator_set["spec"]["template"]["spec"]
-    spec = {"restartPolicy": "OnFailure", "serviceAccountName": "nvidia-operator-validator", "nodeName": proc.option("node-name", "NODE_NAME"),
-            "tolerations": template.get("tolerations") or [], "initContainers": [step],
-            "containers": [{**container, "name": name, "command": ["sh", "-c"], "args": ["echo workload validation is successful"]}]}
+    spec = {
+        "restartPolicy": "OnFailure",
+        "serviceAccountName": "nvidia-operator-validator",
+        "nodeName": proc.option("node-name", "NODE_NAME"),
+        "tolerations": template.get("tolerations") or [],
+        "initContainers": [step],
+        "containers": [
+            {**container, "name": name, "command": ["sh", "-c"], "args": ["echo workload validation is successful"]}
+        ],
+    }
     if proc.env.get("VALIDATOR_RUNTIME_CLASS"):
         spec["runtimeClassName"] = proc.env["VALIDATOR_RUNTIME_CLASS"]
-    return {"apiVersion": "v1", "kind": "Pod", "spec": spec,
-            "metadata": {"generateName": name + "-", "labels": {"app": name}, "ownerReferences": validator_set["metadata"].get("ownerReferences") or []}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": spec,
+        "metadata": {
+            "generateName": name + "-",
+            "labels": {"app": name},
+            "ownerReferences": validator_set["metadata"].get("ownerReferences") or [],
+        },
+    }
 
 
 def _workload(proc: Any, name: str, resource: str) -> Process:
     namespace = proc.option("namespace", "OPERATOR_NAMESPACE")
     base = f"/api/v1/namespaces/{namespace}/pods"
     try:
-        owner = yield from proc.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/nvidia-operator-validator")
+        owner = yield from proc.request(
+            "GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/nvidia-operator-validator"
+        )
     except ApiError as error:
         raise Failed(f"unable to retrieve the operator validator daemonset: {error}") from error
     query = {"labelSelector": f"app={name}", "fieldSelector": f"spec.nodeName={proc.option('node-name', 'NODE_NAME')}"}

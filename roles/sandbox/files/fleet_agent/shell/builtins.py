@@ -68,7 +68,7 @@ def _unset(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
 
 def _shift(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
     count = int(argv[1]) if len(argv) > 1 else 1
-    shell.arguments = [shell.arguments[0], *shell.arguments[1 + count:]]
+    shell.arguments = [shell.arguments[0], *shell.arguments[1 + count :]]
     return 0
     yield
 
@@ -83,7 +83,7 @@ def _source(shell: Any, argv: list[str], _values: dict[str, str]) -> Process:
     except OSError as error:
         shell.error(f"{argv[0]}: can't open '{argv[1]}': {error.strerror}")
         if argv[0] == "." and shell.posix:
-            raise Exit(2) from error    # POSIX, 2.8.1 Consequences of Shell Errors
+            raise Exit(2) from error  # POSIX, 2.8.1 Consequences of Shell Errors
         return 1
     return (yield from shell.run(parse(text)))
 
@@ -127,8 +127,12 @@ def _command(shell: Any, argv: list[str], values: dict[str, str]) -> Process:
     words = [w for w in argv[1:] if not w.startswith("-")]
     if argv[0] == "command" and "-v" not in argv:
         return (yield from shell.call(words, values))
-    known = bool(words) and (words[0] in BUILTINS or (words[0] in tools.TOOLS and words[0] != "nvidia-smi") or
-                             shell.proc.image_has(words[0]) or (shell.proc.container.driver_injected and words[0] == "nvidia-smi"))
+    known = bool(words) and (
+        words[0] in BUILTINS
+        or (words[0] in tools.TOOLS and words[0] != "nvidia-smi")
+        or shell.proc.image_has(words[0])
+        or (shell.proc.container.driver_injected and words[0] == "nvidia-smi")
+    )
     if known:
         shell.out(words[0] + "\n")
     return int(not known)
@@ -150,8 +154,33 @@ def _quiet(_shell: Any, _argv: list[str], _values: dict[str, str]) -> Process:
 
 
 BUILTINS: dict[str, Callable[..., Process]] = {
-    ":": _quiet, "umask": _quiet, "ulimit": _quiet, "hash": _quiet, "jobs": _quiet, "shopt": _quiet, "cd": _cd, "exit": _exit, "return": _jump,
-    "break": _jump, "continue": _jump, "set": _set, "export": _export, "local": _export, "declare": _export, "readonly": _export, "unset": _unset,
-    "shift": _shift, "eval": _eval, ".": _source, "source": _source, "exec": _exec, "trap": _trap, "wait": _wait, "read": _read, "command": _command,
-    "type": _command, "which": _command, "[[": _double_bracket,
+    ":": _quiet,
+    "umask": _quiet,
+    "ulimit": _quiet,
+    "hash": _quiet,
+    "jobs": _quiet,
+    "shopt": _quiet,
+    "cd": _cd,
+    "exit": _exit,
+    "return": _jump,
+    "break": _jump,
+    "continue": _jump,
+    "set": _set,
+    "export": _export,
+    "local": _export,
+    "declare": _export,
+    "readonly": _export,
+    "unset": _unset,
+    "shift": _shift,
+    "eval": _eval,
+    ".": _source,
+    "source": _source,
+    "exec": _exec,
+    "trap": _trap,
+    "wait": _wait,
+    "read": _read,
+    "command": _command,
+    "type": _command,
+    "which": _command,
+    "[[": _double_bracket,
 }

@@ -15,7 +15,9 @@ from fleet_agent.loop import Process
 from fleet_agent.shell.parse import ShellSyntax, _skip_quoted
 
 _PARAMETER = re.compile(r"\$(?:\{(?P<braced>[^}]*)\}|(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!-]))")
-_BRACED = re.compile(r"(?P<length>#)?(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!-])(?:(?P<op>:?[-=?+]|##?|%%?|//?)(?P<word>.*))?$", re.S)
+_BRACED = re.compile(
+    r"(?P<length>#)?(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!-])(?:(?P<op>:?[-=?+]|##?|%%?|//?)(?P<word>.*))?$", re.S
+)
 
 
 class Unset(Exception):
@@ -68,7 +70,7 @@ def _pieces(shell: Any, word: str) -> Process:
             at += 1
         elif char == "'" and not quoted:
             end = _skip_quoted(word, at)
-            found.append((word[at + 1:end - 1], True))
+            found.append((word[at + 1 : end - 1], True))
             at = end
         elif char == "\\" and at + 1 < len(word):
             keep = quoted and word[at + 1] not in '$`"\\\n'
@@ -90,11 +92,11 @@ def _pieces(shell: Any, word: str) -> Process:
 def _substitution(shell: Any, word: str, at: int) -> Process:
     if word.startswith("$((", at):
         end = _skip_quoted(word, at)
-        text = yield from flat(shell, word[at + 3:end - 2])
+        text = yield from flat(shell, word[at + 3 : end - 2])
         return str(arithmetic(re.sub(r"[A-Za-z_]\w*", lambda m: shell.variables.get(m[0]) or "0", text))), end
     if word.startswith("$(", at) or word[at] == "`":
         end = _skip_quoted(word, at)
-        script = word[at + 1:end - 1] if word[at] == "`" else word[at + 2:end - 1]
+        script = word[at + 1 : end - 1] if word[at] == "`" else word[at + 2 : end - 1]
         text = yield from shell.capture(script)
         return text.rstrip("\n"), end
     match = _PARAMETER.match(word, at)
@@ -103,7 +105,7 @@ def _substitution(shell: Any, word: str, at: int) -> Process:
     if match["name"]:
         return shell.parameter(match["name"]), match.end()
     end = _closing(word, at + 1)
-    value = yield from _braced(shell, word[at + 2:end])
+    value = yield from _braced(shell, word[at + 2 : end])
     return value, end + 1
 
 
@@ -154,13 +156,25 @@ def _trim(value: str, action: str, pattern: str) -> str:
     return value
 
 
-_BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
-           ast.Mod: operator.mod, ast.Lt: operator.lt, ast.Gt: operator.gt, ast.LtE: operator.le, ast.GtE: operator.ge, ast.Eq: operator.eq,
-           ast.NotEq: operator.ne}
+_BINARY = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Lt: operator.lt,
+    ast.Gt: operator.gt,
+    ast.LtE: operator.le,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 
 
 def arithmetic(text: str) -> int:
     """Integer arithmetic and comparisons of $(( ))."""
+
     def value(node: ast.AST) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return node.value
@@ -171,6 +185,7 @@ def arithmetic(text: str) -> int:
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _BINARY:
             return int(_BINARY[type(node.ops[0])](value(node.left), value(node.comparators[0])))
         raise ShellSyntax(f"arithmetic: {text}")
+
     try:
         return value(ast.parse(text.strip() or "0", mode="eval").body)
     except (SyntaxError, ZeroDivisionError) as error:

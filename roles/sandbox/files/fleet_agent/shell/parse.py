@@ -23,7 +23,24 @@ class ShellSyntax(Exception):
 
 
 OPERATORS = ("&&", "||", ";;", ">>", "<<", "&>", ">&", "<&", ";", "&", "|", "(", ")", "<", ">", "\n")
-RESERVED = {"if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "{", "}", "!", "in"}
+RESERVED = {
+    "if",
+    "then",
+    "elif",
+    "else",
+    "fi",
+    "while",
+    "until",
+    "for",
+    "do",
+    "done",
+    "case",
+    "esac",
+    "{",
+    "}",
+    "!",
+    "in",
+}
 
 
 def _skip_quoted(text: str, at: int) -> int:
@@ -102,7 +119,10 @@ def _here_documents(text: str, at: int, pending: list[tuple[int, str]], result: 
                 break
             lines.append(line.lstrip("\t") if strip else line)
         body = "".join(line + "\n" for line in lines)
-        result[index] = ("word", "'" + body.replace("'", "'\\''") + "'" if word != name else '"' + body.replace('"', '\\"') + '"')
+        result[index] = (
+            "word",
+            "'" + body.replace("'", "'\\''") + "'" if word != name else '"' + body.replace('"', '\\"') + '"',
+        )
     pending.clear()
     return at
 
@@ -169,13 +189,20 @@ class _Parser:
             body = self.commands(")")
             self.expect(")")
             return ("subshell", body, self.redirections())
-        compound = {"if": self._if, "while": self._while, "until": self._while, "for": self._for, "case": self._case, "{": self._group}.get(text)
+        compound = {
+            "if": self._if,
+            "while": self._while,
+            "until": self._while,
+            "for": self._for,
+            "case": self._case,
+            "{": self._group,
+        }.get(text)
         if kind == "word" and compound:
             self.at += 1
             node = compound(text)
             extra = self.redirections()
             return ("group", node, extra) if extra else node
-        if kind == "word" and self.tokens[self.at + 1:self.at + 3] == [("op", "("), ("op", ")")]:
+        if kind == "word" and self.tokens[self.at + 1 : self.at + 3] == [("op", "("), ("op", ")")]:
             self.at += 3
             self.skip_lines()
             return ("function", text, self.command())

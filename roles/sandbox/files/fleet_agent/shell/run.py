@@ -21,7 +21,7 @@ class Shell:
 
     def __init__(self, proc: Any, execute: Callable[..., Process], arguments: list[str], posix: bool = True) -> None:
         self.proc, self.execute = proc, execute
-        self.posix = posix      # dash or BusyBox's, not bash: errors of special built-ins end it
+        self.posix = posix  # dash or BusyBox's, not bash: errors of special built-ins end it
         self.variables: dict[str, str] = dict(proc.env)
         self.exported: set[str] = set(proc.env)
         self.arguments = arguments
@@ -31,14 +31,21 @@ class Shell:
         self.status = 0
         self.out: Callable[[str], None] = proc.out
         self.stdin: str = proc.stdin
-        self.acted = False      # did something since the loop's turn began: its next turn may find another world
+        self.acted = False  # did something since the loop's turn began: its next turn may find another world
         self._loops = 0
         self._turn: tuple[int, int] = (-1, -1)
-        self._guarded = 0       # inside a condition, where errexit does not count
+        self._guarded = 0  # inside a condition, where errexit does not count
 
     def parameter(self, name: str) -> str:
-        special = {"?": str(self.status), "#": str(len(self.arguments) - 1), "$": "1", "!": "2", "-": "", "@": " ".join(self.arguments[1:]),
-                   "*": " ".join(self.arguments[1:])}
+        special = {
+            "?": str(self.status),
+            "#": str(len(self.arguments) - 1),
+            "$": "1",
+            "!": "2",
+            "-": "",
+            "@": " ".join(self.arguments[1:]),
+            "*": " ".join(self.arguments[1:]),
+        }
         if name in special:
             return special[name]
         if name.isdigit():
@@ -76,7 +83,12 @@ class Shell:
     def _list(self, node: Node) -> Process:
         for command in node[1]:
             yield from self.run(command)
-            if self.status and "e" in self.options and not self._guarded and command[0] in ("simple", "pipe", "subshell"):
+            if (
+                self.status
+                and "e" in self.options
+                and not self._guarded
+                and command[0] in ("simple", "pipe", "subshell")
+            ):
                 raise Exit(self.status)
         return self.status
 
@@ -157,7 +169,7 @@ class Shell:
             values += yield from expansion.expand(self, word)
         status = 0
         for value in values:
-            self.variables[name] = value    # nothing that the next turn of a loop around this one would find changed
+            self.variables[name] = value  # nothing that the next turn of a loop around this one would find changed
             status, goes_on = yield from self._once(body)
             if not goes_on:
                 break
@@ -259,8 +271,13 @@ class Shell:
             return (yield from builtins.BUILTINS[name](self, argv, values or {}))
         if name == "sleep":
             return (yield from self._sleep(argv))
-        proc = dataclasses.replace(self.proc, argv=argv, env={**{k: self.variables[k] for k in self.exported if k in self.variables}, **(values or {})},
-                                   out=self.out, stdin=self.stdin)
+        proc = dataclasses.replace(
+            self.proc,
+            argv=argv,
+            env={**{k: self.variables[k] for k in self.exported if k in self.variables}, **(values or {})},
+            out=self.out,
+            stdin=self.stdin,
+        )
         tool = tools.TOOLS.get(name.rsplit("/", 1)[-1])
         if tool and not self.proc.image_has(name):
             return (yield from tool(proc))

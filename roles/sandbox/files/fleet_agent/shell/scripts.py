@@ -91,7 +91,9 @@ def _direct(proc: Any, script: str) -> None:
         return
     if len(commands) == 1 and commands[0][0] == "simple" and commands[0][2]:
         name = commands[0][2][0]
-        proc.container.ignores_term = proc.container.ignores_term and (name in builtins.BUILTINS or name in tools.TOOLS or name == "sleep")
+        proc.container.ignores_term = proc.container.ignores_term and (
+            name in builtins.BUILTINS or name in tools.TOOLS or name == "sleep"
+        )
 
 
 def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = "") -> Process:
@@ -101,7 +103,11 @@ def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = 
     except OSError as error:
         proc.say(f"sh: 0: cannot open {path}: {error.strerror}")
         return 2
-    return (yield from _script(proc, execute, text, [path, *proc.argv[1:]], name or text.partition("\n")[0].rpartition("/")[2]))
+    return (
+        yield from _script(
+            proc, execute, text, [path, *proc.argv[1:]], name or text.partition("\n")[0].rpartition("/")[2]
+        )
+    )
 
 
 def run_words(proc: Any, execute: Callable[..., Process]) -> Process:
@@ -113,5 +119,7 @@ def run_words(proc: Any, execute: Callable[..., Process]) -> Process:
         return (yield from tools.TOOLS[name](proc))
     if not proc.container.image.family:
         raise UnknownProgram(name)
-    proc.say(f"sh: line 1: {proc.argv[0]}: " + ("No such file or directory" if "/" in proc.argv[0] else "command not found"))
+    proc.say(
+        f"sh: line 1: {proc.argv[0]}: " + ("No such file or directory" if "/" in proc.argv[0] else "command not found")
+    )
     return 127

@@ -9,8 +9,14 @@ import fnmatch
 import re
 from typing import Any
 
-_NUMBERS = {"-eq": lambda a, b: a == b, "-ne": lambda a, b: a != b, "-lt": lambda a, b: a < b, "-le": lambda a, b: a <= b,
-            "-gt": lambda a, b: a > b, "-ge": lambda a, b: a >= b}
+_NUMBERS = {
+    "-eq": lambda a, b: a == b,
+    "-ne": lambda a, b: a != b,
+    "-lt": lambda a, b: a < b,
+    "-le": lambda a, b: a <= b,
+    "-gt": lambda a, b: a > b,
+    "-ge": lambda a, b: a >= b,
+}
 
 
 def evaluate_test(view: Any, words: list[str], double: bool = False) -> bool:

@@ -15,10 +15,16 @@ from fleet_agent.loop import Process
 
 def plain(function: Callable[[Any, list[str], list[str]], int]) -> Callable[[Any], Process]:
     """A tool from a function of (process, option letters, other words) that never waits; its OSErrors become the usual message."""
+
     @functools.wraps(function)
     def run(proc: Any) -> Process:
         name = proc.argv[0].rsplit("/", 1)[-1]
-        letters = [c for w in proc.argv[1:] if re.fullmatch(r"-[A-Za-z]+|--[a-z-]+", w) for c in ([w] if w.startswith("--") else w[1:])]
+        letters = [
+            c
+            for w in proc.argv[1:]
+            if re.fullmatch(r"-[A-Za-z]+|--[a-z-]+", w)
+            for c in ([w] if w.startswith("--") else w[1:])
+        ]
         words = [w for w in proc.argv[1:] if not re.fullmatch(r"-[A-Za-z]+|--[a-z-]+", w)]
         try:
             return function(proc, letters, words)
@@ -26,6 +32,7 @@ def plain(function: Callable[[Any, list[str], list[str]], int]) -> Callable[[Any
             proc.container.write_log(f"{name}: {error.filename}: {error.strerror}\n")
             return 1
         yield
+
     return run
 
 
@@ -40,7 +47,9 @@ def _grep(proc: Any, letters: list[str], words: list[str]) -> int:
         pattern = re.escape(pattern)
     elif "E" not in letters:
         pattern = re.sub(r"\\([|+?(){}])", r"\1", pattern)
-    expression = re.compile(pattern.replace("[[:space:]]", r"\s").replace("[^[:space:]]", r"\S"), re.I if "i" in letters else 0)
+    expression = re.compile(
+        pattern.replace("[[:space:]]", r"\s").replace("[^[:space:]]", r"\S"), re.I if "i" in letters else 0
+    )
     found = [line for line in inputs(proc, words[1:]).splitlines() if bool(expression.search(line)) != ("v" in letters)]
     if "c" in letters:
         proc.say(str(len(found)))
@@ -66,7 +75,7 @@ def _count(proc: Any, default: int = 10) -> int:
 def _head(proc: Any, _letters: list[str], words: list[str]) -> int:
     files = [w for w in words if not re.fullmatch(r"-?\d+", w)]
     lines = inputs(proc, files).splitlines(keepends=True)
-    proc.out("".join(lines[:_count(proc)] if proc.argv[0].endswith("head") else lines[-_count(proc):]))
+    proc.out("".join(lines[: _count(proc)] if proc.argv[0].endswith("head") else lines[-_count(proc) :]))
     return 0
 
 
@@ -102,7 +111,12 @@ def _sed(proc: Any, _letters: list[str], words: list[str]) -> int:
         proc.container.write_log("sed: only s/// is simulated\n")
         return 2
     new = re.sub(r"&", r"\\g<0>", match[3])
-    proc.out("".join(re.sub(match[2], new, line, count=0 if match[4] else 1) + "\n" for line in inputs(proc, words[1:]).splitlines()))
+    proc.out(
+        "".join(
+            re.sub(match[2], new, line, count=0 if match[4] else 1) + "\n"
+            for line in inputs(proc, words[1:]).splitlines()
+        )
+    )
     return 0
 
 
@@ -112,7 +126,9 @@ def _tr(proc: Any, letters: list[str], words: list[str]) -> int:
     if "d" in letters:
         proc.out("".join(c for c in proc.stdin if c not in old))
     else:
-        proc.out(proc.stdin.translate(str.maketrans(old, new.ljust(len(old), new[-1:])[:len(old)])) if new else proc.stdin)
+        proc.out(
+            proc.stdin.translate(str.maketrans(old, new.ljust(len(old), new[-1:])[: len(old)])) if new else proc.stdin
+        )
     return 0
 
 
@@ -126,6 +142,15 @@ def _sort(proc: Any, letters: list[str], words: list[str]) -> int:
 
 
 TOOLS: dict[str, Callable[[Any], Process]] = {
-    "grep": _grep, "egrep": _grep, "wc": _wc, "head": _head, "tail": _head, "cut": _cut, "awk": _awk, "sed": _sed, "tr": _tr, "sort": _sort,
+    "grep": _grep,
+    "egrep": _grep,
+    "wc": _wc,
+    "head": _head,
+    "tail": _head,
+    "cut": _cut,
+    "awk": _awk,
+    "sed": _sed,
+    "tr": _tr,
+    "sort": _sort,
     "uniq": _sort,
 }

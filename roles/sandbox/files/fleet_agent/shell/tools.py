@@ -59,7 +59,13 @@ def _ls(proc: Any, letters: list[str], words: list[str]) -> int:
     code = 0
     for word in words or ["/"]:
         if proc.view.is_folder(word):
-            proc.out("".join(name + "\n" for name in proc.view.names(word) if "A" in letters or "a" in letters or not name.startswith(".")))
+            proc.out(
+                "".join(
+                    name + "\n"
+                    for name in proc.view.names(word)
+                    if "A" in letters or "a" in letters or not name.startswith(".")
+                )
+            )
         elif proc.view.is_file(word):
             proc.say(word)
         else:
@@ -145,8 +151,16 @@ def _names(proc: Any, _letters: list[str], words: list[str]) -> int:
         proc.say(result.removesuffix(words[1]) if name == "basename" and len(words) > 1 else result or ".")
     else:
         user = str(proc.view.uid)
-        proc.say({"hostname": proc.env.get("HOSTNAME", ""), "id": user, "whoami": "root" if user == "0" else user, "date": timestamp(), "pwd": "/",
-                  "nproc": "64"}[name])
+        proc.say(
+            {
+                "hostname": proc.env.get("HOSTNAME", ""),
+                "id": user,
+                "whoami": "root" if user == "0" else user,
+                "date": timestamp(),
+                "pwd": "/",
+                "nproc": "64",
+            }[name]
+        )
     return 0
 
 
@@ -184,9 +198,39 @@ def _usleep(proc: Any) -> Process:
 
 
 TOOLS: dict[str, Callable[[Any], Process]] = {
-    "echo": _echo, "printf": _printf, "cat": _cat, "ls": _ls, "stat": _stat, "touch": _touch, "rm": _rm, "mkdir": _mkdir, "mv": _move, "cp": _move,
+    "echo": _echo,
+    "printf": _printf,
+    "cat": _cat,
+    "ls": _ls,
+    "stat": _stat,
+    "touch": _touch,
+    "rm": _rm,
+    "mkdir": _mkdir,
+    "mv": _move,
+    "cp": _move,
     "ln": _link,
-    **text_tools.TOOLS, "seq": _seq, "uname": _uname, "basename": _names, "dirname": _names, "hostname": _names, "id": _names, "whoami": _names,
-    "date": _names, "pwd": _names, "nproc": _names, "env": _env, "printenv": _env, "tee": _tee, "[": _test, "test": _test, "true": _true,
-    "false": _true, "chmod": _true, "chown": _true, "sync": _true, "kill": _true, "usleep": _usleep, **gpu_tools.TOOLS,
+    **text_tools.TOOLS,
+    "seq": _seq,
+    "uname": _uname,
+    "basename": _names,
+    "dirname": _names,
+    "hostname": _names,
+    "id": _names,
+    "whoami": _names,
+    "date": _names,
+    "pwd": _names,
+    "nproc": _names,
+    "env": _env,
+    "printenv": _env,
+    "tee": _tee,
+    "[": _test,
+    "test": _test,
+    "true": _true,
+    "false": _true,
+    "chmod": _true,
+    "chown": _true,
+    "sync": _true,
+    "kill": _true,
+    "usleep": _usleep,
+    **gpu_tools.TOOLS,
 }
