@@ -105,16 +105,8 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
         assert "machine machine0: start from the network once: " in done.stdout
         assert "its kernel is loaded; ignition is fetched (/ignition/worker.ign)" in done.stdout
         # The emulator knows no "once": who has its kernel starts from its disk from now on, who has not still tries the network.
-        assert [bmc.state() for bmc in eight] == [
-            ("On", "Hdd"),
-            ("On", "Hdd"),
-            ("On", "Pxe"),
-            ("Off", "Hdd"),
-            ("Off", "Hdd"),
-            ("Off", "Hdd"),
-            ("On", "Hdd"),
-            ("Off", "Hdd"),
-        ]
+        on, off, network = ("On", "Hdd"), ("Off", "Hdd"), ("On", "Pxe")
+        assert [bmc.state() for bmc in eight] == [on, on, network, off, off, off, on, off]
 
         again = run(machines, logs=logs)
         assert again.changed() == 0

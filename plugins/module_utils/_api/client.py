@@ -9,8 +9,8 @@ import collections.abc as c
 import json
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import bodies, watch
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials as credential_options
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import watch
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.discovery import Discovery
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat, lasting
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Reply, Request, Transport
@@ -123,8 +123,8 @@ class Client:
                     # After a restart the first list's version stays the list's: a watch from there tells what changed
                     # since in the items that were handed out before.
                     version = version or page.resource_version
-                    items = page.items if start == 1 else [item for item in page.items if _identity(item) not in seen]
-                    seen.update(_identity(item) for item in items)
+                    items = page.items if start == 1 else [item for item in page.items if _place(item) not in seen]
+                    seen.update(_place(item) for item in items)
                     yield Page(items, version, page.remaining)
                 return
             except Gone:
@@ -231,7 +231,7 @@ class Client:
     ) -> Answer:
         self._writable(dry_run, "patch")
         what = f"patching {_name(resource, namespace, name)}{'/' + subresource if subresource else ''}"
-        repeat = Repeat.ALWAYS if dry_run or _guarded(patch) else Repeat.UNSENT
+        repeat = Repeat.ALWAYS if dry_run or bodies.guarded(patch) else Repeat.UNSENT
         query = [*_manager(field_manager), *_dry(dry_run)]
         return _answer(
             self._transport.call(
@@ -373,7 +373,7 @@ class Client:
         meta = {
             key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")
         }
-        if _within(ask | {"metadata": meta}, live):
+        if bodies.within(ask | {"metadata": meta}, live):
             return Answer(live, reply.warnings())
         raise self._transport.error(request, reply)
 
@@ -418,11 +418,6 @@ def _answer(reply: Reply) -> Answer:
     return Answer(reply.body, reply.warnings())
 
 
-def _place(obj: dict[str, t.Any]) -> tuple[str, str]:
-    metadata = obj["metadata"]
-    return metadata.get("namespace") or "", metadata.get("name") or ""
-
-
 def _name(resource: Resource, namespace: str, name: str = "") -> str:
     if not name:
         return resource.plural + (f" in namespace {namespace}" if namespace else "")
@@ -442,28 +437,6 @@ def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]
     return [(key, value) for key, value in pairs if value]
 
 
-def _identity(item: dict[str, t.Any]) -> tuple[str, str]:
+def _place(item: dict[str, t.Any]) -> tuple[str, str]:
     metadata = item.get("metadata") or {}
     return metadata.get("namespace") or "", metadata.get("name") or ""
-
-
-def _guarded(patch: t.Any) -> bool:
-    """A patch that carries a resourceVersion fails the second time instead of being applied twice."""
-    if isinstance(patch, dict):
-        return bool((patch.get("metadata") or {}).get("resourceVersion"))
-    return any(
-        isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion"
-        for step in patch or []
-    )
-
-
-def _within(ask: t.Any, live: t.Any) -> bool:
-    if isinstance(ask, dict):
-        return isinstance(live, dict) and all(_within(value, live.get(key)) for key, value in ask.items())
-    if isinstance(ask, list):
-        return (
-            isinstance(live, list)
-            and len(ask) == len(live)
-            and all(_within(*pair) for pair in zip(ask, live, strict=True))
-        )
-    return ask == live

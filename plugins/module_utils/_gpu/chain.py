@@ -11,20 +11,25 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, resources, schedulable, trouble, verdicts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import (
+    holds,
+    names,
+    resources,
+    schedulable,
+    trouble,
+    verdicts,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import GRACE, Verdict, Wanted
 
 PASSED, WAITING, FAILED, UNKNOWN = verdicts.STATES
 HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = verdicts.LINKS
 #: Gates in the order in which a run passes them.
 GATES = ("features", "driver", "devices")
 
-#: Seconds that something suspicious may last before it counts as a failure.
-GRACE = 120.0
 #: The kubelet reports a registered plugin's devices within five seconds (measured on a real node); what is missing then stays missing.
 SETTLE = 20.0
 #: A server with eight GPUs and a terabyte of memory takes about ten minutes from its reboot to a kubelet that reports.
@@ -85,7 +90,7 @@ def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     if worker is None:
         return Verdict(WAITING, HARDWARE, f"{lacking}, and no NFD worker runs there", _MISSING_NEXT, GRACE)
     if found := trouble.of_pod(worker):
-        return _troubled(HARDWARE, found, worker)
+        return holds.troubled(HARDWARE, found, worker)
     if not worker.ready:
         return Verdict(WAITING, HARDWARE, "the NFD worker starts", "see its log", pod=worker)
     if wanted.gpu_declared and not node.gpu_present and node.nfd_kernel == node.kernel:
@@ -93,7 +98,7 @@ def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
             "correct the pool's declaration, look for the GPU on the machine (power, seating, passthrough), "
             "or see that NFD labels PCI devices by vendor (deviceLabelFields, labelWhiteList) and mounts the host's /sys"
         )
-        return Verdict(WAITING, HARDWARE, lacking, next_step, GRACE, worker, _first(worker))
+        return Verdict(WAITING, HARDWARE, lacking, next_step, GRACE, worker, holds.first(worker))
     # The worker does its part; what does not come is nfd-master's.
     return Verdict(
         WAITING,
@@ -131,15 +136,15 @@ def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     for name, link in _STEPS:
         step = validator.init(name)
         if step is not None and not step.succeeded:
-            return _unfinished(link, step, validator, pods, wanted)
+            return holds.unfinished(link, step, validator, pods, wanted)
     if _has_proven(validator):
         return _without_runtime(pods) or Verdict(PASSED, CUDA)
     if found := trouble.of_pod(validator):
-        return _troubled(CUDA, found, validator)
-    held = _below(DRIVER, pods, wanted)
+        return holds.troubled(CUDA, found, validator)
+    held = holds.below(DRIVER, pods, wanted)
     if held is not None:
         return held
-    main = _first(validator)
+    main = holds.first(validator)
     if any(container.state == "running" for container in validator.containers):
         reason = "the steps are done, but the readiness probe does not confirm driver and devices now"
         return Verdict(WAITING, DRIVER, reason, "see the driver pod of this node", GRACE, validator, main)
@@ -164,7 +169,7 @@ def _without_runtime(pods: Pods) -> Verdict | None:
     if toolkit is None or toolkit.ready:
         return None
     found = trouble.of_pod(toolkit)
-    return _troubled(TOOLKIT, found, toolkit) if found else None
+    return holds.troubled(TOOLKIT, found, toolkit) if found else None
 
 
 def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -191,11 +196,11 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     driver_pod = pods.get(parts.DRIVER)
     if not resources.total(seen) and driver_pod is not None and (found := trouble.of_pod(driver_pod)):
         # Without a driver no plugin registers anything, and its own complaint would hide the cause.
-        return _troubled(DRIVER, found, driver_pod)
+        return holds.troubled(DRIVER, found, driver_pod)
     if plugin is None:
         return _without_plugin(node, pods, seen, wanted)
     if found := trouble.of_pod(plugin):
-        return _troubled(PLUGIN, found, plugin)
+        return holds.troubled(PLUGIN, found, plugin)
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
     numbers = (
@@ -204,7 +209,7 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         else "no GPU is schedulable"
     )
     if not resources.total(seen):
-        numbers += _again(plugin)
+        numbers += holds.again(plugin)
     if extra and not lacking:
         next_step = "correct the pool's declared count, or the device plugin's configuration"
     else:
@@ -220,10 +225,10 @@ def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict
         next_step = "see that the device plugin waits for the proof in an init container, and the validator's log"
         return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))
     if discovery is not None and (found := trouble.of_pod(discovery)):
-        return _troubled(PLUGIN, found, discovery)
+        return holds.troubled(PLUGIN, found, discovery)
     # GPU feature discovery knows no names of integrated GPUs.
     if discovery is not None and node.nfd_seen and not node.tegra and not node.gpu.known:
-        reason = f"GPU feature discovery has not said which GPUs these are{_again(discovery)}"
+        reason = f"GPU feature discovery has not said which GPUs these are{holds.again(discovery)}"
         # Its container may run and write what nfd-master never makes a label of.
         next_step = (
             f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
@@ -234,7 +239,7 @@ def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict
             reason,
             next_step,
             pod=discovery,
-            container=_first(discovery),
+            container=holds.first(discovery),
             brief="no label of its GPUs yet",
             observer=True,
         )
@@ -259,14 +264,14 @@ def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         return _of_others(node, pods)
     held = pods.get(parts.DRIVER)
     if held is not None and (found := trouble.of_pod(held)):
-        return _troubled(DRIVER, found, held)
+        return holds.troubled(DRIVER, found, held)
     return Verdict(WAITING, DRIVER, "no validator pod is on the node", _missing_next(node, "operator-validator"), GRACE)
 
 
 def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
     """Other deployers may have no validator: their plugin registers what the driver has told it, and until it does their pods say what holds the node up."""
     driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
-    if driver_pod is not None and (held := _driver_holds(driver_pod)) is not None:
+    if driver_pod is not None and (held := holds._driver_holds(driver_pod)) is not None:
         return held
     if resources.total(schedulable.observed(node)):
         return Verdict(PASSED, PLUGIN)
@@ -276,13 +281,13 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
         reason = "no GPU is schedulable, and neither a validator nor a device plugin is on the node"
         return Verdict(WAITING, PLUGIN, reason, _missing_next(node, "operator-validator", "device-plugin"), GRACE)
     if found := trouble.of_pod(plugin):
-        return _troubled(PLUGIN, found, plugin)
+        return holds.troubled(PLUGIN, found, plugin)
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
     return Verdict(
         WAITING,
         PLUGIN,
-        f"no GPU is schedulable{_again(plugin)}",
+        f"no GPU is schedulable{holds.again(plugin)}",
         "see the plugin's log",
         GRACE,
         plugin,
@@ -300,74 +305,6 @@ def _missing_next(node: NodeFacts, *components: str) -> str:
     return f"the node's label {switches[0]}=false keeps it away: remove that label" if switches else _MISSING_NEXT
 
 
-def _unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
-    """The step names the link, but the cause is often the pod that it waits for."""
-    found = trouble.of_pod(validator, wanted.excused)
-    # Without a sandbox no step has begun: its RuntimeClass is the toolkit's work.
-    held = _below(link if validator.sandbox else CUDA, pods, wanted)
-    if held is not None and (found is None or found.state != "failed" or held.state == FAILED):
-        return held
-    if found is not None:
-        return _troubled(link, found, validator)
-    if step.state == "running":
-        doing = {
-            DRIVER: "the validator checks the driver",
-            TOOLKIT: "the validator checks the toolkit",
-            CUDA: "the proof runs on every GPU",
-        }[link]
-        return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
-    if wanted.excused.get(step.name):
-        reason = f"container {step.name} crashed while the driver or the toolkit was not ready, and is tried again"
-        return Verdict(
-            WAITING,
-            link,
-            reason,
-            "the kubelet tries it within five minutes",
-            pod=validator,
-            container=step.name,
-            brief="tried again",
-        )
-    return Verdict(
-        WAITING,
-        link,
-        f"the validator pod starts ({step.reason or validator.phase or 'no status yet'})",
-        "",
-        pod=validator,
-    )
-
-
-def _below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
-    """What the step at `link` waits for, unless that is well."""
-    driver_pod = pods.get(parts.DRIVER)
-    # Other deployers bring the driver in a pod, or leave it to the host.
-    if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (
-        held := _driver_holds(driver_pod)
-    ) is not None:
-        return held
-    if link == DRIVER:
-        return None
-    toolkit = pods.get(parts.TOOLKIT)
-    # A toolkit on the host (K3s, DGX OS) has no pod: then the validator's own step says what is wrong.
-    if toolkit is None or toolkit.ready:
-        return None
-    if found := trouble.of_pod(toolkit):
-        return _troubled(TOOLKIT, found, toolkit)
-    for container in toolkit.inits:
-        if container.state == "running":
-            # The driver container says that all is well, and from another container the driver is not to be seen.
-            reason = f"the toolkit waits in {container.name}: the driver's files are not to be seen from it"
-            next_step = "see its log, and the mount propagation of /run/nvidia: Bidirectional in the driver container, and / shared on the host"
-            return Verdict(WAITING, TOOLKIT, reason, next_step, pod=toolkit, container=container.name)
-    return Verdict(
-        WAITING,
-        TOOLKIT,
-        "the toolkit configures the container runtime",
-        "see its log",
-        pod=toolkit,
-        container=_first(toolkit),
-    )
-
-
 def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
     """The log of a precompiled driver names the kernel that it found, and never the one that it was made for."""
     pod, troubled = verdict.pod, verdict.state == FAILED or verdict.grace
@@ -376,47 +313,6 @@ def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
         return verdict
     return dataclasses.replace(
         verdict, reason=f"{verdict.reason}; its image is for kernel {kernel}, the node runs {node.kernel}"
-    )
-
-
-def _driver_holds(pod: PodFacts | None) -> Verdict | None:
-    if pod is None or pod.deleting:
-        next_step = "see which kernels have a driver DaemonSet: no image may exist for this one"
-        return Verdict(WAITING, DRIVER, "no driver pod is on the node", next_step, GRACE)
-    if pod.ready:
-        return None
-    if found := trouble.of_pod(pod):
-        return _troubled(DRIVER, found, pod)
-    for container in pod.inits:
-        if container.state == "running":
-            return Verdict(
-                WAITING,
-                DRIVER,
-                "the driver manager makes room for the driver",
-                "see its log",
-                pod=pod,
-                container=container.name,
-            )
-    main = next((container for container in pod.containers if container.state == "running"), None)
-    if main is None:
-        waits = next(
-            (
-                container.reason
-                for container in (*pod.inits, *pod.containers)
-                if container.state == "waiting" and container.reason
-            ),
-            pod.phase,
-        )
-        return Verdict(WAITING, DRIVER, f"the driver pod starts ({waits or 'no status yet'})", "", pod=pod)
-    doing = "compiling or loading" if not main.started else "loaded once, its probe fails now"
-    return Verdict(
-        WAITING,
-        DRIVER,
-        f"the driver is {doing}{_run_of(main)}",
-        "see the driver's log",
-        pod=pod,
-        container=main.name,
-        brief=doing,
     )
 
 
@@ -433,9 +329,14 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
         reason = f"the plugin waits in {waiting.name}"
         next_step = "see its log, and that it has the mounts of those that write what it waits for"
         return Verdict(WAITING, PLUGIN, reason, next_step, pod=plugin, container=waiting.name)
-    container = waiting.name if waiting is not None else _first(plugin)
+    container = waiting.name if waiting is not None else holds.first(plugin)
     return Verdict(
-        WAITING, PLUGIN, f"the device plugin starts{_again(plugin)}", "see its log", pod=plugin, container=container
+        WAITING,
+        PLUGIN,
+        f"the device plugin starts{holds.again(plugin)}",
+        "see its log",
+        pod=plugin,
+        container=container,
     )
 
 
@@ -456,35 +357,10 @@ def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], want
     )
 
 
-def _troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:
-    state = FAILED if found.state == "failed" else WAITING
-    return Verdict(
-        state, link, found.reason, found.next_step, 0.0 if state == FAILED else GRACE, pod, found.container, found.brief
-    )
-
-
-def _again(pod: PodFacts) -> str:
-    """Between two back-offs a container runs for a moment: what is told of the pod does not depend on that."""
-    return "".join(_run_of(container) for container in (*pod.inits, *pod.containers) if container.state == "running")
-
-
-def _run_of(container: ContainerFacts) -> str:
-    """ ", run 3" of one that runs again, and how the run before ended where that was a crash."""
-    crashed = container.last_exit and container.last_reason not in trouble.LOST
-    ended = (
-        f"; in the run before, container {container.name} ended with exit code {container.last_exit}" if crashed else ""
-    )
-    return f", run {container.restarts + 1}{ended}" if container.restarts else ""
-
-
-def _first(pod: PodFacts) -> str:
-    return pod.containers[0].name if pod.containers else ""
-
-
 def _plugin_container(pod: PodFacts) -> str:
     """The plugin itself, not the configuration manager beside it."""
-    return next((container.name for container in pod.containers if "plugin" in container.name), _first(pod))
+    return next((container.name for container in pod.containers if "plugin" in container.name), holds.first(pod))
 
 
 def _unfinished_step(pod: PodFacts) -> str:
-    return next((container.name for container in pod.inits if not container.succeeded), _first(pod))
+    return next((container.name for container in pod.inits if not container.succeeded), holds.first(pod))

@@ -103,13 +103,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
     runtime, _separator, runtime_version = str(info.get("containerRuntimeVersion") or "").partition("://")
     ready, not_ready, ready_changed = _readiness(status)
     allocatable = gpu_resources(_map(status.get("allocatable")), renamed)
-    labelled = any(labels.get(label) == "true" for label in names.PCI_LABELS)
-    tegra = (
-        labels.get(names.INTEGRATED_LABEL) == "true"
-        or labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR
-        or kernel.endswith("-tegra")
-    )
-    elsewhere = labels.get(names.GPU_PRESENT_LABEL) == "true" or any(count for _name, count in allocatable)
+    tegra = _tegra(labels, kernel)
     taints = tuple(_taint(taint) for taint in _dicts(spec.get("taints")))
     annotations = _map(metadata.get("annotations"))
     return NodeFacts(
@@ -129,7 +123,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         not_ready=not_ready,
         ready_changed=ready_changed,
         unschedulable=bool(spec.get("unschedulable")),
-        gpu_present=labelled or tegra or elsewhere,
+        gpu_present=tegra or _labelled(labels) or any(count for _name, count in allocatable),
         tegra=tegra,
         managed=labels.get(names.OPERANDS_LABEL) != "false",
         host_driver=_same(_host_driver(labels, tegra)),
@@ -145,6 +139,16 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         simulated=annotations.get(names.SIMULATED) == names.SIMULATED_VALUE,
         proof=str(annotations.get(names.PROOF) or ""),
     )
+
+
+def _tegra(labels: Labels, kernel: str) -> bool:
+    vendor = labels.get(names.CPU_VENDOR_LABEL) == names.TEGRA_CPU_VENDOR
+    return labels.get(names.INTEGRATED_LABEL) == "true" or vendor or kernel.endswith("-tegra")
+
+
+def _labelled(labels: Labels) -> bool:
+    """By whoever has found a GPU on the node."""
+    return any(labels.get(label) == "true" for label in (*names.PCI_LABELS, names.GPU_PRESENT_LABEL))
 
 
 def _gpu(labels: Labels) -> GpuFacts:

@@ -13,6 +13,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFa
 STATES = ("passed", "waiting", "failed", "unknown")
 #: In the order in which a node comes to them.
 LINKS = ("hardware seen", "driver", "toolkit", "cuda", "plugin", "schedulable")
+#: Seconds that something suspicious may last before it counts as a failure.
+GRACE = 120.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -257,29 +257,17 @@ def _drivers(
     providers: c.Mapping[str, str],
     made: Plan,
 ) -> list[Manifest]:
-    options = Options(
-        repository=text(settings.get("repository")),
-        module_type=text(settings.get("kernel_module_type")),
-        validator_image=text(settings.get("validator_image")),
-        precompiled=tuple(listed(settings.get("precompiled_images"))),
-        builds=tuple(listed(settings.get("build_images"))),
-        build=settings.get("build") or {},
-    )
-    maker = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+    template, options = take(manifests, "DaemonSet", DRIVER), _options(settings)
+    maker = DriverDaemonSets(template, fleet, options)
     found: list[Manifest] = []
     for name, provider in providers.items():
         if provider == "host" and _brings(name, provider, fleet, settings):
             met = [one for one in fleet.gpus if one.pool == name and one.host_driver == names.PRE_INSTALLED]
             # A maker of its own: no word of images that no node is to get.
-            quiet = DriverDaemonSets(take(manifests, "DaemonSet", DRIVER), fleet, options)
+            quiet = DriverDaemonSets(template, fleet, options)
             found += [one for wanted in _wanted(name, fleet, settings) for one in quiet.of(wanted, met)]
             continue
-        classes = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
-        lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
-        made.notes += [
-            f"pool {name}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging
-        ]
-        classes += lagging
+        classes = _classes(name, fleet, made)
         if provider == "hwaccel":
             for wanted in _wanted(name, fleet, settings):
                 found += maker.of(wanted, classes)
@@ -289,7 +277,40 @@ def _drivers(
     staying = driver_running.staying(fleet, {one for one, _sentence in maker.without} - maker.served)
     found, notes = driver_running.keep(found, staying, maker)
     made.notes += notes
-    made.faults += _elsewhere(staying, take(manifests, "DaemonSet", DRIVER)["metadata"]["namespace"])
+    made.faults += _elsewhere(staying, template["metadata"]["namespace"])
+    _without_driver(maker, staying, fleet, providers, made)
+    return found
+
+
+def _options(settings: c.Mapping[str, t.Any]) -> Options:
+    return Options(
+        repository=text(settings.get("repository")),
+        module_type=text(settings.get("kernel_module_type")),
+        validator_image=text(settings.get("validator_image")),
+        precompiled=tuple(listed(settings.get("precompiled_images"))),
+        builds=tuple(listed(settings.get("build_images"))),
+        build=settings.get("build") or {},
+    )
+
+
+def _classes(pool: str, fleet: Fleet, made: Plan) -> list[NodeClass]:
+    """GPU nodes of a pool that take a driver, those whose labels lag behind their kernels twice."""
+    classes = [one for one in fleet.gpus if one.pool == pool and not one.host_driver]
+    lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
+    made.notes += [
+        f"pool {pool}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging
+    ]
+    return classes + lagging
+
+
+def _without_driver(
+    maker: DriverDaemonSets,
+    staying: c.Sequence[t.Any],
+    fleet: Fleet,
+    providers: c.Mapping[str, str],
+    made: Plan,
+) -> None:
+    """Says which nodes get no driver, and that it is a fault where none gets one."""
     without = sorted(
         {
             sentence
@@ -297,14 +318,12 @@ def _drivers(
             if not any(driver_running.takes(one, node_class, fleet) for one in staying)
         }
     )
-    seen = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
-    if without and len(without) >= len(
-        {(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in seen}
-    ):
+    served = [one for one in fleet.gpus if providers.get(one.pool) == "hwaccel" and not one.host_driver]
+    kinds = {(one.pool, one.kernel, one.os_id, one.os_version, one.architecture) for one in served}
+    if without and len(without) >= len(kinds):
         next_step = "boot a kernel that has one, add your own to driver_precompiled_images, or set provider host"
         made.faults.append(Fault("no GPU node can get a driver", "", "; ".join(without[:3]), next_step))
     made.notes += [f"will fail at the driver gate: {sentence}" for sentence in without]
-    return found
 
 
 def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fault]:

@@ -45,6 +45,21 @@ def address(number: int) -> str:
     return f"10.99.0.{number}"
 
 
+def _profiles(folder: pathlib.Path) -> tuple[list[dict[str, t.Any]], list[dict[str, str]]]:
+    """One for each role, with the ignition file that it names."""
+    profiles: list[dict[str, t.Any]] = []
+    ignitions = []
+    for role in ("bootstrap", "master", "worker"):
+        file = folder / f"{role}.ign"
+        text = f'{{"ignition": {{"version": "3.2.0"}}, "role": "{role}", "x": "{SECRET}"}}'
+        file.write_text(text, encoding="utf-8")
+        ignitions.append({"path": f"ocp/{role}.ign", "source": str(file)})
+        boots = {"kernel": "os/kernel", "initramfs": "os/initramfs", "rootfs": "os/rootfs"}
+        more = {"install_device": "/dev/vda", "arguments": ["ip=dhcp", "test.name={fqdn}"]}
+        profiles.append({"role": role, **boots, "ignition": f"ocp/{role}.ign", **more})
+    return profiles, ignitions
+
+
 @dataclasses.dataclass
 class Site:
     """groups, clusters: the inventory. play() runs the playbook on it, with changes of the boot server's variables."""
@@ -62,23 +77,7 @@ class Site:
             _file(folder, path, size)
             for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))
         ]
-        profiles = []
-        ignitions = []
-        for role in ("bootstrap", "master", "worker"):
-            (folder / f"{role}.ign").write_text(
-                f'{{"ignition": {{"version": "3.2.0"}}, "role": "{role}", "x": "{SECRET}"}}', encoding="utf-8"
-            )
-            ignitions.append({"path": f"ocp/{role}.ign", "source": str(folder / f"{role}.ign")})
-            boots = {"kernel": "os/kernel", "initramfs": "os/initramfs", "rootfs": "os/rootfs"}
-            profiles.append(
-                {
-                    "role": role,
-                    **boots,
-                    "ignition": f"ocp/{role}.ign",
-                    "install_device": "/dev/vda",
-                    "arguments": ["ip=dhcp", "test.name={fqdn}"],
-                }
-            )
+        profiles, ignitions = _profiles(folder)
         variables = {
             "dns_pxe_interfaces": ["eth0"],
             "dns_pxe_profiles": profiles,

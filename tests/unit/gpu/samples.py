@@ -23,6 +23,17 @@ _serial = itertools.count(1)
 Obj = dict[str, t.Any]
 
 
+#: By whether the node is ready, as its kubelet and the node lifecycle controller word it.
+_READINESS = {
+    True: {"status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"},
+    False: {
+        "status": "Unknown",
+        "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.",
+    },
+}
+
+
 def node(
     name: str = "training-0",
     gpus: int = 8,
@@ -41,19 +52,6 @@ def node(
     quantities = {"cpu": "64", "memory": "527895288Ki", "pods": "110"}
     if allocatable is not None:
         quantities[GPU] = str(allocatable)
-    condition = {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "kubelet is posting ready status",
-    }
-    if not ready:
-        condition = {
-            "type": "Ready",
-            "status": "Unknown",
-            "reason": "NodeStatusUnknown",
-            "message": "Kubelet stopped posting node status.",
-        }
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -68,7 +66,7 @@ def node(
         "status": {
             "allocatable": quantities,
             "capacity": quantities | ({GPU: str(gpus)} if allocatable is not None else {}),
-            "conditions": [{"type": "MemoryPressure", "status": "False"}, condition],
+            "conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", **_READINESS[ready]}],
             "nodeInfo": {
                 "kernelVersion": kernel,
                 "osImage": os_image,
@@ -152,11 +150,6 @@ def pod(
     name = f"{role}-{number:05d}"
     if ready is None:
         ready = all(status.get("ready") for status in containers.values())
-    conditions = [
-        {"type": "PodReadyToStartContainers", "status": str(sandbox)},
-        {"type": "PodScheduled", "status": "True"},
-        {"type": "Ready", "status": str(ready), "lastTransitionTime": since},
-    ]
     made: Obj = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -172,13 +165,15 @@ def pod(
         "spec": {
             "nodeName": on,
             "initContainers": [{"name": init, "image": image} for init in inits],
-            "containers": [
-                {"name": container, "image": image, "command": ["nvidia-validator"]} for container in containers
-            ],
+            "containers": [{"name": one, "image": image, "command": ["nvidia-validator"]} for one in containers],
         },
         "status": {
             "phase": phase,
-            "conditions": conditions,
+            "conditions": [
+                {"type": "PodReadyToStartContainers", "status": str(sandbox)},
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": str(ready), "lastTransitionTime": since},
+            ],
             "initContainerStatuses": [{"name": key, **copy.deepcopy(status)} for key, status in inits.items()],
             "containerStatuses": [{"name": key, **copy.deepcopy(status)} for key, status in containers.items()],
         },

@@ -119,3 +119,21 @@ def test_of_a_deployment_s_pods_only_those_for_the_whole_cluster_are_parts(progr
     metadata = {"ownerReferences": [{"kind": "ReplicaSet", "name": "one-5d4f", "controller": True}]}
     container = {"name": "main", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": [program]}
     assert pods.reduce_pod({"metadata": metadata, "spec": {"containers": [container]}}).role == part
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        {},
+        {"metadata": None, "spec": None, "status": None},
+        {"spec": {"containers": "x"}, "status": {"conditions": [1]}},
+    ],
+)
+def test_odd_pods_give_empty_facts(junk: s.Obj) -> None:
+    facts = pods.reduce_pod(junk)
+    assert (facts.name, facts.role, facts.ready) == ("", "other", False)
+
+
+def test_feature_discovery_is_not_taken_for_the_plugin() -> None:
+    pod = s.discovery(N)
+    assert pods.reduce_pod(pod).role != "plugin"

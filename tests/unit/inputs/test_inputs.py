@@ -16,7 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC, PROXY_HEADERS_SPEC
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge, on_cluster, table
-from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN, GOOD
+from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN
+from ansible_collections.hwaccel.gpu.tests.unit.inputs.good_inputs import GOOD
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 #: What a role is handed by a playbook, and what users do not set.

@@ -117,6 +117,92 @@ def _switch(component: str) -> tuple[tuple[str, str], ...]:
     return ((f"nvidia.com/gpu.deploy.{component}", "true"),)
 
 
+#: Of the operator, what its agents are called: part, DaemonSet, image, container, switch and init containers.
+_OPERANDS: tuple[tuple[tuple[str, ...], dict[str, t.Any]], ...] = (
+    (
+        (
+            "toolkit",
+            "nvidia-container-toolkit-daemonset",
+            "nvcr.io/nvidia/k8s/container-toolkit:v1.20.0",
+            "nvidia-container-toolkit-ctr",
+            "container-toolkit",
+            "driver-validation",
+        ),
+        {},
+    ),
+    (
+        (
+            "validator",
+            "nvidia-operator-validator",
+            OPERATOR_IMAGE,
+            "nvidia-operator-validator",
+            "operator-validator",
+            "driver-validation",
+            "toolkit-validation",
+            "cuda-validation",
+            "plugin-validation",
+        ),
+        {"runtime": True},
+    ),
+    (
+        (
+            "plugin",
+            "nvidia-device-plugin-daemonset",
+            PLUGIN_IMAGE,
+            "nvidia-device-plugin",
+            "device-plugin",
+            "toolkit-validation",
+        ),
+        {"runtime": True},
+    ),
+    (
+        (
+            "other",
+            "nvidia-device-plugin-mps-control-daemon",
+            PLUGIN_IMAGE,
+            "mps-control-daemon-ctr",
+            "device-plugin",
+            "toolkit-validation",
+            "mps-control-daemon-mounts",
+        ),
+        {"command": "mps-control-daemon", "also": (("nvidia.com/mps.capable", "true"),)},
+    ),
+    (
+        (
+            "discovery",
+            "gpu-feature-discovery",
+            PLUGIN_IMAGE,
+            "gpu-feature-discovery",
+            "gpu-feature-discovery",
+            "toolkit-validation",
+        ),
+        {"command": "gpu-feature-discovery", "runtime": True},
+    ),
+    (
+        (
+            "exporter",
+            "nvidia-dcgm-exporter",
+            "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
+            "nvidia-dcgm-exporter",
+            "dcgm-exporter",
+            "toolkit-validation",
+        ),
+        {"runtime": True},
+    ),
+    (
+        (
+            "other",
+            "nvidia-mig-manager",
+            "nvcr.io/nvidia/cloud-native/k8s-mig-manager:v0.15.0",
+            "nvidia-mig-manager",
+            "mig-manager",
+            "toolkit-validation",
+        ),
+        {"runtime": True},
+    ),
+)
+
+
 def _operator(space: str, nfd: Agent, driver_name: str, beside: tuple[str, ...], *, host: bool) -> Stack:
     def agent(part: str, name: str, image: str, container: str, switch: str, *inits: str, **more: t.Any) -> Agent:
         return Agent(
@@ -133,77 +219,7 @@ def _operator(space: str, nfd: Agent, driver_name: str, beside: tuple[str, ...],
         strategy="OnDelete",
         beside=beside,
     )
-    agents = (
-        agent(
-            "toolkit",
-            "nvidia-container-toolkit-daemonset",
-            "nvcr.io/nvidia/k8s/container-toolkit:v1.20.0",
-            "nvidia-container-toolkit-ctr",
-            "container-toolkit",
-            "driver-validation",
-        ),
-        agent(
-            "validator",
-            "nvidia-operator-validator",
-            OPERATOR_IMAGE,
-            "nvidia-operator-validator",
-            "operator-validator",
-            "driver-validation",
-            "toolkit-validation",
-            "cuda-validation",
-            "plugin-validation",
-            runtime=True,
-        ),
-        agent(
-            "plugin",
-            "nvidia-device-plugin-daemonset",
-            PLUGIN_IMAGE,
-            "nvidia-device-plugin",
-            "device-plugin",
-            "toolkit-validation",
-            runtime=True,
-        ),
-        agent(
-            "other",
-            "nvidia-device-plugin-mps-control-daemon",
-            PLUGIN_IMAGE,
-            "mps-control-daemon-ctr",
-            "device-plugin",
-            "toolkit-validation",
-            "mps-control-daemon-mounts",
-            command="mps-control-daemon",
-            also=(("nvidia.com/mps.capable", "true"),),
-        ),
-        agent(
-            "discovery",
-            "gpu-feature-discovery",
-            PLUGIN_IMAGE,
-            "gpu-feature-discovery",
-            "gpu-feature-discovery",
-            "toolkit-validation",
-            command="gpu-feature-discovery",
-            runtime=True,
-        ),
-        agent(
-            "exporter",
-            "nvidia-dcgm-exporter",
-            "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
-            "nvidia-dcgm-exporter",
-            "dcgm-exporter",
-            "toolkit-validation",
-            runtime=True,
-        ),
-        agent(
-            "other",
-            "nvidia-mig-manager",
-            "nvcr.io/nvidia/cloud-native/k8s-mig-manager:v0.15.0",
-            "nvidia-mig-manager",
-            "mig-manager",
-            "toolkit-validation",
-            runtime=True,
-        ),
-        nfd,
-    )
+    agents = (*(agent(*words, **more) for words, more in _OPERANDS), nfd)
     labels = (
         *(pair for switch in _SWITCHES for pair in _switch(switch)),
         (names.DEPLOY_DRIVER_LABEL, names.PRE_INSTALLED if host else "true"),

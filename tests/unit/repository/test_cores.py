@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.tests.tools import jobs
 TOP = pathlib.Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections.hwaccel.gpu."
 #: A program of Ansible in a command.
-STARTED = re.compile(r'"-m", "ansible"|[/"]ansible-(?:playbook|inventory|doc|galaxy|test)"')
+STARTED = re.compile(r'"-m",\s*"ansible"|[/"]ansible-(?:playbook|inventory|doc|galaxy|test)"')
 FILES = sorted(path.relative_to(TOP).as_posix() for path in (TOP / "tests" / "unit").rglob("test_*.py"))
 ON_CORES = [job for job in jobs.UNIT if job.name != jobs.LAYERS]
 

@@ -17,7 +17,8 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge
 from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples
-from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN, GOOD
+from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN
+from ansible_collections.hwaccel.gpu.tests.unit.inputs.good_inputs import GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
 
 #: The oldest and the newest core meet the longer way, and check mode, on one cluster.

@@ -213,6 +213,22 @@ def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
 WRITES = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE", "deletecollection": "DELETE"}
 
 
+def held_by(policy: dict[str, t.Any]) -> set[tuple[str, ...]]:
+    """Account, API group, resource and operation of each write that an admission policy judges by its token's node."""
+    assert policy["failurePolicy"] == "Fail"
+    assert any('variables.node != ""' in rule["expression"] for rule in policy["validations"])
+    (condition,) = policy["matchConditions"]
+    account = re.fullmatch(r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"])
+    assert account, "a policy that may judge others as well keeps them from writing where it fails"
+    return {
+        (account[1], group, resource, do)
+        for rule in policy["matchConstraints"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for do in rule["operations"]
+    }
+
+
 def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
     """By an admission policy for its account, whose rules ask for the token's node, with a binding that denies."""
     found = [one for role in stack.ROLES for one in stack.everything(role)]
@@ -240,24 +256,12 @@ def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
         for one in found
         if one["kind"].endswith("PolicyBinding") and one["spec"]["validationActions"] == ["Deny"]
     }
-    held = set()
-    for one in found:
-        if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] in denying:
-            spec = one["spec"]
-            assert spec["failurePolicy"] == "Fail"
-            assert any('variables.node != ""' in rule["expression"] for rule in spec["validations"])
-            (condition,) = spec["matchConditions"]
-            account = re.fullmatch(
-                r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"]
-            )
-            assert account, "a policy that may judge others as well keeps them from writing where it fails"
-            for rule in spec["matchConstraints"]["resourceRules"]:
-                held |= {
-                    (account[1], group, resource, do)
-                    for group in rule["apiGroups"]
-                    for resource in rule["resources"]
-                    for do in rule["operations"]
-                }
+    held = {
+        write
+        for one in found
+        if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] in denying
+        for write in held_by(one["spec"])
+    }
     written = {one for one in may if one[0] in agents}
     assert {account for account, *_what in written} == {
         "hwaccel-gpu:nfd-worker",

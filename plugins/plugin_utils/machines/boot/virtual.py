@@ -19,6 +19,8 @@ COLLECTION = "community.libvirt"
 _UNITS = {"memory": "MiB of memory", "vcpus": "virtual CPUs", "disk": "GiB of disk"}
 _PACKAGES = "libvirt-clients (RedHat: libvirt-client), qemu-utils (qemu-img), python3-libvirt, python3-lxml"
 Found = c.Sequence[tuple[Machine, Vm, Hypervisor]]
+#: What is wrong, why, and what to do next.
+_Row = tuple[str, str, str]
 
 
 def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
@@ -54,82 +56,49 @@ def _fault(machine: Machine, what: str, why: str, next_step: str, where: str = "
 
 
 def _variables(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
-    wrong = []
+    rows = (*_placement(entry), *_hardware(machine, entry), *_source(entry))
+    return [_fault(machine, *row) for row in rows] + _sizes(machine, entry)
+
+
+def _placement(entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
     if not entry["hypervisor"]:
-        wrong.append(
-            _fault(
-                machine,
-                "nothing says on which hypervisor it is",
-                "",
-                "set hwaccel_hypervisor to a host of the group hypervisors",
-            )
+        yield (
+            "nothing says on which hypervisor it is",
+            "",
+            "set hwaccel_hypervisor to a host of the group hypervisors",
         )
     elif not entry["known"]:
-        next_step = "add it there, or correct hwaccel_hypervisor"
-        wrong.append(
-            _fault(machine, f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors", "", next_step)
-        )
-    if not machine.mac:
-        wrong.append(
-            _fault(
-                machine, "it has no mac", "", "set hwaccel_mac: a virtual machine gets the one that its inventory has"
-            )
-        )
-    if not machine.firmware:
-        wrong.append(
-            _fault(machine, "it has no firmware", "", f"set hwaccel_firmware to {machines.BIOS} or {machines.UEFI}")
-        )
-    if machine.architecture != machines.X86_64:
-        wrong.append(
-            _fault(
-                machine,
-                f"virtual machines of {machine.architecture} are not made",
-                "",
-                f"set hwaccel_architecture to {machines.X86_64}",
-            )
-        )
-    if entry["secure_boot"] and machine.firmware == machines.BIOS:
-        wrong.append(
-            _fault(
-                machine,
-                "Secure Boot needs UEFI",
-                "its firmware is bios",
-                "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false",
-            )
-        )
+        what = f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors"
+        yield what, "", "add it there, or correct hwaccel_hypervisor"
     if not entry["bridge"]:
-        wrong.append(
-            _fault(
-                machine,
-                "it has no bridge",
-                "",
-                "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on",
-            )
-        )
+        step = "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on"
+        yield "it has no bridge", "", step
+
+
+def _hardware(machine: Machine, entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
+    if not machine.mac:
+        yield "it has no mac", "", "set hwaccel_mac: a virtual machine gets the one that its inventory has"
+    if not machine.firmware:
+        yield "it has no firmware", "", f"set hwaccel_firmware to {machines.BIOS} or {machines.UEFI}"
+    if machine.architecture != machines.X86_64:
+        what = f"virtual machines of {machine.architecture} are not made"
+        yield what, "", f"set hwaccel_architecture to {machines.X86_64}"
+    if entry["secure_boot"] and machine.firmware == machines.BIOS:
+        step = "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false"
+        yield "Secure Boot needs UEFI", "its firmware is bios", step
     if machine.more["boot"] == "media" or machine.more["http"]:
-        next_step = "set machine_boot_boot to network or disk, and machine_boot_http to false"
-        wrong.append(
-            _fault(machine, "virtual machines start from the network by PXE, or from their disks", "", next_step)
-        )
+        what = "virtual machines start from the network by PXE, or from their disks"
+        yield what, "", "set machine_boot_boot to network or disk, and machine_boot_http to false"
+
+
+def _source(entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
+    """Of its disk."""
     if entry["path"] and entry["pool"]:
-        wrong.append(
-            _fault(
-                machine,
-                "its disk is both at a path and in a pool",
-                "",
-                "set one of hwaccel_vm_disk_path and hwaccel_vm_pool",
-            )
-        )
+        what = "its disk is both at a path and in a pool"
+        yield what, "", "set one of hwaccel_vm_disk_path and hwaccel_vm_pool"
     elif entry["path"] and not entry["path"].startswith("/"):
-        wrong.append(
-            _fault(
-                machine,
-                f"the path of its disk {entry['path']} is not from the root",
-                "",
-                "write hwaccel_vm_disk_path with / at its beginning",
-            )
-        )
-    return wrong + _sizes(machine, entry)
+        what = f"the path of its disk {entry['path']} is not from the root"
+        yield what, "", "write hwaccel_vm_disk_path with / at its beginning"
 
 
 def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:

@@ -16,6 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
 
+CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
+FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 

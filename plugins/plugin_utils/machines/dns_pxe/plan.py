@@ -9,7 +9,6 @@ import base64
 import collections.abc as c
 import dataclasses
 import difflib
-import hashlib
 import json
 import typing as t
 
@@ -20,73 +19,45 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe impor
     access,
     dnsmasq,
     entries,
+    expected,
     faults,
     latch,
     model,
     place,
+    services,
     systems,
     units,
     web,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
+    CONFIG,
+    FILES,
+    IGNITION,
+    RECORD,
+    STAGING,
+    STATE,
+    Seen,
+)
 
-CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
-FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
 #: Which machines have been nodes. It goes with the role alone.
 MEMORY = f"{STATE}/joined.json"
 #: Folders in which everything is this role's.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
-_API_PORT = 6443
-#: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
-_REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
-
-
-@dataclasses.dataclass(frozen=True)
-class Service:
-    """unit: of systemd. started: files that it reads when it starts. reread: files that it reads again when it is asked to."""
-
-    unit: str
-    started: tuple[str, ...]
-    reread: tuple[str, ...]
 
 
 def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers."""
-    memory, unreadable = latch.read(seen.text(MEMORY), MEMORY)
-    site, wrong = model.read(settings, memory)
-    wrong += unreadable
-    if site:
-        wrong += faults.found(site, settings)
-    wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + wrong
-    system = systems.family(seen.os_release)
-    if system is None:
-        name = seen.os_release.get("PRETTY_NAME", "it has no name")
-        wrong.append(
-            Fault(
-                "this system is not known", "/etc/os-release", name, "take a boot server of the Debian or RedHat family"
-            )
-        )
+    site, system, wrong = _read(seen, settings)
     wrong += place.faults(seen, settings, found) + access.faults(seen, settings)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
+    installed = seen.fact("packages").split()
+    lacking = [name for name in systems.packages(system, site, settings, seen.selinux) if name not in installed]
     loaders, missing = _loaders(seen, site, settings, system)
-    lacking = [
-        name
-        for name in systems.packages(system, site, settings, seen.selinux)
-        if name not in seen.fact("packages").split()
-    ]
     # Before packages are there, what they bring is not missing.
-    brought = (
-        {
-            name
-            for name in systems.sources(system, site, settings)
-            if name not in settings["loaders"] and name in system.packages
-        }
-        if lacking
-        else set()
-    )
+    brought = set(system.packages) - set(settings["loaders"]) if lacking else set()
     wrong += [fault for name, fault in missing.items() if name not in brought]
     fetched, copied = _fetched(seen, site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
     if wrong:
@@ -94,40 +65,57 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     contents = rendered(site, settings, system) | _remembered(seen, site, settings)
     changes = sorted(path for path, text in contents.items() if not _same(seen, path, text))
     absent = _absent(seen, site, contents)
-    services = [_service(seen, one, changes) for one in _services(contents)]
-    foreseen = [
-        *(f"install {name}" for name in lacking),
-        *_foreseen("write", changes),
-        *_foreseen("remove", absent),
-        *(f"fetch {one['path']}" for one in fetched),
-        *(f"copy {one['path']}" for one in [*loaders, *copied]),
-        *(f"{one['state']}: {one['unit']}" for one in services if one["state"]),
-        *(f"enable {one['unit']}" for one in services if not one["enabled"]),
-    ]
+    due = [services.due(seen, one, changes) for one in services.of(contents)]
     openings = access.openings(site, settings)
     record = access.recorded(seen, openings, seen.text(RECORD) or _record(seen, lacking))
-    return {
-        **_nothing(),
-        "told": _told(site, settings, services, lacking) + firewall.told(seen.firewalls, openings),
+    made = {
+        "told": _told(site, settings, due, lacking) + firewall.told(seen.firewalls, openings),
         "changes": changes,
         "absent": absent,
         "lines": _lines({path: contents[path] for path in changes}),
         "diff": _diff(seen, contents, changes),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
         "packages": lacking,
-        "services": services,
+        "services": due,
         "loaders": loaders,
         "web_user": system.web_user,
         "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "",
-        **_staged(site, settings, system),
         "firewall": access.changes(seen, openings, seen.text(RECORD)),
         "selinux": seen.selinux,
         "artifacts": fetched,
         "ignitions": copied,
-        "foreseen": foreseen,
         "released": [one for one in restored(seen)["services"] if one["drop_in"] not in contents],
-        "expected": expected(seen, site, settings, contents),
+        "expected": expected.expected(seen, site, settings, contents),
     }
+    return {**_nothing(), **made, **_staged(site, settings, system), "foreseen": _foreseen(made)}
+
+
+def _read(seen: Seen, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
+    """The site and the system of the boot server, None where either is not known, with everything that is wrong in what was given."""
+    memory, unreadable = latch.read(seen.text(MEMORY), MEMORY)
+    site, faulty = model.read(settings, memory)
+    wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
+    if site:
+        wrong += faults.found(site, settings)
+    system = systems.family(seen.os_release)
+    if system is None:
+        name = seen.os_release.get("PRETTY_NAME", "it has no name")
+        step = "take a boot server of the Debian or RedHat family"
+        wrong.append(Fault("this system is not known", "/etc/os-release", name, step))
+    return site, system, wrong
+
+
+def _foreseen(made: c.Mapping[str, t.Any]) -> list[str]:
+    """What a run without check mode would do, in sentences."""
+    return [
+        *(f"install {name}" for name in made["packages"]),
+        *_counted("write", made["changes"]),
+        *_counted("remove", made["absent"]),
+        *(f"fetch {one['path']}" for one in made["artifacts"]),
+        *(f"copy {one['path']}" for one in [*made["loaders"], *made["ignitions"]]),
+        *(f"{one['state']}: {one['unit']}" for one in made["services"] if one["state"]),
+        *(f"enable {one['unit']}" for one in made["services"] if not one["enabled"]),
+    ]
 
 
 def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str, str]:
@@ -155,75 +143,7 @@ def _remembered(seen: Seen, site: Site, settings: Settings) -> dict[str, str]:
     return {MEMORY: text} if settings["pxe"] and (text or MEMORY in seen.files) else {}
 
 
-def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
-    """What a machine must find once all is served: names, and files by their checksums."""
-    names: list[tuple[str, str, list[str]]] = []
-    if settings["dns"]:
-        for machine in site.machines:
-            names.append((site.fqdn(machine), "A" if machine.address.version == 4 else "AAAA", [str(machine.address)]))
-            names.append((machine.address.reverse_pointer, "PTR", [site.fqdn(machine)]))
-        for cluster in site.clusters:
-            given = (
-                ("api", cluster.api),
-                ("api-int", cluster.api_int),
-                ("any.name.apps", cluster.ingress),
-                ("console.apps", cluster.ingress),
-            )
-            for name, addresses in given:
-                # A name without addresses of the other kind is answered as one that is there.
-                for version, kind in ((4, "A"), (6, "AAAA")):
-                    names.append(
-                        (
-                            f"{name}.{cluster.domain}",
-                            kind,
-                            sorted(str(one) for one in addresses if one.version == version),
-                        )
-                    )
-    if not settings["pxe"]:
-        return {
-            "server": str(site.address),
-            "names": names,
-            "tftp": [],
-            "http": [],
-            "refused": [],
-            "apis": _apis(site, settings),
-        }
-    served = {path.removeprefix(FILES + "/"): _sum(text) for path, text in contents.items() if path.startswith(FILES)}
-    images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
-    boots = {name: sums for name in systems.needed(site, settings) if (sums := seen.sums.get(f"{FILES}/{name}"))}
-    by_tftp = {f"{entries.IMAGES}/{path}" for one in site.profiles for path in (one.kernel, one.initramfs)}
-    small = served | boots
-    base = entries.http(site, settings["http_port"])
-    return {
-        "server": str(site.address),
-        "names": names,
-        "apis": _apis(site, settings),
-        "tftp": sorted((small | {path: images[path] for path in images if path in by_tftp}).items()),
-        "http": sorted((f"{base}/{path}", checksum) for path, checksum in (small | images).items()),
-        "refused": [
-            f"{base}/ignition/{one.path}"
-            for one in site.ignitions
-            if site.address not in [reader.address for reader in site.readers(one)]
-        ],
-    }
-
-
-def _apis(site: Site, settings: Settings) -> list[dict[str, t.Any]]:
-    """API servers behind load balancers. there: the cluster has a node, so that they must answer."""
-    joined = settings["joined"] or {}
-    return [
-        {
-            "name": f"api.{cluster.domain}",
-            "address": str(address),
-            "port": _API_PORT,
-            "there": bool(joined.get(cluster.name)),
-        }
-        for cluster in site.clusters
-        for address in cluster.api
-    ]
-
-
-def _foreseen(verb: str, paths: list[str]) -> list[str]:
+def _counted(verb: str, paths: list[str]) -> list[str]:
     """Files of machines are counted: there are hundreds."""
     boots = [path for path in paths if path.startswith(FILES)]
     told = [f"{verb} {path}" for path in paths if path not in boots]
@@ -248,47 +168,10 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
     return {"staged": _lines(texts), "checks": checks}
 
 
-def _services(contents: c.Mapping[str, str]) -> list[Service]:
-    found = [
-        Service(
-            units.DNSMASQ,
-            (f"{CONFIG}/dnsmasq.conf", units.path(units.DNSMASQ)),
-            tuple(f"{CONFIG}/{name}" for name in _REREAD),
-        )
-    ]
-    if units.path(units.NGINX) in contents:
-        found.append(Service(units.NGINX, (units.path(units.NGINX),), (f"{CONFIG}/nginx.conf",)))
-    return found
-
-
-def _service(seen: Seen, service: Service, changes: list[str]) -> dict[str, t.Any]:
-    """Whether it runs with what is on disk, or will be there, and what makes it so."""
-    unit = seen.unit(service.unit)
-    loaded = max(unit.started_at, float(seen.fact(f"{service.unit}_loaded") or 0))
-    newer = [
-        path
-        for path in service.started
-        if path in changes or (path in seen.files and seen.files[path].changed_at > unit.started_at)
-    ]
-    changed = [
-        path
-        for path in service.reread
-        if path in changes or (path in seen.files and seen.files[path].changed_at > loaded)
-    ]
-    state, why = "", ""
-    if not unit.active:
-        state, why = "restarted", "it does not run"
-    elif newer:
-        state, why = "restarted", f"{some(newer)} is newer than its process"
-    elif changed:
-        state, why = "reloaded", f"{some(changed)} is newer than its last reading"
-    return {"unit": service.unit, "state": state, "why": why, "enabled": unit.enabled}
-
-
 def _same(seen: Seen, path: str, text: str) -> bool:
     if path in seen.files:
         return seen.files[path].text == text
-    return seen.sums.get(path) == _sum(text)
+    return seen.sums.get(path) == expected.digest(text)
 
 
 def _absent(seen: Seen, site: Site, contents: c.Mapping[str, str]) -> list[str]:
@@ -408,10 +291,6 @@ def _diff(seen: Seen, contents: c.Mapping[str, str], changes: list[str]) -> list
             n=1,
         )
     return lines
-
-
-def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _nothing() -> dict[str, t.Any]:

@@ -35,72 +35,50 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
     if not settings["virtual_addresses"]:
         return None, []
     faults: list[Fault] = []
-    addresses = []
-    for given in settings["virtual_addresses"]:
-        try:
-            addresses.append(str(ipaddress.ip_interface(given)))
-        except ValueError as error:
-            faults.append(
-                Fault(_WHAT, f"load_balancer_virtual_addresses, {given}", str(error), "write it as 10.0.0.5/24")
-            )
+    addresses = _addresses(settings["virtual_addresses"], faults)
     names, peers = [peer["name"] for peer in settings["peers"]], [str(peer["address"]) for peer in settings["peers"]]
-    if settings["name"] not in names:
-        faults.append(
-            Fault(
-                _WHAT,
-                "load_balancer_peers",
-                f"{settings['name']} is not among them",
-                "name all load balancers that share the addresses",
-            )
-        )
-    for peer in settings["peers"]:
-        try:
-            ipaddress.ip_address(str(peer["address"]))
-        except ValueError:
-            faults.append(
-                Fault(
-                    _WHAT,
-                    f"load_balancer_peers, {peer['name']}",
-                    f"{peer['address']!r} is no IP address",
-                    "set hwaccel_address of that host",
-                )
-            )
+    faults += _peer_faults(settings["name"], dict(zip(names, peers, strict=True)))
     for taken in sorted({address.split("/")[0] for address in addresses} & set(peers)):
-        faults.append(
-            Fault(
-                _WHAT,
-                "load_balancer_virtual_addresses",
-                f"{taken} is a load balancer's own address",
-                "take one that no machine has",
-            )
-        )
+        why = f"{taken} is a load balancer's own address"
+        faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", why, "take one that no machine has"))
     router_id = str(settings["router_id"])
     if not router_id.isdecimal() or not 0 < int(router_id) < 256:
-        faults.append(
-            Fault(
-                _WHAT,
-                "load_balancer_router_id",
-                f"{router_id!r} is no number from 1 to 255",
-                "take one that nobody else on the segment has",
-            )
-        )
+        why, step = f"{router_id!r} is no number from 1 to 255", "take one that nobody else on the segment has"
+        faults.append(Fault(_WHAT, "load_balancer_router_id", why, step))
     if faults:
         return None, faults
     position = names.index(settings["name"])
     interface = settings["interface"] or machine.interfaces.get(peers[position], "")
     if interface not in machine.interfaces.values():
-        why = (
-            f"no interface has the address {peers[position]}"
-            if not interface
-            else f"there is no interface {interface} with an address"
-        )
-        faults.append(
-            Fault(
-                _WHAT, settings["name"], why, "set load_balancer_interface to the one that the virtual addresses go to"
-            )
-        )
-        return None, faults
+        without = f"no interface has the address {peers[position]}"
+        why = f"there is no interface {interface} with an address" if interface else without
+        step = "set load_balancer_interface to the one that the virtual addresses go to"
+        return None, [Fault(_WHAT, settings["name"], why, step)]
     return Virtual(tuple(addresses), tuple(peers), position, interface, int(router_id), bool(settings["unicast"])), []
+
+
+def _addresses(given: c.Iterable[str], faults: list[Fault]) -> list[str]:
+    addresses = []
+    for one in given:
+        try:
+            addresses.append(str(ipaddress.ip_interface(one)))
+        except ValueError as error:
+            where = f"load_balancer_virtual_addresses, {one}"
+            faults.append(Fault(_WHAT, where, str(error), "write it as 10.0.0.5/24"))
+    return addresses
+
+
+def _peer_faults(own: str, peers: c.Mapping[str, str]) -> c.Iterator[Fault]:
+    """peers: addresses by name."""
+    if own not in peers:
+        step = "name all load balancers that share the addresses"
+        yield Fault(_WHAT, "load_balancer_peers", f"{own} is not among them", step)
+    for name, address in peers.items():
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            step = "set hwaccel_address of that host"
+            yield Fault(_WHAT, f"load_balancer_peers, {name}", f"{address!r} is no IP address", step)
 
 
 def render(virtual: Virtual, check: str) -> str:

@@ -75,45 +75,23 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     drains = _drains(machine, found.services)
     faults += conflicts.ports(machine, found.services, given) + conflicts.foreign(machine, settings["replace"])
     faults += conflicts.kept(machine) + conflicts.strange(machine)
-    faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents)) + conflicts.collections(
-        machine, settings, bool(drains)
-    )
+    faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents))
+    faults += conflicts.collections(machine, settings, bool(drains))
     changed = [content for content in contents if _differs(machine, content)]
-    absent = (
-        [
-            path
-            for path in (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
-            if path in machine.files and path not in {content.path for content in contents}
-        ]
-        if contents
-        else []
-    )
+    absent = _absent(machine, contents)
     actions = _actions(machine, contents, changed, absent) if contents else []
-    switch = (
-        bool(settings["selinux"])
-        and machine.selinux in ("enforcing", "permissive")
-        and not machine.selinux_booleans.get("haproxy_connect_any")
-    )
-    packages = [name for name in ("haproxy", *(("keepalived",) if virtual else ())) if name not in machine.programs]
-    packages += [
-        package for library, package in LIBRARIES[machine.family].items() if switch and library not in machine.libraries
-    ]
-    openings = firewall.distinct(
-        firewall.opening(service.port, source) for service in found.services for source in service.sources or ("",)
-    )
-    made = openings if machine.firewalls and settings["firewall"] else ()
-    kept = record.recorded(machine, packages, made)
+    switch = _switches(machine, settings)
+    packages = _packages(machine, virtual is not None, switch)
     told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     told += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
+    opened, after = _access(machine, settings, found.services, packages)
     return {
-        "told": told + firewall.told(machine.firewalls, openings),
+        "told": told + after,
         "faults": [fault.as_dict() for fault in faults],
         "packages": packages,
         "apt": machine.family == "debian",
         "folders": [FOLDER, CONFIG, FRAGMENTS],
-        "files": [
-            {"path": content.path, "mode": content.mode, "sensitive": content.path == USERS} for content in changed
-        ],
+        "files": [{"path": one.path, "mode": one.mode, "sensitive": one.path == USERS} for one in changed],
         "contents": {content.path: content.text for content in changed},
         "absent": absent,
         "reload_units": _points(changed, absent),
@@ -121,16 +99,49 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "actions": [dataclasses.asdict(action) for action in actions],
         "drains": drains,
         "socket": SOCKETS[machine.family],
-        "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
-        "firewall": firewall.changes(machine.firewalls, openings, record.read(machine).openings)
-        if settings["firewall"]
-        else [],
-        # What was closed is nobody's any more: who opens it later keeps it open.
-        "record_after": after
-        if made and (after := dataclasses.replace(kept, openings=made).as_text()) != kept.as_text()
-        else "",
+        **opened,
         "selinux": switch,
     }
+
+
+def _absent(machine: Machine, contents: c.Sequence[Content]) -> list[str]:
+    """What an earlier setting has left behind. Nothing where something is wrong."""
+    paths = {content.path for content in contents}
+    ours = (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
+    return [path for path in ours if path in machine.files and path not in paths] if contents else []
+
+
+def _switches(machine: Machine, settings: c.Mapping[str, t.Any]) -> bool:
+    """Whether SELinux has still to let HAProxy connect."""
+    runs = machine.selinux in ("enforcing", "permissive")
+    return bool(settings["selinux"]) and runs and not machine.selinux_booleans.get("haproxy_connect_any")
+
+
+def _packages(machine: Machine, virtual: bool, switch: bool) -> list[str]:
+    """virtual: whether there are virtual addresses. switch: whether SELinux is told something."""
+    programs = ("haproxy", "keepalived") if virtual else ("haproxy",)
+    libraries = LIBRARIES[machine.family] if switch else {}
+    missing = [package for library, package in libraries.items() if library not in machine.libraries]
+    return [name for name in programs if name not in machine.programs] + missing
+
+
+def _access(
+    machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], packages: list[str]
+) -> tuple[dict[str, t.Any], list[str]]:
+    """What firewalls open, with the record before and after that, and what somebody has to open by hand."""
+    sources = ((service.port, source) for service in services for source in service.sources or ("",))
+    openings = firewall.distinct(firewall.opening(port, source) for port, source in sources)
+    made = openings if machine.firewalls and settings["firewall"] else ()
+    kept = record.recorded(machine, packages, made)
+    # What was closed is nobody's any more: who opens it later keeps it open.
+    after = dataclasses.replace(kept, openings=made).as_text() if made else kept.as_text()
+    before = record.read(machine).openings
+    opened = {
+        "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
+        "firewall": firewall.changes(machine.firewalls, openings, before) if settings["firewall"] else [],
+        "record_after": after if after != kept.as_text() else "",
+    }
+    return opened, firewall.told(machine.firewalls, openings)
 
 
 def _global(

@@ -71,6 +71,42 @@ def _credential_faults(settings: Settings) -> list[Fault]:
 
 
 def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
+    restarts = _rendered(host, settings, made, faults)
+    made.contents += _toolkit_config(host, settings, kept)
+    described = settings["cdi"] and cdi.can(host)
+    if described and cdi.refreshed_by(host) == cdi.OURS:
+        made.contents += cdi.units(host)
+    toolkit = _toolkit(host, settings, faults)
+    drained = _drained(host, settings, restarts)
+    made.told += _told(host, settings, toolkit, restarts, drained["drain"])
+    faults += made.faults
+    new = record.recorded(kept, host, made.contents)
+    if toolkit["install"] and not host.fact("package"):
+        new.packages = list(PACKAGES)
+    enforced = host.fact("selinux") in ("Enforcing", "Permissive")
+    selinux = bool(settings["selinux"]) and enforced and host.fact(_BOOLEAN).endswith("off")
+    if selinux:
+        new.settings.setdefault(_BOOLEAN, "off")
+    added = [path for path in new.files if path not in kept.files and path in host.files]
+    originals = [path for path in added if new.files[path]["existed"]]
+    changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
+    return {
+        **_result(host, engines.HWACCEL, made, faults),
+        **drained,
+        "restarts": restarts,
+        "toolkit": toolkit,
+        "selinux": selinux,
+        "originals": originals,
+        "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.fact("folders").splitlines())),
+        "record": new.as_text(),
+        "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
+        "cdi": _described(host) if described else {},
+        "changes": changes + [path for path in made.absent if path in host.files],
+    }
+
+
+def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault]) -> list[dict[str, str]]:
+    """Adds what every engine of the machine reads, and gives the restarts that are due."""
     wanted = _wanted(host, settings)
     found, told, missing = engines.engines(host, settings)
     made.told += told
@@ -86,41 +122,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
             getattr(made, field).extend(getattr(one, field))
         if why := engines.stale(host, engine, one):
             restarts.append(_restart(host, engine, why))
-    made.contents += _toolkit_config(host, settings, kept)
-    described = settings["cdi"] and cdi.can(host)
-    if described and cdi.refreshed_by(host) == cdi.OURS:
-        made.contents += cdi.units(host)
-    toolkit = _toolkit(host, settings, faults)
-    drained = _drained(host, settings, restarts)
-    made.told += _told(host, settings, toolkit, restarts, drained["drain"])
-    faults += made.faults
-    new = record.recorded(kept, host, made.contents)
-    if toolkit["install"] and not host.fact("package"):
-        new.packages = list(PACKAGES)
-    selinux = (
-        bool(settings["selinux"])
-        and host.fact("selinux") in ("Enforcing", "Permissive")
-        and host.fact(_BOOLEAN).endswith("off")
-    )
-    if selinux:
-        new.settings.setdefault(_BOOLEAN, "off")
-    originals = [
-        path for path, entry in new.files.items() if entry["existed"] and path not in kept.files and path in host.files
-    ]
-    changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
-    return {
-        **_result(host, engines.HWACCEL, made, faults),
-        **drained,
-        "restarts": restarts,
-        "toolkit": toolkit,
-        "selinux": selinux,
-        "originals": originals,
-        "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.fact("folders").splitlines())),
-        "record": new.as_text(),
-        "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
-        "cdi": _described(host) if described else {},
-        "changes": changes + [path for path in made.absent if path in host.files],
-    }
+    return restarts
 
 
 def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) -> dict[str, t.Any]:

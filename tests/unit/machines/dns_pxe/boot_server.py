@@ -41,6 +41,16 @@ def machine(name: str, role: str, number: int, **more: t.Any) -> dict[str, t.Any
     }
 
 
+_CLUSTER = {
+    "name": "ocp",
+    "domain": "ocp.example.com",
+    "api": "10.77.0.5",
+    "machine_networks": ["10.77.0.0/24"],
+    "cluster_networks": ["10.128.0.0/14"],
+    "service_networks": ["172.30.0.0/16"],
+}
+
+
 def settings(**changed: t.Any) -> dict[str, t.Any]:
     """One cluster with a bootstrap machine, a master and a worker, all to be installed, in a cluster that has no node yet."""
     paths = ("os/kernel", "os/initramfs", "os/rootfs")
@@ -56,16 +66,7 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
             machine("master-0", "master", 11, firmware="bios"),
             machine("worker-0", "worker", 21, firmware="uefi"),
         ],
-        "clusters": [
-            {
-                "name": "ocp",
-                "domain": "ocp.example.com",
-                "api": "10.77.0.5",
-                "machine_networks": ["10.77.0.0/24"],
-                "cluster_networks": ["10.128.0.0/14"],
-                "service_networks": ["172.30.0.0/16"],
-            }
-        ],
+        "clusters": [dict(_CLUSTER)],
         "networks": [{"network": "10.77.0.0/24", "router": "10.77.0.1"}],
         "clients": [],
         "forwarders": [],

@@ -1,0 +1,31 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a request asks for, compared with what is there. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+def guarded(patch: t.Any) -> bool:
+    """A patch that carries a resourceVersion fails the second time instead of being applied twice."""
+    if isinstance(patch, dict):
+        return bool((patch.get("metadata") or {}).get("resourceVersion"))
+    return any(
+        isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion"
+        for step in patch or []
+    )
+
+
+def within(ask: t.Any, live: t.Any) -> bool:
+    """Whether all that is asked for is there: lists as a whole, mappings by their keys."""
+    if isinstance(ask, dict):
+        return isinstance(live, dict) and all(within(value, live.get(key)) for key, value in ask.items())
+    if isinstance(ask, list):
+        return (
+            isinstance(live, list)
+            and len(ask) == len(live)
+            and all(within(*pair) for pair in zip(ask, live, strict=True))
+        )
+    return ask == live

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What machines must find once a boot server serves them: names, and files by their checksums. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import hashlib
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, systems
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import FILES, Seen
+
+_API_PORT = 6443
+
+
+def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
+    """What a machine must find once all is served. contents: texts of files by path."""
+    found: dict[str, t.Any] = {"server": str(site.address), "names": _names(site) if settings["dns"] else []}
+    found["apis"] = _apis(site, settings)
+    if not settings["pxe"]:
+        return {**found, "tftp": [], "http": [], "refused": []}
+    served = {path.removeprefix(f"{FILES}/"): digest(text) for path, text in contents.items() if path.startswith(FILES)}
+    images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
+    boots = {name: sums for name in systems.needed(site, settings) if (sums := seen.sums.get(f"{FILES}/{name}"))}
+    by_tftp = {f"{entries.IMAGES}/{path}" for one in site.profiles for path in (one.kernel, one.initramfs)}
+    small = served | boots
+    base = entries.http(site, settings["http_port"])
+    return {
+        **found,
+        "tftp": sorted((small | {path: images[path] for path in images if path in by_tftp}).items()),
+        "http": sorted((f"{base}/{path}", checksum) for path, checksum in (small | images).items()),
+        "refused": [
+            f"{base}/ignition/{one.path}"
+            for one in site.ignitions
+            if site.address not in [reader.address for reader in site.readers(one)]
+        ],
+    }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _names(site: Site) -> list[tuple[str, str, list[str]]]:
+    """Name, kind of the question, and all answers."""
+    names: list[tuple[str, str, list[str]]] = []
+    for machine in site.machines:
+        names.append((site.fqdn(machine), "A" if machine.address.version == 4 else "AAAA", [str(machine.address)]))
+        names.append((machine.address.reverse_pointer, "PTR", [site.fqdn(machine)]))
+    for cluster in site.clusters:
+        given = (
+            ("api", cluster.api),
+            ("api-int", cluster.api_int),
+            ("any.name.apps", cluster.ingress),
+            ("console.apps", cluster.ingress),
+        )
+        for name, addresses in given:
+            # A name without addresses of the other kind is answered as one that is there.
+            for version, kind in ((4, "A"), (6, "AAAA")):
+                answers = sorted(str(one) for one in addresses if one.version == version)
+                names.append((f"{name}.{cluster.domain}", kind, answers))
+    return names
+
+
+def _apis(site: Site, settings: Settings) -> list[dict[str, t.Any]]:
+    """API servers behind load balancers. there: the cluster has a node, so that they must answer."""
+    joined = settings["joined"] or {}
+    return [
+        {
+            "name": f"api.{cluster.domain}",
+            "address": str(address),
+            "port": _API_PORT,
+            "there": bool(joined.get(cluster.name)),
+        }
+        for cluster in site.clusters
+        for address in cluster.api
+    ]

@@ -1,0 +1,63 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Services of a boot server: which files each has read, and what is due so that it runs with what is on disk. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import dnsmasq, units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG, Seen
+
+#: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
+_REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """unit: of systemd. started: files that it reads when it starts. reread: files that it reads again when it is asked to."""
+
+    unit: str
+    started: tuple[str, ...]
+    reread: tuple[str, ...]
+
+
+def of(contents: c.Mapping[str, str]) -> list[Service]:
+    found = [
+        Service(
+            units.DNSMASQ,
+            (f"{CONFIG}/dnsmasq.conf", units.path(units.DNSMASQ)),
+            tuple(f"{CONFIG}/{name}" for name in _REREAD),
+        )
+    ]
+    if units.path(units.NGINX) in contents:
+        found.append(Service(units.NGINX, (units.path(units.NGINX),), (f"{CONFIG}/nginx.conf",)))
+    return found
+
+
+def due(seen: Seen, service: Service, changes: list[str]) -> dict[str, t.Any]:
+    """Whether it runs with what is on disk, or will be there, and what makes it so."""
+    unit = seen.unit(service.unit)
+    loaded = max(unit.started_at, float(seen.fact(f"{service.unit}_loaded") or 0))
+    newer = [
+        path
+        for path in service.started
+        if path in changes or (path in seen.files and seen.files[path].changed_at > unit.started_at)
+    ]
+    changed = [
+        path
+        for path in service.reread
+        if path in changes or (path in seen.files and seen.files[path].changed_at > loaded)
+    ]
+    state, why = "", ""
+    if not unit.active:
+        state, why = "restarted", "it does not run"
+    elif newer:
+        state, why = "restarted", f"{some(newer)} is newer than its process"
+    elif changed:
+        state, why = "reloaded", f"{some(changed)} is newer than its last reading"
+    return {"unit": service.unit, "state": state, "why": why, "enabled": unit.enabled}
