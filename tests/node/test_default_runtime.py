@@ -20,7 +20,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_of
 from ansible_collections.hwaccel.gpu.tests.node.rig import archive, images, nvidia_images, toolkit_container
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_of
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS, take_containerd_2

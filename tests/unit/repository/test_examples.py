@@ -15,8 +15,7 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.hwaccel.gpu.plugins.filter.dns_pxe_inventory import dns_pxe_inventory
-from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
+from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import faults, model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
@@ -45,7 +44,7 @@ def dgxpod() -> Inventory:
 
 
 def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> None:
-    found = load_balancer_inventory(dgxpod.groups, dgxpod.hostvars, "lb")
+    found = machine_inventory(dgxpod.groups, "load_balancer", dgxpod.hostvars, "lb")
     made = wanted(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
     assert made.faults == ()
     members = {service.name: [member.name for member in service.members] for service in made.services}
@@ -59,7 +58,7 @@ def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> 
 
 
 def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory) -> None:
-    found = dns_pxe_inventory(dgxpod.groups, dgxpod.hostvars, "boot")
+    found = machine_inventory(dgxpod.groups, "dns_pxe", dgxpod.hostvars, "boot")
     settings = dgxpod.settings("dns_pxe", "boot", address="10.33.3.18", **found)
     site, wrong = model.read(settings)
     assert site and wrong == [] and faults.found(site, settings) == []

@@ -8,52 +8,17 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import ipaddress
-import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 
 CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
 FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
-
-
-class File(t.Protocol):
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def changed_at(self) -> float: ...
-
-
-class Unit(t.Protocol):
-    @property
-    def active(self) -> bool: ...
-
-    @property
-    def enabled(self) -> bool: ...
-
-    @property
-    def started_at(self) -> float: ...
-
-
-class Host(t.Protocol):
-    """What the reader of looks makes of one."""
-
-    @property
-    def files(self) -> c.Mapping[str, File]: ...
-
-    @property
-    def os_release(self) -> dict[str, str]: ...
-
-    def fact(self, name: str) -> str: ...
-
-    def text(self, path: str) -> str: ...
-
-    def unit(self, name: str) -> Unit: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,16 @@ _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 
 
 def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
-    """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers."""
+    """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
+
+    foreseen: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
+    come before packages. record: the file by which teardown puts everything back, where it is not there. staged: files that the services' checkers read;
+    checks: commands that judge them, each with name and argv. absent: paths that are not to be. packages: those that are missing.
+    loaders: programs to be copied, each with source and path. artifacts: files to be fetched, each with path, source, checksum, signature, keyring and remote.
+    ignitions: files to be copied, each with path and source. services: each with unit, state (empty where nothing is due), why and enabled.
+    released: services that the role needs no more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need labels.
+    firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. expected: what machines must find, for the self test.
+    """
     site, system, wrong = _read(seen, settings)
     wrong += place.faults(seen, settings, found) + access.faults(seen, settings)
     if site is None or system is None:

@@ -63,7 +63,15 @@ class Action:
 
 
 def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """As the filter load_balancer_plan documents it."""
+    """What is to be done, in plain data.
+
+    packages: those that are missing, by apt where that is true. folders: of the role. files: those that differ, each with path, mode and sensitive, in the
+    order of writing; their texts in contents. absent: paths that are not to be. reload_units: whether systemd has to read units anew.
+    check: the whole configuration of HAProxy, for its own check. actions: services that do not run with what is on disk, each with unit, state and why.
+    drains: members that serve and are to be taken out, each with backend and server; socket: where HAProxy is told so.
+    record: by which teardown puts everything back, empty where it is as it is to be; record_after: the same once firewalls are as wanted.
+    firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is switched on.
+    """
     found = wanted(settings, machine.text(MAIN))
     # First of all: what follows takes texts apart at line ends and blanks, and might tell only of the consequences.
     faults, told = [*oneline.faults("load_balancer", settings, ("extra",)), *found.faults], list(found.told)

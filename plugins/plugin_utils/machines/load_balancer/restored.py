@@ -20,7 +20,11 @@ _DROP_INS = {"haproxy": DROP_IN, "keepalived": KEEPALIVED_DROP_IN}
 
 
 def restored(machine: Machine) -> dict[str, t.Any]:
-    """As the filter load_balancer_restored documents it. keepalived goes first: another load balancer takes the addresses before this one serves no more."""
+    """What teardown does, in plain data. keepalived goes first: another load balancer takes the addresses before this one serves no more.
+
+    absent: drop-ins and programs that are removed. services: those that are given back, each with unit, state and enabled.
+    packages: those that the role has installed. firewall: openings that are closed.
+    """
     kept = record.read(machine)
     pointed = [name for name in ("keepalived", "haproxy") if _DROP_INS[name] in machine.files]
     services = [

@@ -15,7 +15,7 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     STAGING,
     Check,

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     HEADER,
     STAGING,

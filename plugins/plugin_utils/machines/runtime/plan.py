@@ -11,6 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
     cdi,
     containerd,
@@ -19,7 +20,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
     record,
     toml,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     Check,
     Content,
@@ -43,7 +43,17 @@ Settings = c.Mapping[str, t.Any]
 
 
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
-    """What is to be done, in plain data. settings: see the filter's documentation."""
+    """What is to be done, in plain data. settings: the role's variables by their names without node_runtime_.
+
+    provider: hwaccel, container, existing, or none where there is no GPU. files: those that differ in text, mode or owner, each with path, mode, uid, gid and
+    sensitive; their texts in contents. absent: paths that are not to be. changes: paths that are otherwise than they are to be; folders: of these, those that
+    are not there. staged: text by path, for checks alone, commands that judge it, each with name and argv.
+    restarts: services that do not run with what is on disk, each with unit, why, health (a command that succeeds once it serves) and ends_pods.
+    drain: why pods have to leave the node before these, empty where they can stay; drains: whether this run or an earlier one might have drained the node.
+    toolkit: whether packages are to be installed (install), by which manager, and their names. cdi: how GPUs are described to engines, or empty.
+    selinux: whether container_use_devices is switched on. originals: paths to be kept before the first change.
+    record: by which teardown puts everything back; keeps: whether there is anything new in these two.
+    """
     faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
     faults += prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
     made = Rendered()
@@ -146,7 +156,12 @@ def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) ->
 
 
 def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
-    """What teardown does. Raises HwaccelError for a damaged record."""
+    """What teardown does, as plan tells it, and what follows. Raises HwaccelError for a damaged record.
+
+    packages: those that the role has installed. record: with the services that are to be restarted, which a later run restarts where this one does not come
+    so far; restarted: the same once they are. settings: what else the role has switched, and how it was before. spec: path of the CDI specification where
+    units of the role have made it, or empty. units: units of systemd that go.
+    """
     kept = record.read(host)
     contents, absent, told = record.restored(kept, host, settings["containerd_config"], settings["handler"])
     made = Rendered(contents=contents, absent=absent, told=told)

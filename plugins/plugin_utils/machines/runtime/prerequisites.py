@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host, Version, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version, version_of
 
 #: What containers' images are written below.
 _IMAGES = "/var/lib"

@@ -12,8 +12,8 @@ import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, toml
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Content
 
 FOLDER = "/var/lib/hwaccel-gpu/node_runtime"

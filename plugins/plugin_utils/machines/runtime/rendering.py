@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import File
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 
 #: Where candidates lie while the service's own checker looks at them.
 STAGING = "/var/lib/hwaccel-gpu/node_runtime/staging"

@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan, systems
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import File, Host, Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Unit
 
 SERVER = "10.77.0.2"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'

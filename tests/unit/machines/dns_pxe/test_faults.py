@@ -10,7 +10,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source, read
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Unit
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     faults,
     findings,

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 
 LOOK = pathlib.Path(__file__).resolve().parents[4] / "roles" / "dns_pxe" / "files" / "look.sh"
 PACKAGED = "server { listen 80 default_server; }\n"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, File, Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered
 
 CRI, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"

@@ -17,8 +17,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Wanted
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import (
     CRI,

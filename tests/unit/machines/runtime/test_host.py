@@ -14,8 +14,8 @@ import time
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_of
 
 LOOK = pathlib.Path(__file__).resolve().parents[4] / "roles" / "node_runtime" / "files" / "look.sh"
 

@@ -13,8 +13,8 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import docker, drop_ins
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Wanted
 
 ADDITIONAL, DEFAULT = Wanted(), Wanted(default=True)

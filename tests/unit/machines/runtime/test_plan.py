@@ -12,8 +12,8 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, plan, record
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, File, Host, Unit
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import machines
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import CRI, EDITED
 

@@ -9,8 +9,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import prerequisites
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.host import Command, Host, Unit
 
 RIGHT = {
     "kernel": "6.8.0-134-generic",

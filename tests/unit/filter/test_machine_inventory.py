@@ -1,13 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role load_balancer takes from an inventory."""
+"""What roles on machines take from an inventory."""
 
 from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.filter.load_balancer_inventory import load_balancer_inventory
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
 
 GROUPS = {
     "gpu_clusters": ["ocp", "edge"],
@@ -38,7 +41,7 @@ HOSTS: dict[str, dict[str, t.Any]] = {
 
 
 def test_a_load_balancer_without_a_cluster_is_for_all_of_them() -> None:
-    told = load_balancer_inventory(GROUPS, HOSTS, "lb-0")
+    told = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-0")
     assert [
         (cluster["name"], cluster["profile"], cluster["address"], cluster["bootstrap_complete"])
         for cluster in told["clusters"]
@@ -56,7 +59,7 @@ def test_a_load_balancer_without_a_cluster_is_for_all_of_them() -> None:
 
 
 def test_a_load_balancer_of_one_cluster_knows_no_other() -> None:
-    told = load_balancer_inventory(GROUPS, HOSTS, "lb-9")
+    told = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-9")
     assert [cluster["name"] for cluster in told["clusters"]] == ["edge"]
     assert [machine["name"] for machine in told["machines"]] == ["k0"]
     assert [peer["name"] for peer in told["peers"]] == ["lb-9"]
@@ -65,12 +68,19 @@ def test_a_load_balancer_of_one_cluster_knows_no_other() -> None:
 def test_bootstrap_of_a_new_cluster_is_not_complete_while_that_is_silent() -> None:
     for answer, complete in (({"skipped": True}, False), ({"complete": None}, False), ({"complete": True}, True)):
         hosts = {**HOSTS, "edge": {**HOSTS["edge"], "hwaccel_new_cluster": "yes", "hwaccel_bootstrap": answer}}
-        assert load_balancer_inventory(GROUPS, hosts, "lb-9")["clusters"][0]["bootstrap_complete"] is complete
+        assert (
+            machine_inventory(GROUPS, "load_balancer", hosts, "lb-9")["clusters"][0]["bootstrap_complete"] is complete
+        )
 
 
 def test_machines_need_not_name_the_only_cluster() -> None:
     groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
     hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}
-    assert load_balancer_inventory(groups, hosts, "lb-0")["machines"] == [
+    assert machine_inventory(groups, "load_balancer", hosts, "lb-0")["machines"] == [
         {"name": "w0", "cluster": "ocp", "role": "worker", "address": "10.0.0.21"}
     ]
+
+
+def test_a_role_that_takes_nothing_of_an_inventory_is_refused() -> None:
+    with pytest.raises(AnsibleFilterError, match=r"knows no role 'driver': give one of dns_pxe, load_balancer"):
+        machine_inventory(GROUPS, "driver", HOSTS, "lb-0")

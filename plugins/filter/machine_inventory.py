@@ -1,0 +1,95 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: what a load balancer or a boot server takes from an inventory."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
+
+DOCUMENTATION = r"""
+name: machine_inventory
+version_added: 0.1.0
+short_description: What a load balancer or a boot server takes from an inventory
+description:
+  - Makes lists for one of the roles from groups and host variables.
+  - Of machines it reads C(hwaccel_cluster), C(hwaccel_node_name), C(hwaccel_role), C(hwaccel_address), C(hwaccel_mac), C(hwaccel_firmware),
+    C(hwaccel_architecture), C(hwaccel_install), C(hwaccel_install_device) and C(hwaccel_kernel_arguments).
+  - Of clusters it reads C(hwaccel_distribution), C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address),
+    C(hwaccel_ingress_address), C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records)
+    and C(hwaccel_new_cluster).
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input, role, hostvars, host
+options:
+  _input:
+    description: Names of hosts by group.
+    type: dict
+    required: true
+  role:
+    description: For which role.
+    type: str
+    required: true
+    choices: [dns_pxe, load_balancer]
+  hostvars:
+    description: Variables by host.
+    type: dict
+    required: true
+  host:
+    description: The load balancer or boot server. Its C(hwaccel_cluster) names the cluster that it is for; where it has none, it is for all.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Take the role
+  ansible.builtin.include_role:
+    name: hwaccel.gpu.dns_pxe
+  vars:
+    dns_pxe_machines: "{{ (groups | hwaccel.gpu.machine_inventory('dns_pxe', hostvars, inventory_hostname)).machines }}"
+"""
+
+RETURN = r"""
+_value:
+  description: What the role takes.
+  type: dict
+  contains:
+    clusters:
+      description: Clusters that it is for.
+      type: list
+      elements: dict
+    machines:
+      description: Their machines.
+      type: list
+      elements: dict
+    joined:
+      description: Of C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be asked has no entry.
+      type: dict
+    peers:
+      description: Of C(load_balancer), load balancers that are for the same clusters, itself among them.
+      type: list
+      elements: dict
+"""
+
+_READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {"dns_pxe": dns_pxe.read, "load_balancer": load_balancer.read}
+
+
+def machine_inventory(groups: dict[str, list[str]], role: str, hostvars: t.Any, host: str) -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    if role not in _READERS:
+        raise AnsibleFilterError(
+            f"hwaccel.gpu.machine_inventory knows no role {role!r}: give one of {', '.join(_READERS)}"
+        )
+    return _READERS[role](groups, hostvars, host)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"machine_inventory": machine_inventory}

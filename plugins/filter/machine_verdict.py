@@ -1,0 +1,74 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: what services' own checkers say of a new configuration."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _machines
+
+DOCUMENTATION = r"""
+name: machine_verdict
+version_added: 0.1.0
+short_description: What services' own checkers say of a new configuration
+description:
+  - Reads what the checkers of services have said of a configuration before these read it, and names the lines and variables that they mean.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input, role
+options:
+  _input:
+    description: What the look at the machine has printed, of the role's tasks C(look.yml).
+    type: str
+    required: true
+  role:
+    description: Whose look it was.
+    type: str
+    required: true
+    choices: [load_balancer, node_runtime]
+  settings:
+    description: The role's variables, by their names without the name of the role.
+    type: dict
+    required: true
+  results:
+    description: Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Judge what is staged
+  ansible.builtin.set_fact:
+    verdict: "{{ look.stdout | hwaccel.gpu.machine_verdict('node_runtime', settings=settings, results=results) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: What was found.
+  type: dict
+  contains:
+    faults:
+      description: What is wrong, each with C(text).
+      type: list
+      elements: dict
+    told:
+      description: What was found beside that, in sentences.
+      type: list
+      elements: str
+"""
+
+
+def machine_verdict(
+    printed: str, role: str, settings: dict[str, t.Any], results: dict[str, dict[str, t.Any]]
+) -> dict[str, t.Any]:
+    """See DOCUMENTATION."""
+    return _machines.computed("machine_verdict", role, "judged", printed, settings, results)
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"machine_verdict": machine_verdict}

@@ -1,0 +1,24 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tasks of the role dns_pxe ask for: texts and plain data in, plain data out. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import findings, place, plan
+
+_Data = c.Mapping[str, t.Any]
+
+
+def planned(printed: str, settings: _Data, found: _Data) -> dict[str, t.Any]:
+    """As plan.plan documents it. found: results of the tasks that have looked elsewhere, as findings.read takes them."""
+    return plan.plan(place.Seen(host.read(printed.splitlines())), settings, findings.read(found))
+
+
+def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As plan.restored documents it."""
+    return plan.restored(place.Seen(host.read(printed.splitlines())))

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a load balancer takes from an inventory. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+
+
+def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
+    """Clusters, machines and peers of what one load balancer is for."""
+    served, mine = inventory.clusters_of(groups, hostvars, host), hostvars[host].get("hwaccel_cluster")
+    peers = [
+        name
+        for name in groups.get("load_balancers", ())
+        if (hostvars[name].get("hwaccel_cluster") or "") == (mine or "")
+    ]
+    return {
+        "clusters": [_cluster(name, hostvars.get(name, {})) for name in served],
+        "machines": inventory.machines_of(groups, hostvars, served),
+        "peers": [
+            {
+                "name": name,
+                "address": str(hostvars[name].get("hwaccel_address") or hostvars[name].get("ansible_host") or name),
+            }
+            for name in peers
+        ],
+    }
+
+
+def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    asked = variables.get("hwaccel_bootstrap") or {}
+    complete = asked.get("complete")
+    if complete is None and machines.truth(variables.get("hwaccel_new_cluster")):
+        # Silence means that its bootstrap is still to come, whatever a cluster of this name had before.
+        complete = False
+    return {
+        "name": name,
+        "profile": variables.get("hwaccel_distribution") or "",
+        "address": variables.get("hwaccel_load_balancer_address") or "",
+        "machine_network": variables.get("hwaccel_machine_network") or [],
+        "bootstrap_complete": complete,
+    }

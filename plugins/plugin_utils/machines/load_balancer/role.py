@@ -1,0 +1,39 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tasks of the role load_balancer ask for: texts and plain data in, plain data out. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    plan,
+    seen,
+    verdict,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    restored as restoring,
+)
+
+_Data = c.Mapping[str, t.Any]
+
+
+def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As plan.plan documents it."""
+    return plan.plan(seen.read(printed), settings)
+
+
+def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As restored.restored documents it."""
+    return restoring.restored(seen.read(printed))
+
+
+def judged(printed: str, settings: _Data, results: _Data) -> dict[str, t.Any]:
+    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy."""
+    result = results["haproxy"]
+    said = f"{result.get('stdout', '')}\n{result.get('stderr', '')}".strip() or str(result.get("msg", ""))
+    configuration = planned(printed, settings)["check"]
+    found = verdict.faults(configuration, int(result.get("rc", 1)), said)
+    return {"faults": [fault.as_dict() for fault in found], "told": []}

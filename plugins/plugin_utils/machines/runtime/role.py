@@ -1,0 +1,33 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tasks of the role node_runtime ask for: texts and plain data in, plain data out. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import plan
+
+_Data = c.Mapping[str, t.Any]
+
+
+def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As plan.plan documents it."""
+    return plan.plan(host.read(printed.splitlines()), settings)
+
+
+def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As plan.restored documents it."""
+    return plan.restored(host.read(printed.splitlines()), settings)
+
+
+def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:
+    """What checkers say of what is staged. results: by the name of the check, as the module command gives them."""
+    given = {
+        name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()
+    }
+    return plan.checked(host.read(printed.splitlines()), settings, given)
