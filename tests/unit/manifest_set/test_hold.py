@@ -26,6 +26,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_engine import 
 
 #: In make test, and in make soak.
 FEW, MANY = 520, 20_000
+#: Until a hole is found, which ends the search. Which schedules are drawn follows from this file's own text, so the number found by may move with it.
+HOLE = 5_000
 _MOST_RUNS = 4
 _FAULTS = ("request lost", "answer lost", "sent twice", "slow")
 
@@ -190,7 +192,7 @@ def test_each_of_the_four_holes_is_found(
 ) -> None:
     hole(monkeypatch)
     with pytest.raises(Violation) as found:
-        explore(FEW, shrink=False)
+        explore(HOLE, shrink=False)
     print(f"{hole.__name__}: found by schedule {Schedules.ran}: {found.value}")
 
 
