@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
-
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
 
@@ -81,11 +80,7 @@ _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {"dns_pxe": dns_pxe.rea
 
 def machine_inventory(groups: dict[str, list[str]], role: str, hostvars: t.Any, host: str) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    if role not in _READERS:
-        raise AnsibleFilterError(
-            f"hwaccel.gpu.machine_inventory knows no role {role!r}: give one of {', '.join(_READERS)}"
-        )
-    return _READERS[role](groups, hostvars, host)
+    return of_role("machine_inventory", role, _READERS)(groups, hostvars, host)
 
 
 class FilterModule:

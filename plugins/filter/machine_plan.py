@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
 name: machine_plan
@@ -18,17 +22,9 @@ description:
   - It writes nothing. What it returns says whether running services have read what is on disk.
 author:
   - hwaccel.gpu contributors (@hwaccel)
-positional: _input, role
+extends_documentation_fragment:
+  - hwaccel.gpu.machine_look
 options:
-  _input:
-    description: What the look at the machine has printed, of the role's tasks C(look.yml).
-    type: str
-    required: true
-  role:
-    description: Whose look it was.
-    type: str
-    required: true
-    choices: [dns_pxe, load_balancer, node_runtime]
   settings:
     description: The role's variables, by their names without the name of the role.
     type: dict
@@ -71,12 +67,22 @@ _value:
       type: str
 """
 
+_PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "dns_pxe": dns_pxe.planned,
+    "load_balancer": load_balancer.planned,
+    "node_runtime": node_runtime.planned,
+}
+#: With modules for firewalls and SELinux: preflight names those that a machine needs and that are missing.
+_COLLECTIONS = ("ansible.posix", "community.general")
+
 
 def machine_plan(
     printed: str, role: str, settings: dict[str, t.Any], found: dict[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return _machines.computed("machine_plan", role, "planned", printed, settings, *([] if found is None else [found]))
+    compute, more = of_role("machine_plan", role, _PLANS), [] if found is None else [found]
+    settings = {**settings, "collections": installed(*_COLLECTIONS)}
+    return t.cast("dict[str, t.Any]", computed("machine_plan", lambda: compute(printed, settings, *more)))
 
 
 class FilterModule:

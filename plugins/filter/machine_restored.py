@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
 name: machine_restored
@@ -18,17 +21,9 @@ description:
   - It writes nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)
-positional: _input, role
+extends_documentation_fragment:
+  - hwaccel.gpu.machine_look
 options:
-  _input:
-    description: What the look at the machine has printed, of the role's tasks C(look.yml).
-    type: str
-    required: true
-  role:
-    description: Whose look it was.
-    type: str
-    required: true
-    choices: [dns_pxe, load_balancer, node_runtime]
   settings:
     description: The role's variables, by their names without the name of the role. Roles other than C(node_runtime) need none.
     type: dict
@@ -51,10 +46,17 @@ _value:
       elements: str
 """
 
+_RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "dns_pxe": dns_pxe.restored,
+    "load_balancer": load_balancer.restored,
+    "node_runtime": node_runtime.restored,
+}
+
 
 def machine_restored(printed: str, role: str, settings: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return _machines.computed("machine_restored", role, "restored", printed, settings or {})
+    compute = of_role("machine_restored", role, _RESTORED)
+    return t.cast("dict[str, t.Any]", computed("machine_restored", lambda: compute(printed, settings or {})))
 
 
 class FilterModule:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
 name: machine_verdict
@@ -29,11 +31,11 @@ options:
     required: true
     choices: [load_balancer, node_runtime]
   settings:
-    description: The role's variables, by their names without the name of the role.
+    description: The role's variables, by their names without the name of the role. The role C(load_balancer) needs none.
     type: dict
-    required: true
   results:
-    description: Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr).
+    description: >-
+      Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr), and of HAProxy with the C(configuration) that it has read.
     type: dict
     required: true
 """
@@ -59,12 +61,18 @@ _value:
       elements: str
 """
 
+_VERDICTS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "load_balancer": load_balancer.judged,
+    "node_runtime": node_runtime.judged,
+}
+
 
 def machine_verdict(
-    printed: str, role: str, settings: dict[str, t.Any], results: dict[str, dict[str, t.Any]]
+    printed: str, role: str, results: dict[str, dict[str, t.Any]], settings: dict[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return _machines.computed("machine_verdict", role, "judged", printed, settings, results)
+    compute = of_role("machine_verdict", role, _VERDICTS)
+    return t.cast("dict[str, t.Any]", computed("machine_verdict", lambda: compute(printed, settings or {}, results)))
 
 
 class FilterModule:

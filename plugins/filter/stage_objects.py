@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import planned
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
     device_plugin,
@@ -125,9 +125,8 @@ def stage_objects(
     manifests: list[str], role: str, settings: dict[str, t.Any], fleet: dict[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION. What looks like a template in an object is somebody else's, as Prometheus's in annotations of alerts."""
-    if role not in _PLANS:
-        raise AnsibleFilterError(f"hwaccel.gpu.stage_objects knows no role {role!r}; there are {', '.join(_PLANS)}")
-    return t.cast("dict[str, t.Any]", wrap_var(planned("stage_objects", _PLANS[role], manifests, settings, fleet)))
+    plan = of_role("stage_objects", role, _PLANS)
+    return t.cast("dict[str, t.Any]", wrap_var(planned("stage_objects", plan, manifests, settings, fleet)))
 
 
 class FilterModule:

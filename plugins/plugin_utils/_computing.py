@@ -5,12 +5,22 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import typing as t
 
 from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+
+T = t.TypeVar("T")
+
+
+def of_role(name: str, role: str, choices: c.Mapping[str, T]) -> T:
+    """What a filter has for a role. name: the filter. Raises AnsibleFilterError that names the roles it knows."""
+    if role not in choices:
+        raise AnsibleFilterError(f"hwaccel.gpu.{name} knows no role {role!r}: give one of {', '.join(choices)}")
+    return choices[role]
 
 
 def computed(name: str, compute: t.Callable[[], t.Any]) -> t.Any:

@@ -123,8 +123,12 @@ class Client:
                     # After a restart the first list's version stays the list's: a watch from there tells what changed
                     # since in the items that were handed out before.
                     version = version or page.resource_version
-                    items = page.items if start == 1 else [item for item in page.items if _place(item) not in seen]
-                    seen.update(_place(item) for item in items)
+                    items = (
+                        page.items
+                        if start == 1
+                        else [item for item in page.items if _place(item.get("metadata") or {}) not in seen]
+                    )
+                    seen.update(_place(item.get("metadata") or {}) for item in items)
                     yield Page(items, version, page.remaining)
                 return
             except Gone:
@@ -165,7 +169,7 @@ class Client:
         dry_run: bool = False,
     ) -> Answer:
         self._writable(dry_run, "apply")
-        namespace, name = _place(obj)
+        namespace, name = _place(obj["metadata"])
         query = [("fieldManager", field_manager), *([("force", "true")] if force else []), *_dry(dry_run)]
         what = f"applying {_name(resource, namespace, name)}"
         return _answer(
@@ -178,7 +182,7 @@ class Client:
         self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
     ) -> Answer:
         self._writable(dry_run, "create")
-        namespace, name = _place(obj)
+        namespace, name = _place(obj["metadata"])
         what = f"creating {_name(resource, namespace, name or obj['metadata'].get('generateName', ''))}"
         # Sent again only where a second one cannot become a second object.
         repeat = Repeat.ALWAYS if dry_run or name else Repeat.UNSENT
@@ -200,7 +204,7 @@ class Client:
         self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
     ) -> Answer:
         self._writable(dry_run, "replace")
-        namespace, name = _place(obj)
+        namespace, name = _place(obj["metadata"])
         what = f"replacing {_name(resource, namespace, name)}"
         guarded = bool((obj.get("metadata") or {}).get("resourceVersion"))
         request = _write(
@@ -364,7 +368,7 @@ class Client:
 
     def _read_back(self, obj: dict[str, t.Any], resource: Resource, request: Request, reply: Reply) -> Answer:
         """An earlier attempt got no answer and this one a conflict: ours, if what is there is what we asked for."""
-        namespace, name = _place(obj)
+        namespace, name = _place(obj["metadata"])
         try:
             live = self.get(resource, name, namespace)
         except (NotFound, Forbidden):
@@ -437,6 +441,5 @@ def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]
     return [(key, value) for key, value in pairs if value]
 
 
-def _place(item: dict[str, t.Any]) -> tuple[str, str]:
-    metadata = item.get("metadata") or {}
+def _place(metadata: dict[str, t.Any]) -> tuple[str, str]:
     return metadata.get("namespace") or "", metadata.get("name") or ""

@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import (
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts, Pods
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import GRACE, Verdict, Wanted
 
 PASSED, WAITING, FAILED, UNKNOWN = verdicts.STATES
@@ -38,8 +38,6 @@ REBOOT = 900.0
 FLAPS = 3
 
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
-
-Pods = c.Mapping[str, PodFacts]
 
 
 def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -271,7 +269,7 @@ def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
     """Other deployers may have no validator: their plugin registers what the driver has told it, and until it does their pods say what holds the node up."""
     driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
-    if driver_pod is not None and (held := holds._driver_holds(driver_pod)) is not None:
+    if driver_pod is not None and (held := holds.driver_holds(driver_pod)) is not None:
         return held
     if resources.total(schedulable.observed(node)):
         return Verdict(PASSED, PLUGIN)

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
-import collections.abc as c
-
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import trouble, verdicts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import GRACE, Verdict, Wanted
-
-_PASSED, WAITING, FAILED, _UNKNOWN = verdicts.STATES
-_HARDWARE, DRIVER, TOOLKIT, CUDA, _PLUGIN, _SCHEDULABLE = verdicts.LINKS
-Pods = c.Mapping[str, PodFacts]
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import trouble
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import ContainerFacts, PodFacts, Pods
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import (
+    CUDA,
+    DRIVER,
+    FAILED,
+    GRACE,
+    TOOLKIT,
+    WAITING,
+    Verdict,
+    Wanted,
+)
 
 
 def unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
@@ -58,7 +61,7 @@ def below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
     driver_pod = pods.get(parts.DRIVER)
     # Other deployers bring the driver in a pod, or leave it to the host.
     if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (
-        held := _driver_holds(driver_pod)
+        held := driver_holds(driver_pod)
     ) is not None:
         return held
     if link == DRIVER:
@@ -85,7 +88,7 @@ def below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
     )
 
 
-def _driver_holds(pod: PodFacts | None) -> Verdict | None:
+def driver_holds(pod: PodFacts | None) -> Verdict | None:
     if pod is None or pod.deleting:
         next_step = "see which kernels have a driver DaemonSet: no image may exist for this one"
         return Verdict(WAITING, DRIVER, "no driver pod is on the node", next_step, GRACE)

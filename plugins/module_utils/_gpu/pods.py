@@ -113,6 +113,10 @@ class PodFacts:
         return not self.deleting, self.created
 
 
+#: By their part.
+Pods = c.Mapping[str, PodFacts]
+
+
 def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
     """The facts of one Pod; odd or missing fields give empty facts, never an error."""
     metadata, spec, status = _map(pod.get("metadata")), _map(pod.get("spec")), _map(pod.get("status"))

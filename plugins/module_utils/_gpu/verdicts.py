@@ -10,9 +10,16 @@ import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
 
-STATES = ("passed", "waiting", "failed", "unknown")
+STATES = PASSED, WAITING, FAILED, UNKNOWN = ("passed", "waiting", "failed", "unknown")
 #: In the order in which a node comes to them.
-LINKS = ("hardware seen", "driver", "toolkit", "cuda", "plugin", "schedulable")
+LINKS = HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = (
+    "hardware seen",
+    "driver",
+    "toolkit",
+    "cuda",
+    "plugin",
+    "schedulable",
+)
 #: Seconds that something suspicious may last before it counts as a failure.
 GRACE = 120.0
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import base64
-import collections.abc as c
 import dataclasses
+import hashlib
 import re
 import shlex
 
@@ -80,13 +80,13 @@ def version_of(text: str) -> Version:
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 
-def read(lines: c.Iterable[str]) -> Host:
-    """Other lines are passed over: sudo and ssh may have something to say. Raises ValueError where the end is missing."""
+def read(printed: str) -> Host:
+    """printed: by look.sh. Other lines are passed over: sudo and ssh may have something to say. Raises ValueError where the end is missing."""
     host = Host()
     starts: dict[str, float] = {}
     ended = False
-    for line in lines:
-        kind, _blank, rest = line.rstrip("\r\n").partition(" ")
+    for line in printed.splitlines():
+        kind, _blank, rest = line.partition(" ")
         if kind == "fact":
             name, _blank, value = rest.partition(" ")
             host.facts[name] = _decoded(value)
@@ -121,3 +121,8 @@ def read(lines: c.Iterable[str]) -> Host:
 def _decoded(text: str) -> str:
     # Surrogates keep bytes that are no UTF-8: such a file is compared, and refused by whoever has to understand it.
     return base64.b64decode(text).decode("utf-8", "surrogateescape")
+
+
+def digest(text: str) -> str:
+    """As sha256sum gives it of a file with this text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

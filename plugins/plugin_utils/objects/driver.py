@@ -305,7 +305,7 @@ def _classes(pool: str, fleet: Fleet, made: Plan) -> list[NodeClass]:
 
 def _without_driver(
     maker: DriverDaemonSets,
-    staying: c.Sequence[t.Any],
+    staying: c.Sequence[DriverInCluster],
     fleet: Fleet,
     providers: c.Mapping[str, str],
     made: Plan,

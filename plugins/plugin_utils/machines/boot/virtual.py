@@ -70,9 +70,6 @@ def _placement(entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
     elif not entry["known"]:
         what = f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors"
         yield what, "", "add it there, or correct hwaccel_hypervisor"
-    if not entry["bridge"]:
-        step = "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on"
-        yield "it has no bridge", "", step
 
 
 def _hardware(machine: Machine, entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
@@ -86,6 +83,9 @@ def _hardware(machine: Machine, entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row
     if entry["secure_boot"] and machine.firmware == machines.BIOS:
         step = "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false"
         yield "Secure Boot needs UEFI", "its firmware is bios", step
+    if not entry["bridge"]:
+        step = "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on"
+        yield "it has no bridge", "", step
     if machine.more["boot"] == "media" or machine.more["http"]:
         what = "virtual machines start from the network by PXE, or from their disks"
         yield what, "", "set machine_boot_boot to network or disk, and machine_boot_http to false"

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import collections.abc as c
-import hashlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, systems
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import FILES, Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import digest
 
 _API_PORT = 6443
 
@@ -38,10 +38,6 @@ def expected(seen: Seen, site: Site, settings: Settings, contents: c.Mapping[str
             if site.address not in [reader.address for reader in site.readers(one)]
         ],
     }
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _names(site: Site) -> list[tuple[str, str, list[str]]]:

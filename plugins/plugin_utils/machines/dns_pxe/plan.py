@@ -40,6 +40,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     STATE,
     Seen,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import digest
 
 #: Which machines have been nodes. It goes with the role alone.
 MEMORY = f"{STATE}/joined.json"
@@ -180,7 +181,7 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
 def _same(seen: Seen, path: str, text: str) -> bool:
     if path in seen.files:
         return seen.files[path].text == text
-    return seen.sums.get(path) == expected.digest(text)
+    return seen.sums.get(path) == digest(text)
 
 
 def _absent(seen: Seen, site: Site, contents: c.Mapping[str, str]) -> list[str]:

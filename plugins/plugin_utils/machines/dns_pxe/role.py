@@ -16,9 +16,9 @@ _Data = c.Mapping[str, t.Any]
 
 def planned(printed: str, settings: _Data, found: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it. found: results of the tasks that have looked elsewhere, as findings.read takes them."""
-    return plan.plan(place.Seen(host.read(printed.splitlines())), settings, findings.read(found))
+    return plan.plan(place.Seen(host.read(printed)), settings, findings.read(found))
 
 
 def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.restored documents it."""
-    return plan.restored(place.Seen(host.read(printed.splitlines())))
+    return plan.restored(place.Seen(host.read(printed)))

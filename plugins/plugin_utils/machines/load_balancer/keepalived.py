@@ -37,7 +37,7 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
     faults: list[Fault] = []
     addresses = _addresses(settings["virtual_addresses"], faults)
     names, peers = [peer["name"] for peer in settings["peers"]], [str(peer["address"]) for peer in settings["peers"]]
-    faults += _peer_faults(settings["name"], dict(zip(names, peers, strict=True)))
+    faults += _peer_faults(settings["name"], list(zip(names, peers, strict=True)))
     for taken in sorted({address.split("/")[0] for address in addresses} & set(peers)):
         why = f"{taken} is a load balancer's own address"
         faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", why, "take one that no machine has"))
@@ -68,12 +68,12 @@ def _addresses(given: c.Iterable[str], faults: list[Fault]) -> list[str]:
     return addresses
 
 
-def _peer_faults(own: str, peers: c.Mapping[str, str]) -> c.Iterator[Fault]:
-    """peers: addresses by name."""
-    if own not in peers:
+def _peer_faults(own: str, peers: c.Sequence[tuple[str, str]]) -> c.Iterator[Fault]:
+    """peers: names with addresses."""
+    if own not in [name for name, _address in peers]:
         step = "name all load balancers that share the addresses"
         yield Fault(_WHAT, "load_balancer_peers", f"{own} is not among them", step)
-    for name, address in peers.items():
+    for name, address in peers:
         try:
             ipaddress.ip_address(address)
         except ValueError:

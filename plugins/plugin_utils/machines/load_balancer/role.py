@@ -30,10 +30,9 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     return restoring.restored(seen.read(printed))
 
 
-def judged(printed: str, settings: _Data, results: _Data) -> dict[str, t.Any]:
-    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy."""
+def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:
+    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy, with the configuration that it has read."""
     result = results["haproxy"]
     said = f"{result.get('stdout', '')}\n{result.get('stderr', '')}".strip() or str(result.get("msg", ""))
-    configuration = planned(printed, settings)["check"]
-    found = verdict.faults(configuration, int(result.get("rc", 1)), said)
+    found = verdict.faults(result["configuration"], int(result.get("rc", 1)), said)
     return {"faults": [fault.as_dict() for fault in found], "told": []}

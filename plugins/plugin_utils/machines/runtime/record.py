@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import hashlib
 import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Content
 
@@ -53,10 +52,6 @@ def read(host: Host) -> Record:
         raise HwaccelError(
             "the record of what the role has changed is damaged", RECORD, str(error), next_step
         ) from None
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def original(path: str) -> str:

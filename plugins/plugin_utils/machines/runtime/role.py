@@ -17,12 +17,12 @@ _Data = c.Mapping[str, t.Any]
 
 def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it."""
-    return plan.plan(host.read(printed.splitlines()), settings)
+    return plan.plan(host.read(printed), settings)
 
 
 def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.restored documents it."""
-    return plan.restored(host.read(printed.splitlines()), settings)
+    return plan.restored(host.read(printed), settings)
 
 
 def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:
@@ -30,4 +30,4 @@ def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dic
     given = {
         name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()
     }
-    return plan.checked(host.read(printed.splitlines()), settings, given)
+    return plan.checked(host.read(printed), settings, given)

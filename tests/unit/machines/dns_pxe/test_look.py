@@ -34,5 +34,5 @@ def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(
     done = subprocess.run(
         argv, env={"PATH": f"{programs}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=300, check=True
     )
-    foreign = host.read(done.stdout.splitlines()).facts["foreign_nginx"].split()
+    foreign = host.read(done.stdout).facts["foreign_nginx"].split()
     assert foreign == [f"{enabled}/{name}" for name in told]

@@ -215,6 +215,8 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
         (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
         (BARE, {**PAIR, "interface": "eth9"}, "there is no interface eth9"),
+        # Also where another one of that name has an address.
+        (BARE, {**PAIR, "peers": [{"name": "lb-1", "address": "lb-1"}, *SETTINGS["peers"]]}, "'lb-1' is no IP address"),
         (
             BARE,
             {"services": [{**SETTINGS["services"][0], "address": "10.0.0.5"}]},

@@ -20,13 +20,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import v
 LOOK = pathlib.Path(__file__).resolve().parents[4] / "roles" / "node_runtime" / "files" / "look.sh"
 
 
-def look(*arguments: pathlib.Path, programs: pathlib.Path | None = None) -> list[str]:
+def look(*arguments: pathlib.Path, programs: pathlib.Path | None = None) -> str:
     path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
     done = subprocess.run(
         ["sh", LOOK, *arguments], env={"PATH": path}, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stderr == ""
-    return done.stdout.splitlines()
+    return done.stdout
 
 
 def program(folder: pathlib.Path, name: str, text: str) -> None:
@@ -112,9 +112,9 @@ def test_facts_of_this_machine() -> None:
 
 def test_other_lines_are_passed_over_and_a_missing_end_is_not() -> None:
     fact = f"fact kernel {base64.b64encode(b'6.1').decode()}\r"
-    assert host.read(["Warning: sudo says hello", fact, "end\r"]).fact("kernel") == "6.1"
+    assert host.read(f"Warning: sudo says hello\n{fact}\nend\r\n").fact("kernel") == "6.1"
     with pytest.raises(ValueError, match="before it had seen everything"):
-        host.read([fact])
+        host.read(fact)
 
 
 @pytest.mark.parametrize(
