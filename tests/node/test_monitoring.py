@@ -31,8 +31,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PRODU
 from ansible_collections.hwaccel.gpu.tests.node.rig.monitoring import Discovery, States, granted
 from ansible_collections.hwaccel.gpu.tests.node.test_device_plugin import APP, running
 from ansible_collections.hwaccel.gpu.tests.node.test_gates import ready
-from ansible_collections.hwaccel.gpu.tests.unit.monitoring import server
-from ansible_collections.hwaccel.gpu.tests.unit.monitoring.panels import without_data
+from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring import server
+from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring.panels import without_data
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 USER = "prometheus"

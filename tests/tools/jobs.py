@@ -127,9 +127,14 @@ LINT = (
 ANSIBLE_FACING = tuple(
     f"tests/unit/{path}"
     for path in (
+        "action",
         "filter",
         "inventory",
         "module",
+        "plugin_utils/test_direct.py",
+        "plugin_utils/test_installed.py",
+        "plugin_utils/test_manifests.py",
+        "plugin_utils/test_slices.py",
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
         "operations/node_gate/test_rights.py",

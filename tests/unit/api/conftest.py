@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import ipaddress
 import pathlib
+import ssl
 
 import pytest
 from cryptography import x509
@@ -20,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Fake
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
             data = content.public_bytes(serialization.Encoding.PEM)
         paths[name].write_bytes(data)
     return Pki(**paths)
+
+
+@pytest.fixture
+def secure(pki: Pki) -> c.Iterator[Fake]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pki.server, pki.server_key)
+    server = Fake(context)
+    server.answers = [Answer(body={"gitVersion": "v1"})]
+    yield server
+    server.close()
 
 
 def _certificate(

@@ -1,160 +1,19 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A world without a server: the agent's own classes, driven by hand, on an API that only remembers."""
+"""A fixture for the tests of the fleet agent, and the path of its package."""
 
 from __future__ import annotations
 
-import concurrent.futures
-import copy
-import json
 import pathlib
-import re
 import sys
-import time
-import types
 import typing as t
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"))
 
-from fleet_agent.clock import Clock
-from fleet_agent.cluster.api import ApiError
-from fleet_agent.kubelet.node import Kubelet
-from fleet_agent.kubelet.pods import Pod
-from fleet_agent.kubelet.volumes import Store
-from fleet_agent.loop import Loop
-from fleet_agent.machine.faults import Faults
-from fleet_agent.machine.fleet import parse_node
-
-Obj = dict[str, t.Any]
-H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}
-
-
-class MemoryApi:
-    """Objects by path; patches are merged; rights are what `forbidden` does not name."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, Obj] = {}
-        self.requests: list[tuple[str, str, str, t.Any]] = []  # user, method, path, body
-        self.forbidden: list[str] = []  # regular expressions of "METHOD path"
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: t.Any = None,
-        identity: t.Any = None,
-        content_type: str = "",
-        query: Obj | None = None,
-        tries: int = 1,
-        accept: str = "",
-    ) -> Obj:
-        user = identity.user if identity else ""
-        self.requests.append((user, method, path, copy.deepcopy(body)))
-        if any(re.fullmatch(pattern, f"{method} {path}") for pattern in self.forbidden):
-            raise ApiError(
-                403,
-                "Forbidden",
-                f'{path.rsplit("/", 1)[-1]} is forbidden: User "{user}" cannot {method.lower()} resource',
-            )
-        if method == "GET" and path not in self.objects:
-            found = [o for p, o in self.objects.items() if p.startswith(path + "/")]
-            if found or path.endswith(("s", "daemonsets")):
-                return {"items": copy.deepcopy(found)}
-            raise ApiError(404, "NotFound", f"{path} not found")
-        if method == "POST":
-            body = copy.deepcopy(body)
-            body["metadata"].setdefault("name", body["metadata"].get("generateName", "") + "x")
-            body["metadata"].update(uid=f"uid-{len(self.objects)}", resourceVersion="1")
-            self.objects[f"{path}/{body['metadata']['name']}"] = body
-            return copy.deepcopy(body)
-        base = path.removesuffix("/status")
-        if method == "DELETE":
-            self.objects.pop(base, None)
-            return {}
-        if method == "PUT":
-            self.objects[base] = copy.deepcopy(body)
-        elif method == "PATCH" and isinstance(body, dict):
-            _merge(self.objects.setdefault(base, {"metadata": {}}), body)
-        return copy.deepcopy(self.objects.get(base, {"metadata": {}}))
-
-
-def _merge(target: Obj, patch: Obj) -> None:
-    for key, value in patch.items():
-        if isinstance(value, dict):
-            _merge(target.setdefault(key, {}), value)
-        elif value is None:
-            target.pop(key, None)
-        else:
-            target[key] = copy.deepcopy(value)
-
-
-class World:
-    """What Agent is to kubelets, and helpers for tests."""
-
-    METADATA = ""
-    quiet = 0.0
-
-    def __init__(self, scale: float) -> None:
-        self.api = MemoryApi()
-        self.clock = Clock(scale, 1)
-        self.pool = concurrent.futures.ThreadPoolExecutor(2)
-        self.loop = Loop(self.clock, self.pool)
-        self.store, self.faults, self.runtime_classes = Store(), Faults(), {"nvidia": "nvidia"}
-        self.nodes: dict[str, Kubelet] = {}
-        self.port, self.version, self.incarnation = 1, "v1.36.4", "test"
-        self.warnings: list[tuple[str, str]] = []
-        self.events = types.SimpleNamespace(
-            warn=lambda _k, _p, reason, message: self.warnings.append((reason, message))
-        )
-        self.statuses = types.SimpleNamespace(add=lambda _pod: None)
-
-    def polite(self, _proc: t.Any) -> float:
-        return 0.0
-
-    def node_ready(self, kubelet: Kubelet) -> None:
-        pass
-
-    def node(self, name: str = "n0", **spec: t.Any) -> Kubelet:
-        defaults: Obj = {"pool": "p", "kernel": "6.8.0-106-generic", "gpu": H100}
-        kubelet = self.nodes[name] = Kubelet(self, parse_node(name, {**defaults, **spec}), len(self.nodes) + 1)
-        self.loop.spawn(kubelet.register())
-        self.until(lambda: kubelet.up)
-        return kubelet
-
-    def pod(self, kubelet: Kubelet, spec: Obj, **metadata: t.Any) -> Pod:
-        number = sum(len(k.pods) for k in self.nodes.values())
-        item = {
-            "metadata": {"name": f"pod-{number}", "namespace": "ns", "uid": f"pod-uid-{number}", **metadata},
-            "spec": {"nodeName": kubelet.name, **spec},
-        }
-        self.api.objects[f"/api/v1/namespaces/ns/pods/{item['metadata']['name']}"] = json.loads(json.dumps(item))
-        kubelet.take_pod("ADDED", item)
-        return kubelet.pods[item["metadata"]["uid"]]
-
-    def delete(self, pod: Pod, grace: int = 30) -> None:
-        metadata = {
-            "name": pod.name,
-            "namespace": "ns",
-            "uid": pod.uid,
-            "deletionTimestamp": "now",
-            "deletionGracePeriodSeconds": grace,
-        }
-        pod.kubelet.take_pod("MODIFIED", {"metadata": metadata, "spec": {"nodeName": pod.kubelet.name}})
-
-    def until(self, condition: t.Callable[[], t.Any], seconds: float = 240.0) -> None:
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end, "did not happen in time"
-            self.loop.turn()
-
-    def pass_time(self, node_seconds: float) -> None:
-        end = time.monotonic() + self.clock.real(node_seconds)
-        while time.monotonic() < end:
-            self.loop.later(self.clock.real(0.5), lambda: None)
-            self.loop.turn()
+from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.world import World
 
 
 @pytest.fixture

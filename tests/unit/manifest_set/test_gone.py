@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set import cluster as in_memory
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_engine import Time, call, config_map
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import Time, call, config_map
 
 CONFIG_MAP, _SECRET, NAMESPACE, NODE, DAEMON_SET = in_memory.KINDS[:5]
 POD = Resource("", "v1", "Pod", "pods", True, frozenset(("list",)))

@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import U
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.schedules import Run, Violation, World
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.set_server import ASKS
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_engine import Time, call, config_map
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import Time, call, config_map
 
 #: In make test, and in make soak.
 FEW, MANY = 520, 20_000

@@ -104,7 +104,7 @@ def test_every_image_of_a_board_is_published_for_its_processor(daemon_sets: list
 
 
 def test_the_plugin_gives_a_board_its_gpu_by_the_runtime(daemon_sets: list[dict[str, t.Any]]) -> None:
-    """CDI, as on other machines, it refuses where there is no NVML (tests/unit/fleet_agent/test_gates_on_a_node.py runs this script on both)."""
+    """CDI, as on other machines, it refuses where there is no NVML (tests/unit/fleet_agent/test_agent_gates.py runs this script on both)."""
     plugin = given(daemon_sets, BOARD)["nvidia-device-plugin"]
     assert plugin["runtimeClassName"] == "nvidia"
     (mount,) = (one for one in plugin["containers"][0]["volumeMounts"] if one["mountPath"] == "/host")

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
-from ansible_collections.hwaccel.gpu.tests.unit.objects.scheduling import TRAINING, run
+from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import scc, stack
 
 Manifest = dict[str, t.Any]

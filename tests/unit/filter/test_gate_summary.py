@@ -1,0 +1,70 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The summary of what the gates of a run returned."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
+from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
+
+
+def test_summary_and_table_tell_who_failed_where() -> None:
+    row = {
+        "pool": "training",
+        "nodes": 8,
+        "expected": 64,
+        "seen": 56,
+        "passed": 7,
+        "failed": 1,
+        "kernels": ["6.8"],
+        "drivers": ["595.91.07"],
+    }
+    row |= {"simulated": 8, "settled": 1061.2}
+    fault = {"node": "training-3", "pool": "training", "state": "failed", "link": "driver", "reason": "crashed"}
+    fault |= {"log_tail": "a\nmodprobe: ERROR", "next_step": "read"}
+    summary = gate_summary(
+        [{}, {"gate": "driver", "pools": [row], "failed_nodes": ["training-3"], "faults": [fault]}, {"skipped": True}]
+    )
+    assert summary["failed_nodes"] == ["training-3"]
+    assert summary["faults"] == [
+        "training-3 (pool training) failed at gate driver, driver: crashed; log: modprobe: ERROR; next: read"
+    ]
+    table = fleet_table(summary, began=1000.0)
+    assert table[2].split() == [
+        "training",
+        "8",
+        "6.8",
+        "595.91.07",
+        "64",
+        "56",
+        "driver",
+        "7/8",
+        "61",
+        "s",
+        "simulated",
+    ]
+    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": []}
+
+
+def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once() -> None:
+    def row(node: str, link: str) -> dict[str, t.Any]:
+        return {
+            "node": node,
+            "pool": "training",
+            "state": "held",
+            "link": link,
+            "reason": "its label keeps it away",
+            "next_step": "",
+        }
+
+    driver = {
+        "gate": "driver",
+        "failed_nodes": ["a"],
+        "faults": [row("a", "driver") | {"state": "failed"}],
+        "held": [row("b", "driver")],
+    }
+    summary = gate_summary([driver, {"gate": "exporters", "held": [row("a", "driver"), row("b", "exporter")]}])
+    assert summary["held"] == ["b (pool training) held at gate driver, driver: its label keeps it away"]

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two simulated pods that do all-reduces: what they say is what the collection reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import bandwidth
+from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import container, log
+
+IMAGE = "nvcr.io/nvidia/pytorch:26.08-py3"
+FAST = {"transport": "IB", "bandwidth": 46.5}
+PARTS = {"RANKS": "16", "DEVICES": "8", "NVIDIA_VISIBLE_DEVICES": "all"}
+
+
+def run(world, name, interconnect, **values):
+    node = world.node(name, interconnect=interconnect, host_driver="580.95.05")
+    node.host.handlers["nvidia"] = ""
+    made = container("c", IMAGE, ["python3", "-c", "…"], **PARTS | values)
+    made["env"].append({"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
+    made["securityContext"] = {}
+    return world.pod(node, {"restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [made]})
+
+
+def text(pod):
+    """The log without the times that the runtime puts before its lines."""
+    return "\n".join(line.partition(" ")[2] for line in log(pod.main[0]).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("second", "names", "reached"),
+    [(FAST, ["IB"], 46.5), (FAST | {"bandwidth": 12.0}, ["IB"], 12.0), (None, ["Socket"], 1.0)],
+)
+def test_the_second_finds_the_first_by_its_address_and_both_use_what_both_have(world, second, names, reached):
+    one = run(world, "n0", FAST, FIRST_RANK="0")
+    world.until(lambda: bandwidth.LISTENING in text(one))
+    assert "terminated" not in one.main[0].state
+    address = text(one).partition(bandwidth.LISTENING)[2].split()[0]
+    assert address == one.pod_ip
+    other = run(world, "n1", second, FIRST_RANK="8", PEER_ADDRESS=address)
+    world.until(lambda: all("terminated" in pod.main[0].state for pod in (one, other)))
+    assert [bandwidth.networks(text(pod)) for pod in (one, other)] == [names, names]
+    said = json.loads(text(one).splitlines()[-1])
+    assert bandwidth.measured([said]) == reached
+    assert said["bytes"] / said["seconds"] * 2 * (said["ranks"] - 1) / said["ranks"] == pytest.approx(
+        said["bus_bandwidth"] * 1e9
+    )
+
+
+def test_a_pod_with_other_gpus_than_it_was_told_ends_badly(world):
+    pod = run(world, "n0", FAST, FIRST_RANK="0", DEVICES="7")
+    world.until(lambda: "terminated" in pod.main[0].state)
+    assert "the pod sees 8 GPUs, 7 are expected" in text(pod) and pod.main[0].state["terminated"]["exitCode"] == 1
+
+
+def test_another_program_of_that_image_is_a_job(world):
+    node = world.node(host_driver="580.95.05")
+    node.host.handlers["nvidia"] = ""
+    made = container("c", IMAGE, ["python", "train.py"], NVIDIA_VISIBLE_DEVICES="all") | {"securityContext": {}}
+    pod = world.pod(node, {"restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [made]})
+    world.until(lambda: node.host.computing)
+    assert list(node.host.computing.values()) == [list(range(8))] and "running" in pod.main[0].state

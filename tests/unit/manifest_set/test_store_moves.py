@@ -1,0 +1,115 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A set that comes to hold a Secret: its record moves into one, and a run that is killed meanwhile loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import actions, call, config_map
+
+
+class Killed(Exception):
+    """SIGKILL, as far as a test in one process can have it."""
+
+
+def killed_after(cluster: Cluster, writes: int) -> None:
+    """The next run ends after so many writes."""
+    store, left = Cluster._store, [writes]
+
+    def counted(self: Cluster, verb: str, place: tuple[str, str, str], obj: dict[str, t.Any]) -> None:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        store(self, verb, place, obj)
+
+    cluster._store = types.MethodType(counted, cluster)  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("then", ["again", "without the secret", "absent"])
+@pytest.mark.parametrize("writes", range(6))
+def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: str) -> None:
+    """Writes: the mark on the ConfigMap, the Secret, two members, the Secret; then the ConfigMap goes."""
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "x", "namespace": "n"},
+        "data": {"p": "cGxhbnRlZA=="},
+    }
+    cluster = Cluster()
+    call(cluster, [config_map("a")])
+    killed_after(cluster, writes)
+    with contextlib.suppress(Killed):
+        call(cluster, [config_map("a"), config_map("b"), secret])
+    del cluster._store
+    if then == "absent":
+        actions(call(cluster, state="absent"))
+        assert set(cluster.objects) == {("namespaces", "", "n")}
+        return
+    asked = [config_map("a"), config_map("b"), *([secret] if then == "again" else [])]
+    told = actions(call(cluster, asked, max_prune="50%"))
+    assert told.get("x", "deleted") in ("created", "unchanged", "deleted", "configured")
+    records = [place for place in cluster.objects if place[1] == "hwaccel-gpu-records"]
+    assert len(records) == 1, records
+    cluster.writes.clear()
+    assert (call(cluster, asked).changed, cluster.writes) == (False, [])
+    assert (("secrets", "n", "x") in cluster.objects) is (then == "again")
+
+
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "x", "namespace": "n"},
+    "data": {"p": "cGxhbnRlZA=="},
+}
+
+
+def holders(cluster: Cluster) -> set[str]:
+    records = [obj for place, obj in cluster.objects.items() if place[1] == "hwaccel-gpu-records"]
+    return {obj["metadata"]["annotations"].get("hwaccel.gpu/held-by", "") for obj in records}
+
+
+def test_a_move_that_fails_leaves_no_hold_on_either_record() -> None:
+    cluster = Cluster()
+    call(cluster, [config_map("a")])
+    original = cluster.apply
+
+    def refusing(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
+        if obj["kind"] == "Secret" and not options.get("dry_run"):
+            raise ApiError("applying Secret n/x", why="the disk is full")
+        return original(obj, *args, **options)
+
+    cluster.apply = refusing  # type: ignore[method-assign]
+    assert "the disk is full" in str(call(cluster, [config_map("a"), SECRET]).failure)
+    assert holders(cluster) == {""}
+
+
+def test_a_secret_that_changes_while_its_move_is_taken_is_planned_anew() -> None:
+    """Its last holder let go of it a moment ago: that is no loss of what was never ours."""
+    cluster = Cluster()
+    call(cluster, [config_map("a")])
+    killed_after(cluster, 2)
+    with contextlib.suppress(Killed):
+        call(cluster, [config_map("a"), SECRET])
+    del cluster._store
+    for place in (("configmaps", "hwaccel-gpu-records", "s"), ("secrets", "hwaccel-gpu-records", "s")):
+        annotations = cluster.objects[place]["metadata"]["annotations"]
+        del annotations["hwaccel.gpu/held-by"]
+    original, once = cluster.replace, [True]
+
+    def replace(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
+        if obj["kind"] == "Secret" and once:
+            once.clear()
+            raise Conflict("the object has been modified")
+        return original(obj, *args, **options)
+
+    cluster.replace = replace  # type: ignore[method-assign]
+    assert call(cluster, [config_map("a"), SECRET]).failure is None
+    assert holders(cluster) == {""}

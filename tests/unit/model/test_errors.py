@@ -1,0 +1,26 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a fault is reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault("it failed"), "it failed"),
+        (Fault("it failed", "here", "no reason", "look"), "it failed (here): no reason. Next: look"),
+        (
+            Fault("it failed", why="others end with a full stop.", next_step="look"),
+            "it failed: others end with a full stop. Next: look",
+        ),
+        (Fault("it failed", "here", next_step="look"), "it failed (here). Next: look"),
+    ],
+)
+def test_a_fault_is_told_in_one_line(fault: Fault, told: str) -> None:
+    assert str(fault) == told

@@ -1,0 +1,99 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster in memory, in which plans of the driver role are applied one after the other and a DaemonSet controller does what the real one does."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import copy
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
+from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import daemon_sets, node, takes
+from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
+
+#: Parsed once: what is tested is the plan.
+MANIFESTS = stack.manifests("driver")
+KERNEL = "feature.node.kubernetes.io/kernel-version.full"
+
+
+class Cluster:
+    """nodes: labels by name. pods: (DaemonSet, version, number of the pod) by node."""
+
+    def __init__(self, **nodes: dict[str, str]) -> None:
+        self.nodes = nodes
+        self.pods: dict[str, tuple[str, str, int]] = {}
+        self.made = 0
+        self.drivers: dict[str, dict[str, t.Any]] = {}
+        #: Nodes on which no driver can be started.
+        self.broken: set[str] = set()
+
+    def run(self, **settings: t.Any) -> dict[str, t.Any]:
+        """One run of the role: plan, apply, and what the controller makes of it."""
+        plan = self.plan(**settings)
+        assert plan["faults"] == []
+        self.drivers = {one["metadata"]["name"]: copy.deepcopy(one) for one in daemon_sets(plan, "nvidia-driver")}
+        self.reconcile()
+        return plan
+
+    def plan(self, **settings: t.Any) -> dict[str, t.Any]:
+        return driver.plan(MANIFESTS, stack.settings("driver", **settings), self._facts(settings.get("pools") or []))
+
+    def reconcile(self) -> None:
+        self.pods = {name: pod for name, pod in self.pods.items() if name in self.nodes and self._takes(pod[0], name)}
+        for name in self.nodes:
+            takers = [one for one in self.drivers if self._takes(one, name)]
+            assert len(takers) <= 1, f"{name} is taken by {takers}"
+            if takers and name not in self.pods:
+                labels = self.drivers[takers[0]]["metadata"]["labels"]
+                self.made += 1
+                self.pods[name] = takers[0], labels["hwaccel.gpu/driver-version"], self.made
+
+    def versions(self) -> dict[str, str]:
+        return {name: version for name, (_daemon_set, version, _made) in sorted(self.pods.items())}
+
+    def _takes(self, daemon_set: str, name: str) -> bool:
+        return daemon_set in self.drivers and takes(
+            self.drivers[daemon_set], self.nodes[name] | {"kubernetes.io/hostname": name}
+        )
+
+    def _facts(self, declared: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+        assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
+        classes: dict[tuple[str, str], int] = {}
+        for name, labels in self.nodes.items():
+            key = assigner.pool_of(NodeFacts(name, gpu_present=True), labels).name, labels[KERNEL]
+            classes[key] = classes.get(key, 0) + 1
+        rows = [
+            stack.node_class(pool, kernel, nfd_kernel=kernel, count=count)
+            for (pool, kernel), count in sorted(classes.items())
+        ]
+        return stack.fleet(*rows, driver_daemon_sets=fleet_drivers.daemon_sets(t.cast(t.Any, self)))
+
+    def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> c.Iterator[Page]:
+        """What the API server answers of these DaemonSets and pods."""
+        assert "hwaccel.gpu/driver-version" in label_selector
+        managed = {"managedFields": [{"manager": "hwaccel.gpu/driver"}]}
+        if resource.kind == "DaemonSet":
+            yield Page([one | {"metadata": one["metadata"] | managed} for one in self.drivers.values()], "1")
+        else:
+            assert namespace
+            yield Page([self._pod(name, pod[0]) for name, pod in self.pods.items()], "1")
+
+    def _pod(self, node_name: str, daemon_set: str) -> dict[str, t.Any]:
+        state = {"waiting": {"reason": "ImagePullBackOff"}} if node_name in self.broken else {"running": {}}
+        return {
+            "metadata": {"name": f"{daemon_set}-{node_name}", "ownerReferences": [{"name": daemon_set}]},
+            "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]},
+            "status": {"containerStatuses": [{"name": "nvidia-driver-ctr", "state": state}]},
+        }
+
+
+def machine(pool: str = "", kernel: str = "6.8.0-134-generic", wanted: str = "") -> dict[str, str]:
+    """Labels of a node. wanted: the driver version that it is to have."""
+    return node(pool, kernel) | ({"hwaccel.gpu/driver-version": wanted} if wanted else {})
