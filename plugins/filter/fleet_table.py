@@ -71,8 +71,8 @@ def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[s
         if any(row[_PROOFS] for row in rows)
         else [(*row[:_PROOFS], *row[_PROOFS + 1 :]) for row in (_HEADER, *rows)]
     )
-    told = brought.lines(summary.get("providers") or ())
-    return [*table(header, rows), *([""] if told else []), *told]
+    providers = brought.lines(summary.get("providers") or ())
+    return [*table(header, rows), *([""] if providers else []), *providers]
 
 
 def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:

@@ -68,20 +68,20 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     ended = [gate for gate in gates if isinstance(gate, dict) and gate.get("gate")]
     failed: dict[str, None] = {}
-    told: dict[str, str] = {}
+    faults: dict[str, str] = {}
     held: dict[str, str] = {}
     for gate in ended:
         failed.update(dict.fromkeys(gate.get("failed_nodes") or ()))
         for fault in gate.get("faults") or ():
-            told.setdefault(fault.get("node", ""), _sentence(gate["gate"], fault))
+            faults.setdefault(fault.get("node", ""), _sentence(gate["gate"], fault))
         for row in gate.get("held") or ():
             held.setdefault(row.get("node", ""), _sentence(gate["gate"], row))
     names = sorted({row["pool"] for gate in ended for row in gate.get("pools") or ()})
     return {
         "pools": [_pool(name, ended) for name in names],
         "failed_nodes": sorted(failed),
-        "faults": list(told.values())[:_MOST],
-        "held": [sentence for node, sentence in held.items() if node not in failed and node not in told][:_MOST],
+        "faults": list(faults.values())[:_MOST],
+        "held": [sentence for node, sentence in held.items() if node not in failed and node not in faults][:_MOST],
     }
 
 

@@ -81,9 +81,9 @@ def _builtin(value: t.Any) -> t.Any:
 def rendered(objects: list[dict[str, t.Any]], patches: list[dict[str, t.Any]] | None = None) -> str:
     """See DOCUMENTATION."""
     manifests, faults = load(_builtin(objects))
-    wanted, more = patching.read(_builtin(patches or []))
+    parsed, more = patching.read(_builtin(patches or []))
     if not faults and not more:
-        manifests, more = patching.apply_all(manifests, wanted)
+        manifests, more = patching.apply_all(manifests, parsed)
     if faults or more:
         raise AnsibleFilterError("; ".join(str(fault) for fault in [*faults, *more]))
     return yaml.dump_all(

@@ -102,7 +102,7 @@ _value:
       description: What was decided, and why.
       type: list
       elements: str
-    told:
+    messages:
       description: What people want to know of it, a line each - notes, what was assumed, what is unknown.
       type: list
       elements: str

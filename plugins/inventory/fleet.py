@@ -140,7 +140,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.inventory 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._untemplated import untemplated
 
 ENDINGS = ("fleet.hwaccel.yml", "fleet.hwaccel.yaml")
-_ASKED = tuple(field.name for field in dataclasses.fields(Ask))
+_OPTIONS = tuple(field.name for field in dataclasses.fields(Ask))
 _ALIASES = tuple(alias for option in CLUSTER_SPEC.values() for alias in option.get("aliases", ()))
 
 
@@ -169,21 +169,21 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _read_options(self, path: str) -> None:
         config = self._read_config_data(path)
-        templates = (*CLUSTER_SPEC, *_ALIASES, *_ASKED)
+        templates = (*CLUSTER_SPEC, *_ALIASES, *_OPTIONS)
         values = {name: self.templar.template(value) if name in templates else value for name, value in config.items()}
         self.set_options(direct=values, var_options=self._vars)
 
     def _found(self, path: str, may_be_old: bool, secrets: set[str]) -> dict[str, t.Any]:
         client = connect(self._plain(CLUSTER_SPEC), check_mode=True, hide=secrets.update)
-        asked = self._plain(_ASKED)
+        options = self._plain(_OPTIONS)
         # The server is part of the key: the same file can mean another one tomorrow, by the environment or the kubeconfig.
-        key = f"{self.get_cache_key(path)}_{digest([VERSION, client.where, asked])}"
+        key = f"{self.get_cache_key(path)}_{digest([VERSION, client.where, options])}"
         if self.get_option("cache") and may_be_old:
             try:
                 return self._cache[key]
             except KeyError:
                 self.display.vvv(f"nothing in the cache, or it is too old: {key}")
-        ask = Ask(**{**asked, "pools": declared_pools(asked["pools"]), "labels": tuple(asked["labels"])})
+        ask = Ask(**{**options, "pools": declared_pools(options["pools"]), "labels": tuple(options["labels"])})
         found = printable_data(
             inventory(
                 client,

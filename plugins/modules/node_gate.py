@@ -407,7 +407,7 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
         taken = switches.take_back(client, check_mode=check_mode) if params["gate"] == "driver" else []
         values = {"gate": params["gate"], "quarantined": [], "released": released, "switched": [], "missing_rights": []}
         outcome = Outcome(bool(released or taken), values)
-        return rights.of_marking(client).told_in(outcome) if check_mode and outcome.changed else outcome
+        return rights.of_marking(client).added_to(outcome) if check_mode and outcome.changed else outcome
     return run(
         settings_of(params),
         context.client(),

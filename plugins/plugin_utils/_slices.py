@@ -20,10 +20,10 @@ class Slices:
         self._changed = False
         self._joined: dict[str, list[t.Any]] = {name: [] for name in _JOINED}
         self._last: dict[str, t.Any] = {}
-        self._told = ""
+        self._shown = ""
 
     def add(self, result: dict[str, t.Any]) -> None:
-        self._told = [self._told, *self.progress][-1]
+        self._shown = [self._shown, *self.progress][-1]
         self._last = dict(result)
         self._changed = self._changed or bool(result.get("changed"))
         for name, known in self._joined.items():
@@ -44,7 +44,7 @@ class Slices:
     def progress(self) -> list[str]:
         """Lines of the last run. The same line again is a sign of life while the task goes on, and a repetition at its end."""
         lines = [" ".join(str(line).split()) for line in self._last.get("progress") or []]
-        return lines[1:] if self.pending is None and lines[:1] == [self._told] else lines
+        return lines[1:] if self.pending is None and lines[:1] == [self._shown] else lines
 
     def result(self) -> dict[str, t.Any]:
         """The last run's result, changed and diff and warnings those of all."""

@@ -54,8 +54,8 @@ def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.
     found = []
     for name in sorted(public() & variables.keys()):
         for path, value in _texts(name, variables[name]):
-            if told := _fault(value, template):
-                found.append(f"{path} of {host}: {told}. Next: {_step(told, name, host)}")
+            if reason := _fault(value, template):
+                found.append(f"{path} of {host}: {reason}. Next: {_step(reason, name, host)}")
     return found
 
 
@@ -141,9 +141,9 @@ def _failed(error: Exception) -> str:
     return "it cannot be evaluated" + (f" ({message[:_LONGEST].rstrip('.')})" if plain else "")
 
 
-def _step(told: str, name: str, host: str) -> str:
-    missing = told.removesuffix(" is undefined")
-    if missing != told:
+def _step(reason: str, name: str, host: str) -> str:
+    missing = reason.removesuffix(" is undefined")
+    if missing != reason:
         return f"define {missing} for {host}, or take it out of {name}"
     return f"correct the expression, or take {name} out of the variables of {host}"
 

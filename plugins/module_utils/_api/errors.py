@@ -94,7 +94,7 @@ def _unauthorized(
 
 def is_final(text: str) -> bool:
     """What is answered with 500, and will be again: a server-side apply whose object does not fit its schema, the eviction of a pod with two budgets."""
-    return any(told in text for told in ("failed to create typed", "failed to convert", _TWO_BUDGETS))
+    return any(sign in text for sign in ("failed to create typed", "failed to convert", _TWO_BUDGETS))
 
 
 def is_answer(status: int, body: dict[str, t.Any]) -> bool:
@@ -112,7 +112,7 @@ def budgets(body: dict[str, t.Any]) -> list[str]:
 def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") -> e.Unreachable:
     """The error of a request that got no answer."""
     chain = _chain(cause)
-    text = _told(chain)
+    text = _explained(chain)
     through = f" through the proxy {proxy}" if proxy else ""
     lowered = text.lower()
     if (
@@ -218,7 +218,7 @@ def _chain(cause: BaseException) -> list[BaseException]:
     return found
 
 
-def _told(chain: list[BaseException]) -> str:
+def _explained(chain: list[BaseException]) -> str:
     """What the chain says, each thing once: the words of the system are repeated by every layer above it."""
     found: list[str] = []
     for item in chain:

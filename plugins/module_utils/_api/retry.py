@@ -40,7 +40,7 @@ class Policy:
     first: float = 0.25
     longest: float = 8.0
     #: A Retry-After beyond this is not waited for.
-    longest_asked: float = 60.0
+    longest_requested: float = 60.0
     #: Seconds after which no further attempt begins.
     patience: float = 90.0
     #: The same where no attempt was answered at all. Shorter for a server that nobody has met: other clusters of the run wait for its preflight.
@@ -59,7 +59,7 @@ class Policy:
         if attempt >= self.attempts:
             return None
         own = min(self.first * 2 ** (attempt - 1), self.longest) * (0.5 + jitter() / 2)
-        if retry_after is not None and retry_after > self.longest_asked:
+        if retry_after is not None and retry_after > self.longest_requested:
             return None
         wait = own if retry_after is None else max(own, retry_after)
         return wait if spent + wait <= (self.patience if answered else min(self.patience, self.silence)) else None

@@ -94,7 +94,7 @@ class Transport:
         self.before_repeat: c.Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         #: Date of the last answer, and time.monotonic() when it came.
-        self._told = ("", 0.0)
+        self._server_date = ("", 0.0)
         self.urllib3 = _deps.urllib3()
         parts = urllib.parse.urlsplit(credentials.host)
         self._prefix = parts.path.rstrip("/")
@@ -117,13 +117,13 @@ class Transport:
                 continue
             if failure is None and reply is not None:
                 return dataclasses.replace(reply, blind=blind)
-            asked = (
+            retry_after = (
                 retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"))
                 if reply is not None
                 else None
             )
             delay = self._policies[self._met].delay(
-                attempt, asked, time.monotonic() - started, answered=reply is not None
+                attempt, retry_after, time.monotonic() - started, answered=reply is not None
             )
             if failure is None or not retry.may_repeat(request.repeat, failure) or delay is None:
                 if reply is not None:
@@ -136,9 +136,9 @@ class Transport:
 
     def server_time(self) -> float | None:
         """Seconds since 1970 by the server's clock, to the second; None before its first answer, or where that has no Date."""
-        date, heard = self._told
-        told = retry.moment(date)
-        return None if told is None else told + time.monotonic() - heard
+        date, heard = self._server_date
+        moment = retry.moment(date)
+        return None if moment is None else moment + time.monotonic() - heard
 
     def call(self, request: Request) -> Reply:
         """As send, but only a success is returned."""
@@ -171,12 +171,12 @@ class Transport:
                 refreshed = True
                 continue
             failure = failure or (self._status_failure(reply) if reply is not None else Failure.UNKNOWN)
-            asked = (
+            retry_after = (
                 retry.retry_after(reply.headers.get("Retry-After"), reply.headers.get("Date"))
                 if reply is not None
                 else None
             )
-            delay = policy.delay(attempt, asked, time.monotonic() - started)
+            delay = policy.delay(attempt, retry_after, time.monotonic() - started)
             if failure in (None, Failure.FINAL) or delay is None:
                 raise (
                     self.error(request, reply)
@@ -225,7 +225,7 @@ class Transport:
                 "check host and credentials",
             )
             return None, Failure.FINAL, failed
-        self._told = (response.headers.get("Date") or "", time.monotonic())
+        self._server_date = (response.headers.get("Date") or "", time.monotonic())
         return response, None, None
 
     def _whole(
@@ -239,20 +239,20 @@ class Transport:
             return None, Failure.UNKNOWN, errors.unreachable(cause, request.what, self.where, self.through)
         response.release_conn()
         content_type = response.headers.get("Content-Type", "")
-        wants_json = request.accept.startswith("application/json")
+        expects_json = request.accept.startswith("application/json")
         text, body = "", None
         with contextlib.suppress(ValueError):
             # An error is a Status object, also where something else was asked for.
             body = (
                 json.loads(data)
-                if data and (wants_json or (response.status >= 400 and "json" in content_type))
+                if data and (expects_json or (response.status >= 400 and "json" in content_type))
                 else None
             )
         if body is None:
-            text = (data if response.status < 400 and not wants_json else data[:2000]).decode("utf-8", "replace")
+            text = (data if response.status < 400 and not expects_json else data[:2000]).decode("utf-8", "replace")
         reply = Reply(response.status, response.headers, body, text)
         self._met = self._met or (reply.status < 500 and reply.status != 429)
-        if reply.ok and wants_json and not isinstance(body, dict):
+        if reply.ok and expects_json and not isinstance(body, dict):
             # A page for people will be the same next time; JSON that stops early will not.
             failure = Failure.FINAL if "html" in content_type else Failure.UNKNOWN
             return None, failure, errors.not_an_api_server(request.what, self.where, content_type)

@@ -18,8 +18,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import COM
 #: Lines of `nvidia-smi -L`: "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)", and below a partitioned one "  MIG 1g.10gb     Device  0: (UUID: MIG-…)".
 _LISTED = re.compile(r"^(?P<kind>GPU \d+:|\s+MIG ).*\(UUID: (?P<uuid>[^)\s]+)\)\s*$")
 #: What the pod prints before it computes on a device, and after the last one.
-_ASKED = re.compile(r"^device (?P<uuid>\S+)\s*$")
-ALL_ASKED = "all devices were asked"
+_QUERIED = re.compile(r"^device (?P<uuid>\S+)\s*$")
+ALL_QUERIED = "all devices were asked"
 _NAMED = 3
 
 
@@ -45,9 +45,9 @@ def request(node: NodeFacts) -> dict[str, int]:
     return {resource: count for resource, count in sorted(schedulable.observed(node).items()) if count}
 
 
-def insufficient(asked: c.Mapping[str, int]) -> tuple[str, ...]:
+def insufficient(requested: c.Mapping[str, int]) -> tuple[str, ...]:
     """What the scheduler says of a node that has too few of them (kubernetes, pkg/scheduler/framework/plugins/noderesources/fit.go)."""
-    return tuple(f"Insufficient {resource}" for resource in asked)
+    return tuple(f"Insufficient {resource}" for resource in requested)
 
 
 def devices(node: NodeFacts, pool: Pool | None) -> int:
@@ -71,18 +71,18 @@ def listed(log: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def deviations(log: str, wanted: int, *, integrated: bool = False) -> list[str]:
+def deviations(log: str, expected: int, *, integrated: bool = False) -> list[str]:
     """Why the pod has not computed on `wanted` distinct devices, or on the integrated one; nothing where it has."""
     if integrated:
         # Which GPU it is, a validation compares with what the pool declares.
         return device_query.deviations(log, Pool("")) + (
             [] if COMPUTED.search(log) else ["no kernel has computed on it"]
         )
-    seen = listed(log)
-    if not seen:
+    uuids = listed(log)
+    if not uuids:
         return ["nvidia-smi -L has named no GPU in the pod"]
-    found = [] if len(seen) == wanted else [f"the pod sees {len(seen)} distinct GPUs, {wanted} are expected"]
-    if idle := [uuid for uuid in seen if uuid not in computed(log)]:
+    found = [] if len(uuids) == expected else [f"the pod sees {len(uuids)} distinct GPUs, {expected} are expected"]
+    if idle := [uuid for uuid in uuids if uuid not in computed(log)]:
         more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
         found.append(f"no kernel has computed on {', '.join(idle[:_NAMED])}{more}")
     return found
@@ -93,7 +93,7 @@ def computed(log: str) -> set[str]:
     parts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in log.splitlines():
-        if match := _ASKED.match(line):
+        if match := _QUERIED.match(line):
             current = parts.setdefault(match["uuid"], [])
         else:
             current.append(line)

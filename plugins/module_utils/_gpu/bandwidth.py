@@ -36,20 +36,22 @@ def measured(values: c.Sequence[t.Any]) -> float | None:
     return float(found[-1]) if found else None
 
 
-def deviations(names: c.Sequence[str], bandwidth: float | None, wanted: PoolInterconnect) -> list[str]:
+def deviations(names: c.Sequence[str], bandwidth: float | None, expected: PoolInterconnect) -> list[str]:
     """What is otherwise than the pool declares. names: of the networks that were used."""
     found = []
     if bandwidth is None:
         found.append("its log has no line of JSON with bus_bandwidth")
-    elif bandwidth < wanted.min_bandwidth:
-        found.append(f"{bandwidth:.3g} GB/s bus bandwidth, {wanted.min_bandwidth:g} GB/s are expected")
-    if other := [name for name in names if not name.startswith(wanted.transport)]:
-        found.append(f"NCCL has used {', '.join(map(_told, other))}, {_told(wanted.transport)} is expected")
+    elif bandwidth < expected.min_bandwidth:
+        found.append(f"{bandwidth:.3g} GB/s bus bandwidth, {expected.min_bandwidth:g} GB/s are expected")
+    if other := [name for name in names if not name.startswith(expected.transport)]:
+        found.append(f"NCCL has used {', '.join(map(_transport, other))}, {_transport(expected.transport)} is expected")
     if not names:
-        found.append(f"NCCL names no network between the nodes in its log, {_told(wanted.transport)} is expected")
+        found.append(
+            f"NCCL names no network between the nodes in its log, {_transport(expected.transport)} is expected"
+        )
     return found
 
 
-def _told(name: str) -> str:
+def _transport(name: str) -> str:
     """As NCCL's log has it."""
     return name if name == NVLINK else f"NET/{name}"

@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as pa
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import label_value
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts, Pods
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import GRACE, Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import GRACE, Expectation, Verdict
 
 PASSED, WAITING, FAILED, UNKNOWN = verdicts.STATES
 HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = verdicts.LINKS
@@ -40,24 +40,26 @@ FLAPS = 3
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
 
 
-def judge(gate: str, node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+def judge(gate: str, node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """The node's verdict at one gate."""
     if not node.uid:
         next_step = "let the node join, or take it from the pool's nodes"
         return Verdict(WAITING, HARDWARE, "the cluster has no such node", next_step, brief="not in the cluster")
-    if wanted.absences >= FLAPS:
-        reason = f"the node has ceased to be Ready {wanted.absences} times since this gate began"
+    if expectation.absences >= FLAPS:
+        reason = f"the node has ceased to be Ready {expectation.absences} times since this gate began"
         return Verdict(
             FAILED, HARDWARE, reason, "see its kubelet's and its container runtime's log, and its way to the API server"
         )
     if gate == "features":
-        return features(node, pods, wanted)
+        return features(node, pods, expectation)
     if not node.ready:
         return _not_ready(node)
-    return _naming_kernels(driver(node, pods, wanted), node) if gate == "driver" else devices(node, pods, wanted)
+    return (
+        _naming_kernels(driver(node, pods, expectation), node) if gate == "driver" else devices(node, pods, expectation)
+    )
 
 
-def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
+def excused(pods: Pods, expectation: Expectation) -> dict[str, int]:
     """Crashes of the validator's steps, by step, that say nothing of the step: what it checks was not ready when it ran. Those in wanted stay.
 
     After a reboot, or while a driver is loaded anew, steps run before the driver does; the kubelet repeats them after up to five minutes.
@@ -67,19 +69,19 @@ def excused(pods: Pods, wanted: Wanted) -> dict[str, int]:
         return {}
     needed = [pod for role in (parts.DRIVER, parts.TOOLKIT) if (pod := pods.get(role)) is not None]
     lacking = not all(pod.ready and not pod.deleting for pod in needed) or (
-        not wanted.host_driver and parts.DRIVER not in pods
+        not expectation.host_driver and parts.DRIVER not in pods
     )
     since = max((pod.ready_changed for pod in needed), default="")
-    found = dict(wanted.excused)
+    found = dict(expectation.excused)
     for step in validator.inits:
         if step.ended and (lacking or step.ended <= since) and trouble.crashes(step):
             found[step.name] = trouble.crashes(step)
     return found
 
 
-def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+def features(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """NFD has looked at the node as it is now: its kernel label is nodeInfo's kernel, and declared GPUs are seen."""
-    lacking = _features_lacking(node, wanted)
+    lacking = _features_lacking(node, expectation)
     if not lacking:
         return Verdict(PASSED, HARDWARE)
     if not node.ready:
@@ -91,7 +93,7 @@ def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
         return holds.troubled(HARDWARE, found, worker)
     if not worker.ready:
         return Verdict(WAITING, HARDWARE, "the NFD worker starts", "see its log", pod=worker)
-    if wanted.gpu_declared and not node.gpu_present and node.nfd_kernel == node.kernel:
+    if expectation.gpu_declared and not node.gpu_present and node.nfd_kernel == node.kernel:
         next_step = (
             "correct the pool's declaration, look for the GPU on the machine (power, seating, passthrough), "
             "or see that NFD labels PCI devices by vendor (deviceLabelFields, labelWhiteList) and mounts the host's /sys"
@@ -112,34 +114,34 @@ def features(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
 _MISSING_NEXT = "see the DaemonSet's node selector, tolerations and events"
 
 
-def _features_lacking(node: NodeFacts, wanted: Wanted) -> str:
+def _features_lacking(node: NodeFacts, expectation: Expectation) -> str:
     if label_value(node.kernel) == node.kernel:
         if not node.nfd_kernel:
             return "NFD has not labelled the node"
         if node.nfd_kernel != node.kernel:
             return f"NFD's label still says kernel {node.nfd_kernel}, the node runs {node.kernel}"
-    elif not node.nfd_seen:
+    elif not node.nfd_labelled:
         # A kernel that is no legal label value never gets that label; any other of NFD's shows that it has looked.
         return "NFD has not labelled the node"
-    if wanted.gpu_declared and not node.gpu_present:
+    if expectation.gpu_declared and not node.gpu_present:
         return "the pool declares GPUs, and NFD sees none on the PCI bus"
     return ""
 
 
-def driver(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+def driver(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """The node's validator pod: driver, toolkit and cuda steps done, and its readiness probe still proves them."""
     validator = pods.get(parts.VALIDATOR)
     if validator is None or validator.deleting:
-        return _without_validator(node, pods, wanted)
+        return _without_validator(node, pods, expectation)
     for name, link in _STEPS:
         step = validator.init(name)
         if step is not None and not step.succeeded:
-            return holds.unfinished(link, step, validator, pods, wanted)
+            return holds.unfinished(link, step, validator, pods, expectation)
     if _has_proven(validator):
         return _without_runtime(pods) or Verdict(PASSED, CUDA)
     if found := trouble.of_pod(validator):
         return holds.troubled(CUDA, found, validator)
-    held = holds.below(DRIVER, pods, wanted)
+    held = holds.below(DRIVER, pods, expectation)
     if held is not None:
         return held
     main = holds.first(validator)
@@ -170,9 +172,9 @@ def _without_runtime(pods: Pods) -> Verdict | None:
     return holds.troubled(TOOLKIT, found, toolkit) if found else None
 
 
-def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
+def devices(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """Allocatable is what is expected: the scheduler can give out every GPU, and none that should not be there."""
-    seen = schedulable.observed(node)
+    offered = schedulable.observed(node)
     plugin = pods.get(parts.PLUGIN)
     if node.mig_state in ("pending", "rebooting"):
         return Verdict(
@@ -182,31 +184,33 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
             "see the MIG manager's log",
             brief="MIG is changed",
         )
-    lacking = resources.missing(wanted.expected, seen) if wanted.expected else {}
-    if wanted.expected or resources.total(seen):
+    lacking = resources.missing(expectation.expected, offered) if expectation.expected else {}
+    if expectation.expected or resources.total(offered):
         extra = {
-            name: count for name, count in resources.surplus(wanted.expected, seen).items() if wanted.expected and count
+            name: count
+            for name, count in resources.surplus(expectation.expected, offered).items()
+            if expectation.expected and count
         }
         if not lacking and not extra:
-            return _unproven(node, seen, pods) or Verdict(PASSED, SCHEDULABLE)
+            return _unproven(node, offered, pods) or Verdict(PASSED, SCHEDULABLE)
     else:
         extra = {}
     driver_pod = pods.get(parts.DRIVER)
-    if not resources.total(seen) and driver_pod is not None and (found := trouble.of_pod(driver_pod)):
+    if not resources.total(offered) and driver_pod is not None and (found := trouble.of_pod(driver_pod)):
         # Without a driver no plugin registers anything, and its own complaint would hide the cause.
         return holds.troubled(DRIVER, found, driver_pod)
     if plugin is None:
-        return _without_plugin(node, pods, seen, wanted)
+        return _without_plugin(node, pods, offered, expectation)
     if found := trouble.of_pod(plugin):
         return holds.troubled(PLUGIN, found, plugin)
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
     numbers = (
-        f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected"
-        if wanted.expected
+        f"{resources.describe(offered)} schedulable, {resources.describe(expectation.expected)} expected"
+        if expectation.expected
         else "no GPU is schedulable"
     )
-    if not resources.total(seen):
+    if not resources.total(offered):
         numbers += holds.again(plugin)
     if extra and not lacking:
         next_step = "correct the pool's declared count, or the device plugin's configuration"
@@ -215,17 +219,17 @@ def devices(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
     return Verdict(WAITING, SCHEDULABLE, numbers, next_step, SETTLE, plugin, _plugin_container(plugin))
 
 
-def _unproven(node: NodeFacts, seen: c.Mapping[str, int], pods: Pods) -> Verdict | None:
+def _unproven(node: NodeFacts, offered: c.Mapping[str, int], pods: Pods) -> Verdict | None:
     """GPUs are given out, and what belongs to them is not in order: the proof, or the labels that say which GPUs they are."""
     validator, discovery = pods.get(parts.VALIDATOR), pods.get(parts.DISCOVERY)
     if validator is not None and not _has_proven(validator):
-        reason = f"{resources.describe(seen)} schedulable without a proof: this node's validator has not passed"
+        reason = f"{resources.describe(offered)} schedulable without a proof: this node's validator has not passed"
         next_step = "see that the device plugin waits for the proof in an init container, and the validator's log"
         return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))
     if discovery is not None and (found := trouble.of_pod(discovery)):
         return holds.troubled(PLUGIN, found, discovery)
     # GPU feature discovery knows no names of integrated GPUs.
-    if discovery is not None and node.nfd_seen and not node.tegra and not node.gpu.known:
+    if discovery is not None and node.nfd_labelled and not node.tegra and not node.gpu.known:
         reason = f"GPU feature discovery has not said which GPUs these are{holds.again(discovery)}"
         # Its container may run and write what nfd-master never makes a label of.
         next_step = (
@@ -257,8 +261,8 @@ def _not_ready(node: NodeFacts) -> Verdict:
     )
 
 
-def _without_validator(node: NodeFacts, pods: Pods, wanted: Wanted) -> Verdict:
-    if wanted.existing:
+def _without_validator(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
+    if expectation.existing:
         return _of_others(node, pods)
     held = pods.get(parts.DRIVER)
     if held is not None and (found := trouble.of_pod(held)):
@@ -338,13 +342,13 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
     )
 
 
-def _without_plugin(node: NodeFacts, pods: Pods, seen: c.Mapping[str, int], wanted: Wanted) -> Verdict:
+def _without_plugin(node: NodeFacts, pods: Pods, offered: c.Mapping[str, int], expectation: Expectation) -> Verdict:
     numbers = (
-        f"{resources.describe(seen)} schedulable, {resources.describe(wanted.expected)} expected; "
-        if wanted.expected
+        f"{resources.describe(offered)} schedulable, {resources.describe(expectation.expected)} expected; "
+        if expectation.expected
         else ""
     )
-    if resources.total(seen):
+    if resources.total(offered):
         # Somebody's plugin serves the node out of this namespace's sight.
         next_step = "correct the pool's declared count, or see the plugin that serves this node"
         return Verdict(

@@ -43,12 +43,12 @@ def needed(node: NodeFacts) -> bool:
     return node.tegra and node.architecture == "arm64"
 
 
-def asked(log: str) -> bool:
+def queried(log: str) -> bool:
     """Whether it has run at all."""
     return bool(_HEAD.search(log))
 
 
-def seen(log: str) -> list[Device]:
+def devices_in(log: str) -> list[Device]:
     """The devices, in order."""
     _before, *parts = _DEVICE.split(log)
     return [_device(name, text) for name, text in zip(parts[::2], parts[1::2], strict=True)]
@@ -64,7 +64,7 @@ def deviations(log: str, pool: Pool) -> list[str]:
     """What it says otherwise than that the pod has the integrated GPU that the pool declares; nothing where it is so."""
     if why := error(log):
         return [f"deviceQuery has found no GPU: {why}"]
-    devices = seen(log)
+    devices = devices_in(log)
     found = [] if PASSED.search(log) else ["its log has no line 'Result = PASS'"]
     if not devices:
         return [*found, "deviceQuery has named no GPU"]
@@ -74,9 +74,9 @@ def deviations(log: str, pool: Pool) -> list[str]:
     device = devices[0]
     if pool.gpu.product and _plain(pool.gpu.product) != _plain(device.name):
         found.append(f"the pod sees a {device.name}, {pool.gpu.product} is expected")
-    wanted = pool.gpu.memory_mib
-    if wanted and device.memory_mib and abs(device.memory_mib - wanted) > wanted * _MEMORY_TOLERANCE:
-        found.append(f"the pod sees {device.memory_mib} MiB of memory, {wanted} MiB are expected")
+    expected = pool.gpu.memory_mib
+    if expected and device.memory_mib and abs(device.memory_mib - expected) > expected * _MEMORY_TOLERANCE:
+        found.append(f"the pod sees {device.memory_mib} MiB of memory, {expected} MiB are expected")
     return found
 
 

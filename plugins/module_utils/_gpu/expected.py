@@ -129,10 +129,10 @@ def missing(gate: str, expected: str, pods: chain.Pods) -> tuple[str, str]:
 
     expected: as `Expected.of_node` tells it. What somebody has switched off is not missed.
     """
-    wanted = dict(word.partition("=")[::2] for word in expected.split())
+    desired = dict(word.partition("=")[::2] for word in expected.split())
     for part in PARTS_OF_GATE[gate]:
-        if wanted.get(part, _OFF) != _OFF and (part not in pods or pods[part].deleting):
-            return part, wanted[part]
+        if desired.get(part, _OFF) != _OFF and (part not in pods or pods[part].deleting):
+            return part, desired[part]
     return "", ""
 
 

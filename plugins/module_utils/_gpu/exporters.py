@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, trouble
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pods as parts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Pods, Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Expectation, Pods, Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 
 GATE = "exporters"
@@ -17,22 +17,22 @@ EXPORTER = "exporter"
 PROOF = "driver-proof"
 
 
-def held(node: NodeFacts, pods: Pods, wanted: Wanted, *, to_come: bool = False) -> Verdict | None:
+def held(node: NodeFacts, pods: Pods, expectation: Expectation, *, to_come: bool = False) -> Verdict | None:
     """Why the node's exporter cannot start yet, where that is no fault of its own: the node's verdict at gate `driver`. None where it can, or has.
 
     to_come: the node is to have one.
     """
     exporter = pods.get(parts.EXPORTER)
     if exporter is None:
-        return chain.judge("driver", node, pods, wanted) if to_come and not node.ready else None
+        return chain.judge("driver", node, pods, expectation) if to_come and not node.ready else None
     if exporter.ready:
         return None
     proof = exporter.init(PROOF)
     # Of a driver that somebody else proves, nothing is to be seen but that the exporter waits for it.
-    seen = not node.ready or parts.VALIDATOR in pods or parts.DRIVER in pods
-    if not seen or (node.ready and proof is not None and proof.succeeded):
+    driver_known = not node.ready or parts.VALIDATOR in pods or parts.DRIVER in pods
+    if not driver_known or (node.ready and proof is not None and proof.succeeded):
         return None
-    verdict = chain.judge("driver", node, pods, wanted)
+    verdict = chain.judge("driver", node, pods, expectation)
     # A GPU on which no kernel runs is to be watched all the more.
     return None if verdict.state == chain.PASSED or verdict.link == chain.CUDA else verdict
 

@@ -15,16 +15,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.verdicts import (
     GRACE,
     TOOLKIT,
     WAITING,
+    Expectation,
     Verdict,
-    Wanted,
 )
 
 
-def unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, wanted: Wanted) -> Verdict:
+def unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """The step names the link, but the cause is often the pod that it waits for."""
-    found = trouble.of_pod(validator, wanted.excused)
+    found = trouble.of_pod(validator, expectation.excused)
     # Without a sandbox no step has begun: its RuntimeClass is the toolkit's work.
-    held = below(link if validator.sandbox else CUDA, pods, wanted)
+    held = below(link if validator.sandbox else CUDA, pods, expectation)
     if held is not None and (found is None or found.state != "failed" or held.state == FAILED):
         return held
     if found is not None:
@@ -36,7 +36,7 @@ def unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods,
             CUDA: "the proof runs on every GPU",
         }[link]
         return Verdict(WAITING, link, doing, "see the validator's log", pod=validator, container=step.name)
-    if wanted.excused.get(step.name):
+    if expectation.excused.get(step.name):
         reason = f"container {step.name} crashed while the driver or the toolkit was not ready, and is tried again"
         return Verdict(
             WAITING,
@@ -56,11 +56,11 @@ def unfinished(link: str, step: ContainerFacts, validator: PodFacts, pods: Pods,
     )
 
 
-def below(link: str, pods: Pods, wanted: Wanted) -> Verdict | None:
+def below(link: str, pods: Pods, expectation: Expectation) -> Verdict | None:
     """What the step at `link` waits for, unless that is well."""
     driver_pod = pods.get(parts.DRIVER)
     # Other deployers bring the driver in a pod, or leave it to the host.
-    if (not wanted.host_driver or (wanted.existing and driver_pod is not None)) and (
+    if (not expectation.host_driver or (expectation.existing and driver_pod is not None)) and (
         held := driver_holds(driver_pod)
     ) is not None:
         return held

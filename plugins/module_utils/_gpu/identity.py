@@ -8,15 +8,15 @@ from __future__ import annotations
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
 
-def other_cluster(seen: str, wanted: str) -> list[Fault]:
+def other_cluster(observed: str, expected: str) -> list[Fault]:
     """Uids of kube-system. seen: "" where it cannot be read, which proves nothing. wanted: "" where the inventory names none."""
-    if not wanted or wanted == seen:
+    if not expected or expected == observed:
         return []
-    if not seen:
-        why = f"the uid of kube-system cannot be read, and hwaccel_cluster_uid says {wanted}"
+    if not observed:
+        why = f"the uid of kube-system cannot be read, and hwaccel_cluster_uid says {expected}"
         next_step = "allow to get the namespace kube-system, or take hwaccel_cluster_uid out"
         return [Fault("nothing proves that this is the cluster that the inventory means", "", why, next_step)]
-    why = f"the uid of kube-system is {seen}, hwaccel_cluster_uid says {wanted}"
+    why = f"the uid of kube-system is {observed}, hwaccel_cluster_uid says {expected}"
     return [
         Fault(
             "this is another cluster than the inventory means",

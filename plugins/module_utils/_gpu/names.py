@@ -49,7 +49,7 @@ PRE_INSTALLED = "pre-installed"
 #: Version of a driver that the host brought (written by whoever knows).
 HOST_DRIVER_LABEL = OURS + "host-driver"
 #: Which driver version a node is to have, where two live side by side.
-DRIVER_VERSION_WANTED_LABEL = OURS + "driver-version"
+DESIRED_DRIVER_VERSION_LABEL = OURS + "driver-version"
 #: On driver DaemonSets and their pods: which one it is, the pool that it was made for, and its kernel where it is for one.
 DRIVER_CLASS_LABEL = OURS + "class"
 DRIVER_POOL_LABEL = OURS + "pool"

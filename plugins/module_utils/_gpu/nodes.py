@@ -53,7 +53,7 @@ class NodeFacts:
     kernel: str = ""
     nfd_kernel: str = ""
     #: Any label of NFD is there.
-    nfd_seen: bool = False
+    nfd_labelled: bool = False
     os_id: str = ""
     os_version: str = ""
     os_image: str = ""
@@ -111,7 +111,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         uid=str(metadata.get("uid") or ""),
         kernel=_same(kernel),
         nfd_kernel=_same(labels.get(names.KERNEL_LABEL, "")),
-        nfd_seen=any(label.startswith(names.NFD) for label in labels),
+        nfd_labelled=any(label.startswith(names.NFD) for label in labels),
         os_id=_same(os_id or labels.get(names.OS_ID_LABEL, "")),
         os_version=_same(os_version or labels.get(names.OS_VERSION_LABEL, "")),
         os_image=_same(os_image),

@@ -108,9 +108,9 @@ def affinity(terms: c.Sequence[Term]) -> dict[str, t.Any]:
 def place(manifest: dict[str, t.Any], terms: c.Sequence[Term]) -> None:
     """Lay the terms over a workload's node affinity; its pod affinities stay."""
     spec = manifest["spec"]["template"]["spec"]
-    wanted = affinity(terms)
-    if wanted:
-        spec.setdefault("affinity", {})["nodeAffinity"] = wanted
+    node_affinity = affinity(terms)
+    if node_affinity:
+        spec.setdefault("affinity", {})["nodeAffinity"] = node_affinity
 
 
 def nfd_value(kernel: str) -> str:

@@ -127,7 +127,7 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
         namespace=_same(metadata.get("namespace")),
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
-        node=_same(spec.get("nodeName") or _wanted_node(spec)),
+        node=_same(spec.get("nodeName") or _desired_node(spec)),
         role=_part(pod),
         created=str(metadata.get("creationTimestamp") or ""),
         phase=_same(status.get("phase")),
@@ -145,7 +145,7 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
         image=_same(containers[0].get("image")) if containers else "",
         owner=_same(_controller(pod).get("name")),
         ours=_map(metadata.get("labels")).get(names.MANAGED_BY_LABEL) == names.MANAGER,
-        driver_version=_same(_map(metadata.get("labels")).get(names.DRIVER_VERSION_WANTED_LABEL)),
+        driver_version=_same(_map(metadata.get("labels")).get(names.DESIRED_DRIVER_VERSION_LABEL)),
     )
 
 
@@ -271,7 +271,7 @@ def _seconds(run: c.Mapping[str, t.Any]) -> float:
     return (ended - began).total_seconds() if began.year > _NEVER_STARTED else 0.0
 
 
-def _wanted_node(spec: c.Mapping[str, t.Any]) -> str:
+def _desired_node(spec: c.Mapping[str, t.Any]) -> str:
     """The node for which the DaemonSet controller made a pod that the scheduler has not placed yet."""
     affinity = _map(
         _map(_map(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution")

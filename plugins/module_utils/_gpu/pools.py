@@ -232,8 +232,8 @@ def _memory(value: t.Any, where: str) -> list[Fault]:
 
 def _conflicts(entry: c.Mapping[str, t.Any], where: str) -> list[Fault]:
     """What is right by itself and not together."""
-    told = entry.get("driver")
-    driver = told if isinstance(told, dict) else {}
+    given = entry.get("driver")
+    driver = given if isinstance(given, dict) else {}
     provider = driver.get("provider")
     if provider not in PROVIDERS or provider == "hwaccel":
         return []

@@ -85,7 +85,7 @@ def subject(node: NodeFacts, pool: Pool, image: str) -> str:
     return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus, declared])
 
 
-def seen(log: str) -> list[Gpu]:
+def gpus_in(log: str) -> list[Gpu]:
     """The GPUs that the pod was given, as its log tells them."""
     return [
         Gpu(
@@ -102,9 +102,9 @@ def seen(log: str) -> list[Gpu]:
 
 def identity(log: str) -> tuple[str, str]:
     """Product and driver of the first GPU, "" where nobody has told them. Of an integrated one the newest CUDA that its driver knows tells the driver."""
-    if gpus := seen(log):
+    if gpus := gpus_in(log):
         return gpus[0].name, gpus[0].driver
-    devices = device_query.seen(log)
+    devices = device_query.devices_in(log)
     return (devices[0].name, f"CUDA {devices[0].cuda}") if devices else ("", "")
 
 
@@ -115,10 +115,10 @@ def deviations(log: str, node: NodeFacts, pool: Pool) -> list[Deviation]:
         if COMPUTED.search(log)
         else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
     )
-    gpus = seen(log)
+    gpus = gpus_in(log)
     if node.tegra:
         # Integrated GPUs have no nvidia-smi before JetPack 6; whether deviceQuery is asked instead, the pod decides.
-        found += [Deviation(text) for text in device_query.deviations(log, pool)] if device_query.asked(log) else []
+        found += [Deviation(text) for text in device_query.deviations(log, pool)] if device_query.queried(log) else []
     elif not gpus:
         found.append(Deviation("nvidia-smi has named no GPU in the pod", "see the pod's log"))
     for gpu in gpus:

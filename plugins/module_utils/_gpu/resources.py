@@ -71,14 +71,14 @@ def gpu_resources(quantities: c.Mapping[str, t.Any], renamed: c.Collection[str] 
     )
 
 
-def missing(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str, int]:
+def missing(expected: c.Mapping[str, int], observed: c.Mapping[str, int]) -> dict[str, int]:
     """{resource: how many fewer than wanted}."""
-    return {name: count - seen.get(name, 0) for name, count in wanted.items() if seen.get(name, 0) < count}
+    return {name: count - observed.get(name, 0) for name, count in expected.items() if observed.get(name, 0) < count}
 
 
-def surplus(wanted: c.Mapping[str, int], seen: c.Mapping[str, int]) -> dict[str, int]:
+def surplus(expected: c.Mapping[str, int], observed: c.Mapping[str, int]) -> dict[str, int]:
     """{resource: how many more than wanted}: the declaration, or the plugin's configuration, is not what the node has."""
-    return {name: count - wanted.get(name, 0) for name, count in seen.items() if count > wanted.get(name, 0)}
+    return {name: count - expected.get(name, 0) for name, count in observed.items() if count > expected.get(name, 0)}
 
 
 def describe(counts: c.Mapping[str, int]) -> str:

@@ -40,12 +40,12 @@ def expected(node: NodeFacts, pool: Pool | None = None, config: PluginConfig | N
 
 def observed(node: NodeFacts, slices: c.Iterable[c.Mapping[str, t.Any]] = ()) -> dict[str, int]:
     """{resource: count} as schedulable now: allocatable (capacity keeps the old number for five minutes), and devices of DRA's ResourceSlices."""
-    seen = dict(node.allocatable)
+    counts = dict(node.allocatable)
     for item in slices:
         spec = item.get("spec") or {}
         if spec.get("driver") == DRA_DRIVER and spec.get("nodeName") == node.name:
-            seen[DRA_DRIVER] = seen.get(DRA_DRIVER, 0) + len(spec.get("devices") or ())
-    return seen
+            counts[DRA_DRIVER] = counts.get(DRA_DRIVER, 0) + len(spec.get("devices") or ())
+    return counts
 
 
 def _shared(base: dict[str, int], node: NodeFacts, config: PluginConfig | None) -> dict[str, int]:

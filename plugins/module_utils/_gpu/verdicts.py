@@ -51,7 +51,7 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class Expectation:
     """What the gate expects of one node. expected: {} where nobody knows."""
 
     gpu_declared: bool = False

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import g
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.contents import foreign_contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.decide import Scene
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.hold import Held, HoldLost, Queued
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import Wanted, observe
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import ObjectQuery, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import (
     Report,
     Row,
@@ -109,8 +109,8 @@ class _Removal:
 
     def _scene(self, record: Record) -> Scene:
         served = pruning.served(self._client, record.members.values())
-        wanted = [Wanted(entry.key, resource, bool(entry.uid)) for entry, resource in served]
-        live = observe(self._client, wanted, (record.id,), self._options.threads)
+        queries = [ObjectQuery(entry.key, resource, bool(entry.uid)) for entry, resource in served]
+        live = observe(self._client, queries, (record.id,), self._options.threads)
         return Scene(self._client, self._options, record, (record.id,), live)
 
     def _steps(self, scene: Scene, record: Record) -> list[Step]:

@@ -69,9 +69,9 @@ def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
         return None, True
     replaced = entry is not None and bool(entry.uid)
     why = "somebody deleted ours and made another one" if replaced else "it exists, and this set did not make it"
-    told = ", ".join(dict.fromkeys(_managers(live))) or "nobody that the server knows"
+    owners = ", ".join(dict.fromkeys(_managers(live))) or "nobody that the server knows"
     step = f"leave it out of the set, or run with {scene.options.called('adopt')}: true; an adopted object is never deleted by us"
-    return Fault(f"{member.key.short} is not ours", member.origin, f"{why} (written by {told})", step), False
+    return Fault(f"{member.key.short} is not ours", member.origin, f"{why} (written by {owners})", step), False
 
 
 def decide(scene: Scene, member: Member) -> Step:
@@ -85,8 +85,8 @@ def decide(scene: Scene, member: Member) -> Step:
         return _creation(scene, base, member, live)
     if member.planned_kind:
         # It is there in an older version, which no dry run can compare with this one.
-        told = dataclasses.replace(base, uid=live["metadata"]["uid"], live=live, before=live)
-        return _change(scene, told, Trial(member.body, unvalidated=_offline(scene, member)))
+        owners = dataclasses.replace(base, uid=live["metadata"]["uid"], live=live, before=live)
+        return _change(scene, owners, Trial(member.body, unvalidated=_offline(scene, member)))
     try:
         full = (
             live

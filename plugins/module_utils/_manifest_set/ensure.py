@@ -76,7 +76,7 @@ def _slice(
 ) -> Report:
     if params["state"] == "absent":
         return ensure_absent(client, options, store, held, clock, resume)
-    found = [] if resume.get("phase") == "wait" else asked(client, params)
+    found = [] if resume.get("phase") == "wait" else requested(client, params)
     return ensure_present(client, options, found, store, held, clock, resume)
 
 
@@ -116,7 +116,7 @@ def options_of(params: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool) -
     )
 
 
-def asked(client: Client, params: c.Mapping[str, t.Any]) -> list[manifests.Manifest]:
+def requested(client: Client, params: c.Mapping[str, t.Any]) -> list[manifests.Manifest]:
     """The manifests after namespaces and patches. Raises ManyFaults with everything that is wrong with them."""
     texts = [(entry["origin"], entry["text"]) for entry in params.get("texts") or ()]
     found, faults = manifests.load(params["definition"], texts)

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 #: Between two looks for pods on nodes that are away: each costs a list of pods, and their nodes one by one until one is ready.
 _LOOK_SECONDS = 5.0
-_MOST_TOLD = 20
+_MOST_REPORTED = 20
 
 
 Lagging = c.Sequence[tuple[Step, str]]
@@ -39,7 +39,7 @@ def await_gone(
         answers = list(
             zip(pending, map_or_raise(lambda step: _still(client, step), pending, options.threads), strict=True)
         )
-        _tell(answers, report)
+        _report(answers, report)
         lagging = [(step, reason) for step, reason in answers if reason]
         if lagging and clock.monotonic() >= look:
             lagging = _without_stranded(client, lagging, report)
@@ -70,25 +70,25 @@ def not_gone(
 
 
 def _progress_line(lagging: Lagging) -> str:
-    told = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:_MOST_TOLD])
-    return f"{len(lagging)} being deleted, {told}"
+    named = "; ".join(f"{step.key.short}: {reason}" for step, reason in lagging[:_MOST_REPORTED])
+    return f"{len(lagging)} being deleted, {named}"
 
 
 def _failure(client: Client, lagging: Lagging, timeout: float) -> HwaccelError:
     """Names the pods that hold what should be gone, where there are any."""
-    held = {step.key: stranded.pods_of(client, step) for step, _reason in lagging[:_MOST_TOLD]}
-    told = [
-        f"{step.key.short}: {f'held by {stranded.told(held[step.key])}' if held[step.key] else reason}"
-        for step, reason in lagging[:_MOST_TOLD]
+    held = {step.key: stranded.pods_of(client, step) for step, _reason in lagging[:_MOST_REPORTED]}
+    named = [
+        f"{step.key.short}: {f'held by {stranded.named(held[step.key])}' if held[step.key] else reason}"
+        for step, reason in lagging[:_MOST_REPORTED]
     ]
     pods = "see why these pods do not end (kubectl describe pod)" if any(held.values()) else ""
     finalizers = "see that the controllers behind these finalizers run" if not all(held.values()) else ""
     next_step = ", ".join(filter(None, (pods, finalizers))) + ", and run again"
     count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
-    return HwaccelError(f"{count} still being deleted after {timeout:g} s", why="; ".join(told), next_step=next_step)
+    return HwaccelError(f"{count} still being deleted after {timeout:g} s", why="; ".join(named), next_step=next_step)
 
 
-def _tell(answers: Lagging, report: Report) -> None:
+def _report(answers: Lagging, report: Report) -> None:
     for step, reason in answers:
         if reason or step.key in report.rows:
             report.rows[step.key] = Row(step.key, steps.DELETED, None, reason)
@@ -99,7 +99,7 @@ def _without_stranded(client: Client, lagging: Lagging, report: Report) -> list[
     left = {step.key: stranded.stranded(client, step) for step, _reason in lagging}
     for key, pods in left.items():
         if pods:
-            why = f"waits for {stranded.told(pods)}: not ready"
+            why = f"waits for {stranded.named(pods)}: not ready"
             report.rows[key] = Row(key, steps.DELETED, None, why)
             report.warn(
                 [

@@ -115,7 +115,7 @@ class Held:
         # A boot in between has set the clock back.
         turn.waiting = now if turn.waiting is None or turn.waiting > now else turn.waiting
         while other is not None:
-            line = self._told(other)
+            line = self._line(other)
             if self._clock.monotonic() - turn.waiting >= self._options.lock_timeout:
                 why = "one run at a time writes a set"
                 step = f"wait for it to end, or see why it hangs; a dead one loses the set {other.seconds:g} s after its last renewal has been seen"
@@ -304,19 +304,19 @@ class Held:
         started = self._now()
         # From here on the server may have it, whatever we hear.
         self._turn.renewed = self._turn.renewed or started
-        wanted = dataclasses.replace(self.record, members=self._members, hold=hold)
+        desired = dataclasses.replace(self.record, members=self._members, hold=hold)
         try:
-            self._record = self._store.write(wanted)
+            self._record = self._store.write(desired)
         except RecordChanged:
-            found = self._store.read(holds_secret=wanted.kind == "Secret")
-            if self._is_ours(found) and found.kind == wanted.kind:
+            found = self._store.read(holds_secret=desired.kind == "Secret")
+            if self._is_ours(found) and found.kind == desired.kind:
                 # Somebody edited it, or our own write got no answer and was sent again.
                 self._record = self._store.write(
                     dataclasses.replace(
-                        wanted, resource_version=found.resource_version, uid=found.uid, parts=found.parts
+                        desired, resource_version=found.resource_version, uid=found.uid, parts=found.parts
                     )
                 )
-            elif hold is None and found.hold is None and found.stored and found.members == wanted.members:
+            elif hold is None and found.hold is None and found.stored and found.members == desired.members:
                 self._record = found
             elif taking:
                 self._turn.renewed = None
@@ -363,12 +363,12 @@ class Held:
             turn.sighted = (hold.holder, hold.renewed, now)
         return hold if now - turn.sighted[2] < hold.seconds else None
 
-    def _told(self, hold: Hold) -> str:
+    def _line(self, hold: Hold) -> str:
         if self._turn.sighted is None:
             raise AssertionError("a hold is told that was not looked at")
-        seen = self._clock.monotonic() - self._turn.sighted[2]
+        age = self._clock.monotonic() - self._turn.sighted[2]
         since = f" since {hold.since} by its own clock" if hold.since else ""
-        left = f"its last renewal was seen {seen:.0f} s ago, without another it is free in {max(0.0, hold.seconds - seen):.0f} s"
+        left = f"its last renewal was seen {age:.0f} s ago, without another it is free in {max(0.0, hold.seconds - age):.0f} s"
         return f"the set is held by {_short(hold.holder)}{since}; {left}"
 
 

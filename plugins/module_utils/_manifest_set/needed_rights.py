@@ -33,11 +33,11 @@ def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right
         if step.propagation
         for verb in _RECREATE_VERBS
     }
-    asked = sorted(questions)
-    answers = map_or_raise(lambda question: client.allowed(*question), asked, threads)
+    reviews = sorted(questions)
+    answers = map_or_raise(lambda question: client.allowed(*question), reviews, threads)
     found |= {
         (verb, resource.plural, resource.group, namespace)
-        for (verb, resource, namespace, _name), yes in zip(asked, answers, strict=True)
+        for (verb, resource, namespace, _name), yes in zip(reviews, answers, strict=True)
         if not yes
     }
     return sorted(found)

@@ -29,7 +29,7 @@ _FEW = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class ObjectQuery:
     """One object to look for. known: it is in the record, so it bears the set's label unless somebody took it off."""
 
     key: ObjectKey
@@ -44,19 +44,19 @@ class _Query:
     namespace: str
     labelled: bool
     full: bool
-    wanted: tuple[Wanted, ...]
+    objects: tuple[ObjectQuery, ...]
 
 
 def observe(
-    client: Client, wanted: c.Sequence[Wanted], set_ids: c.Sequence[str], threads: int
+    client: Client, objects: c.Sequence[ObjectQuery], set_ids: c.Sequence[str], threads: int
 ) -> dict[ObjectKey, dict[str, t.Any]]:
     """The live objects among those wanted: metadata only, or whole where `full` is set."""
-    groups: dict[tuple[Resource, str], list[Wanted]] = {}
-    for item in wanted:
+    groups: dict[tuple[Resource, str], list[ObjectQuery]] = {}
+    for item in objects:
         groups.setdefault((item.resource, item.key.namespace), []).append(item)
     live: dict[ObjectKey, dict[str, t.Any]] = {}
     lists: list[_Query] = []
-    singles: list[Wanted] = []
+    singles: list[ObjectQuery] = []
     for (resource, namespace), items in groups.items():
         known = [item for item in items if item.known]
         unknown = [item for item in items if not item.known]
@@ -90,7 +90,7 @@ def _all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R
 
 def _list(
     client: Client, query: _Query, set_ids: c.Sequence[str]
-) -> tuple[dict[ObjectKey, dict[str, t.Any]], list[Wanted]]:
+) -> tuple[dict[ObjectKey, dict[str, t.Any]], list[ObjectQuery]]:
     """Those found, and those still to be asked for by name: known members without the label, or all where listing is forbidden."""
     selector = ""
     if query.labelled:
@@ -98,18 +98,18 @@ def _list(
     by_name: dict[str, dict[str, t.Any]] = {}
     try:
         pages = client.pages(query.resource, query.namespace, label_selector=selector, metadata_only=not query.full)
-        names = {item.key.name for item in query.wanted}
+        names = {item.key.name for item in query.objects}
         for page in pages:
             by_name |= {obj["metadata"]["name"]: obj for obj in page.items if obj["metadata"]["name"] in names}
     except Forbidden:
-        return {}, list(query.wanted)
+        return {}, list(query.objects)
     except NotFound:
         return {}, []
-    found = {item.key: by_name[item.key.name] for item in query.wanted if item.key.name in by_name}
-    return found, [item for item in query.wanted if query.labelled and item.known and item.key not in found]
+    found = {item.key: by_name[item.key.name] for item in query.objects if item.key.name in by_name}
+    return found, [item for item in query.objects if query.labelled and item.known and item.key not in found]
 
 
-def _get(client: Client, item: Wanted) -> dict[str, t.Any] | None:
+def _get(client: Client, item: ObjectQuery) -> dict[str, t.Any] | None:
     try:
         return client.get(item.resource, item.key.name, item.key.namespace, metadata_only=not item.full)
     except NotFound:

@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.decide i
     written_entry,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.foreign import foreign_fields
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import Wanted, observe
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import ObjectQuery, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import Entry, Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import Member
@@ -32,7 +32,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.readiness impor
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SetPlan:
     """steps are in the order of the manifests. gone: recorded members of which nothing is left."""
 
     scene: Scene
@@ -90,11 +90,11 @@ class Plan:
 
 def build(
     client: Client, options: SetOptions, record: Record, set_ids: tuple[str, ...], members: c.Sequence[Member]
-) -> Plan:
+) -> SetPlan:
     """Look, compare, and ask the server by dry runs. Nothing is written."""
-    asked = {member.key for member in members}
-    leftovers = pruning.served(client, [entry for key, entry in record.members.items() if key not in asked])
-    live = observe(client, _wanted(client, options, record, members, leftovers), set_ids, options.threads)
+    declared = {member.key for member in members}
+    leftovers = pruning.served(client, [entry for key, entry in record.members.items() if key not in declared])
+    live = observe(client, _queries(client, options, record, members, leftovers), set_ids, options.threads)
     planned_namespaces = {
         member.key.name for member in members if (member.key.group, member.key.kind) == waves.NAMESPACE
     }
@@ -107,11 +107,11 @@ def build(
     scene = Scene(client, options, record, set_ids, live, frozenset(planned_namespaces - there), coming)
     faults = [fault for fault in (ownership(scene, member)[0] for member in members) if fault]
     if faults:
-        return Plan(scene, (), (), tuple(faults), (), ())
+        return SetPlan(scene, (), (), tuple(faults), (), ())
     return _decided(scene, members, leftovers)
 
 
-def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[Entry, Resource]]) -> Plan:
+def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[Entry, Resource]]) -> SetPlan:
     options, record = scene.options, scene.record
     undecided = [member for member in members if not settled(scene, member)]
     decided = dict(
@@ -141,7 +141,7 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
     foreign = _foreign(scene, planned)
     if options.strict:
         faults += [_foreign_fault(item) for item in foreign]
-    return Plan(scene, planned, prunes, (*rights.faults(lacking), *faults), tuple(foreign), tuple(lacking))
+    return SetPlan(scene, planned, prunes, (*rights.faults(lacking), *faults), tuple(foreign), tuple(lacking))
 
 
 def _too_many(scene: Scene, doomed: c.Sequence[Step]) -> Fault | None:
@@ -166,14 +166,14 @@ def _settled_step(scene: Scene, member: Member) -> Step:
     )
 
 
-def _wanted(
+def _queries(
     client: Client,
     options: SetOptions,
     record: Record,
     members: c.Sequence[Member],
     leftovers: c.Sequence[tuple[Entry, Resource]],
-) -> list[Wanted]:
-    wanted = []
+) -> list[ObjectQuery]:
+    queries = []
     for member in members:
         resource = _served(client, member)
         if resource is not None:
@@ -183,13 +183,14 @@ def _wanted(
                 and has_predicate(member.key.group, member.key.kind, options.ready_when)
             )
             known = bool(record.members.get(member.key) and record.members[member.key].uid)
-            wanted.append(Wanted(member.key, resource, known, full))
+            queries.append(ObjectQuery(member.key, resource, known, full))
     # The version that the set asks for serves its leftovers of the same kind as well: one LIST for both.
-    versions = {item.resource.group_kind: item.resource for item in wanted}
-    wanted += [
-        Wanted(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid)) for entry, resource in leftovers
+    versions = {item.resource.group_kind: item.resource for item in queries}
+    queries += [
+        ObjectQuery(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid))
+        for entry, resource in leftovers
     ]
-    return wanted
+    return queries
 
 
 def _served(client: Client, member: Member) -> Resource | None:

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import g
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.apply import Applier, Written
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.hold import Held, HoldLost
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report, SetFailed, SetOptions
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan import Plan, build
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan import SetPlan, build
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.prune import Pruned, prune
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import members_of
@@ -105,7 +105,7 @@ class _Run:
         self._held.correct(record, truth)
         return self._finish(plan, {}, report)
 
-    def _planned(self, plan: Plan, record: Record) -> Report:
+    def _planned(self, plan: SetPlan, record: Record) -> Report:
         report = Report(
             record={"kind": record.kind, "namespace": record.namespace, "name": record.name, "members": len(plan.steps)}
         )
@@ -117,7 +117,7 @@ class _Run:
             report.failure = ManyFaults(plan.faults)
         return report
 
-    def _write(self, plan: Plan, record: Record, old: Record, report: Report) -> Report:
+    def _write(self, plan: SetPlan, record: Record, old: Record, report: Report) -> Report:
         self._held.take(record, plan.union(), moved_from=old if old.stored and old.kind != record.kind else None)
         until = self._since + self._options.wait_timeout
         pruned = Pruned()
@@ -131,7 +131,7 @@ class _Run:
                 self._held.drop_stale()
         return self._after(plan, written, pruned, report)
 
-    def _after(self, plan: Plan, written: Written, pruned: Pruned, report: Report) -> Report:
+    def _after(self, plan: SetPlan, written: Written, pruned: Pruned, report: Report) -> Report:
         """What really happened in place of what was planned."""
         report = summary.merged(self._resume, summary.outcome(report, plan, written, pruned, diff=self._options.diff))
         if self._held.lost is not None:
@@ -158,7 +158,7 @@ class _Run:
             return report
         return self._finish(plan, dict(written.steps.items()), report)
 
-    def _finish(self, plan: Plan, written: c.Mapping[ObjectKey, steps.Step], report: Report) -> Report:
+    def _finish(self, plan: SetPlan, written: c.Mapping[ObjectKey, steps.Step], report: Report) -> Report:
         if not self._options.wait:
             return report
         judge = Judge(self._client, self._options)

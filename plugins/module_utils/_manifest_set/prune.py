@@ -41,7 +41,7 @@ class Pruned:
     gone: set[ObjectKey] = dataclasses.field(default_factory=set)
     faults: list[Fault] = dataclasses.field(default_factory=list)
     lagging: Lagging = ()
-    seen: Report = dataclasses.field(default_factory=Report)
+    observed: Report = dataclasses.field(default_factory=Report)
 
 
 def prune(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: float) -> Pruned:
@@ -67,7 +67,7 @@ def _prune_waves(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: fl
                 clock,
                 [step for step in group if step.action == steps.DELETED],
                 until,
-                done.seen,
+                done.observed,
             )
         done.gone |= {step.key for step in group} - {step.key for step, _reason in left}
         if left:

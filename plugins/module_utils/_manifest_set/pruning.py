@@ -27,7 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_or_raise
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state.workloads import wanted_nowhere
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.workloads import desired_nowhere
 
 
 def served(client: Client, entries: c.Iterable[Entry]) -> list[tuple[Entry, Resource]]:
@@ -109,7 +109,7 @@ def idle(scene: Scene, prunes: c.Sequence[Step]) -> int:
 
 def _is_idle(client: Client, step: Step) -> bool:
     try:
-        return wanted_nowhere(client.get(step.resource, step.key.name, step.key.namespace))
+        return desired_nowhere(client.get(step.resource, step.key.name, step.key.namespace))
     except (NotFound, Forbidden):
         # Whoever may not read it cannot tell.
         return False

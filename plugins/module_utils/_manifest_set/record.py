@@ -270,7 +270,7 @@ def stamp(moment: float) -> str:
 def _hold(annotations: c.Mapping[str, str]) -> Hold | None:
     if not annotations.get(HELD_BY):
         return None
-    told = annotations.get(HELD_SECONDS) or ""
+    written = annotations.get(HELD_SECONDS) or ""
     # A number that nobody can read would hold for ever.
-    seconds = float(told) if told.isdecimal() and len(told) <= 3 else HOLD_SECONDS
+    seconds = float(written) if written.isdecimal() and len(written) <= 3 else HOLD_SECONDS
     return Hold(annotations[HELD_BY], annotations.get(HELD_SINCE) or "", annotations.get(HELD_RENEWED) or "", seconds)

@@ -62,7 +62,7 @@ class Step:
     await_gone: bool = False
 
     @property
-    def told(self) -> str:
+    def reported(self) -> str:
         marks = [self.reason] if self.reason else []
         if self.unvalidated:
             marks.append(f"planned, not validated: {self.unvalidated}")

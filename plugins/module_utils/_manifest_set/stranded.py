@@ -71,7 +71,7 @@ def stranded(client: Client, step: Step) -> list[Held]:
     return left
 
 
-def told(pods: c.Sequence[Held]) -> str:
+def named(pods: c.Sequence[Held]) -> str:
     more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
     return ", ".join(str(pod) for pod in pods[:_NAMED]) + more
 

@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import steps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.apply import Written, changed_by
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report, Row, object_dict
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan import Plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan import SetPlan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.prune import Pruned
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
@@ -19,13 +19,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import Verdict
 
-_MOST_TOLD = 20
+_MOST_REPORTED = 20
 
 
 def add_steps(report: Report, planned: c.Iterable[Step], *, diff: bool) -> None:
     """Rows, reclaimed fields, conflicts, warnings and differences of steps."""
     for step in planned:
-        report.rows[step.key] = Row(step.key, step.action, None, step.told)
+        report.rows[step.key] = Row(step.key, step.action, None, step.reported)
         add_details(report, step)
         if changed_by(step):
             report.changed = True
@@ -41,7 +41,7 @@ def add_details(report: Report, step: Step) -> None:
     report.warn(f"{step.key.short}: {text}" for text in step.warnings)
 
 
-def outcome(report: Report, plan: Plan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
+def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
     """The report of a real run: what was not reached is told as such, and `changed` rests on what the server returned."""
     real = Report(record=report.record, foreign_fields=report.foreign_fields, missing_rights=report.missing_rights)
     for step in (*plan.steps, *plan.prunes):
@@ -52,8 +52,8 @@ def outcome(report: Report, plan: Plan, written: Written, pruned: Pruned, *, dif
             )
             continue
         add_steps(real, (done,), diff=diff)
-    real.rows |= pruned.seen.rows
-    for warnings in (report.warnings, written.warnings, pruned.seen.warnings):
+    real.rows |= pruned.observed.rows
+    for warnings in (report.warnings, written.warnings, pruned.observed.warnings):
         real.warn(warnings)
     return real
 
@@ -108,20 +108,20 @@ def keys_out(resources: c.Mapping[ObjectKey, Resource]) -> list[list[str]]:
 def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | None) -> HwaccelError:
     """Names what is not ready, broken ones first."""
     ordered = sorted(lagging.items(), key=lambda pair: not pair[1].failed)
-    told = "; ".join(f"{key.short}: {verdict.reason}" for key, verdict in ordered[:_MOST_TOLD])
-    if len(ordered) > _MOST_TOLD:
-        told += f"; and {len(ordered) - _MOST_TOLD} more"
+    reasons = "; ".join(f"{key.short}: {verdict.reason}" for key, verdict in ordered[:_MOST_REPORTED])
+    if len(ordered) > _MOST_REPORTED:
+        reasons += f"; and {len(ordered) - _MOST_REPORTED} more"
     if timeout is None:
         broken = sum(verdict.failed for verdict in lagging.values())
         return HwaccelError(
             f"{broken} {'objects have' if broken > 1 else 'object has'} failed",
-            why=told,
+            why=reasons,
             next_step="mend the cause and run again",
         )
     count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
     return HwaccelError(
         f"{count} not ready after {timeout:g} s",
-        why=told,
+        why=reasons,
         next_step="look at these objects and their events, or raise wait_timeout; all was applied",
     )
 

@@ -101,8 +101,8 @@ def _contested(
         # Sent by force, they would overwrite what a controller has put there.
         return Trial(body, conflicts=tuple(kept), faults=tuple(_rightful_fault(member, item) for item in kept))
     trial = attempt(client, options, member, body, entry, coming, force=bool(contested), again=True)
-    told = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
-    return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, told))))
+    explained = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
+    return dataclasses.replace(trial, conflicts=disputed, reason="; ".join(filter(None, (trial.reason, explained))))
 
 
 def _without(
@@ -159,12 +159,12 @@ def _refused(
 def policy_for(options: SetOptions, member: Member) -> str:
     """fail, recreate or orphan, for a kind."""
     key = member.key
-    asked = (
+    configured = (
         options.on_immutable.get(f"{key.kind}.{key.group}")
         or options.on_immutable.get(key.kind)
         or options.on_immutable.get("*")
     )
-    return asked or ("recreate" if key.kind in _RECREATED else "fail")
+    return configured or ("recreate" if key.kind in _RECREATED else "fail")
 
 
 def _fault(member: Member, error: ApiError) -> Fault:

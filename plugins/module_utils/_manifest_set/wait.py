@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import Wanted, observe
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.observe import ObjectQuery, observe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
@@ -78,8 +78,8 @@ def wait_for(
     pause = _FIRST_PAUSE
     while True:
         pending = [key for key in resources if key not in verdicts or not verdicts[key].ready]
-        wanted = [Wanted(key, resources[key], known=True, full=True) for key in pending]
-        live = observe(client, wanted, set_ids, options.threads)
+        queries = [ObjectQuery(key, resources[key], known=True, full=True) for key in pending]
+        live = observe(client, queries, set_ids, options.threads)
         verdicts |= {key: judge.verdict(key, live.get(key)) for key in pending}
         line = progress_line(verdicts)
         if line != (lines[-1] if lines else last_line):

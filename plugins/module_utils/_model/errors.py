@@ -28,12 +28,12 @@ class Fault:
             object.__setattr__(self, field.name, printable(getattr(self, field.name)))
 
     def __str__(self) -> str:
-        told = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
+        text = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
         # Words of others often end with a full stop, and a guess is a question.
         return (
-            f"{told.removesuffix('.')}{'' if told.endswith('?') else '.'} Next: {self.next_step}"
+            f"{text.removesuffix('.')}{'' if text.endswith('?') else '.'} Next: {self.next_step}"
             if self.next_step
-            else told
+            else text
         )
 
     def as_dict(self) -> dict[str, str]:

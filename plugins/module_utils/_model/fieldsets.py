@@ -155,8 +155,8 @@ def _step(value: t.Any, element: str) -> t.Any:
                 None,
             )
         if kind == "v":
-            wanted = json.loads(rest)
-            return wanted if wanted in value else None
+            element = json.loads(rest)
+            return element if element in value else None
         return value[int(rest)]
     except (ValueError, IndexError, AttributeError, TypeError):
         return None

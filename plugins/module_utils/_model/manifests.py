@@ -131,11 +131,11 @@ def _object_fault(value: t.Any, origin: str) -> Fault | None:
         )
     for field, pattern in (("apiVersion", _API_VERSION), ("kind", _KIND)):
         if not isinstance(value.get(field), str) or not pattern.fullmatch(value[field]):
-            told = f"it is {value[field]!r:.80}" if field in value else "it is missing"
+            text = f"it is {value[field]!r:.80}" if field in value else "it is missing"
             return Fault(
                 f"{field} of a manifest is not usable",
                 origin,
-                told,
+                text,
                 f"give {field}, e.g. {'apps/v1' if field == 'apiVersion' else 'DaemonSet'}",
             )
     return None

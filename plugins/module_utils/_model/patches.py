@@ -112,12 +112,12 @@ def apply_all(manifests: c.Sequence[Manifest], patches: c.Sequence[Patch]) -> tu
     for patch in patches:
         matched = [index for index, manifest in enumerate(result) if patch.matches(manifest)]
         if not matched:
-            told = ", ".join(f"{field} {pattern}" for field, pattern in patch.target.items())
+            text = ", ".join(f"{field} {pattern}" for field, pattern in patch.target.items())
             faults.append(
                 Fault(
                     "a patch matches no object of the set",
                     patch.origin,
-                    f"target is {told}",
+                    f"target is {text}",
                     "correct the target or remove the patch",
                 )
             )

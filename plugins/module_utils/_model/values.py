@@ -159,8 +159,8 @@ def number(low: float, high: float = math.inf, *, whole: bool = False, what: str
         if found is not None and low <= found <= high and not (whole and ("." in str(value) or not found.is_integer())):
             return []
         bounds = f"from {low:.10g}" + (f" to {high:.10g}" if high != math.inf else " on")
-        wanted = what or f"no {'whole ' if whole else ''}number {bounds}"
-        return [Fault(f"{shown(value)} is {wanted}", where, "", next_step or f"give a number {bounds}")]
+        expected = what or f"no {'whole ' if whole else ''}number {bounds}"
+        return [Fault(f"{shown(value)} is {expected}", where, "", next_step or f"give a number {bounds}")]
 
     return check
 

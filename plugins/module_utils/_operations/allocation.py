@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine as marks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import whole_nodes
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import Plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes import WholeNodesPlan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_nodes_report import (
     BUSY,
     SKIPPED,
@@ -64,18 +64,18 @@ def run(
     marks.limit_of(settings.max_failed, 0)
     if (lacking := whole_nodes.lacking(client, check_mode, _nothing())) is not None:
         return lacking
-    plan = Plan.unpack(resume["plan"]) if resume else _plan(client, settings)
+    plan = WholeNodesPlan.unpack(resume["plan"]) if resume else _plan(client, settings)
     outcome, results = _play(plan, settings, client, clock, check_mode, resume["run"] if resume else None)
     if outcome.pending is not None:
         return Outcome(changed=True, pending={"plan": plan.pack(), "run": outcome.pending}, progress=outcome.progress)
-    for (name, ask), result in zip(plan.asked.items(), results, strict=False):
+    for (name, ask), result in zip(plan.requests.items(), results, strict=False):
         plan.findings[name] = judgement.found(result, ask, exclusivity=settings.exclusivity)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.pools, plan.findings)
     nothing = "none shows a GPU, and no declared pool with GPUs has one"
-    return report.outcome(outcome, {"tried": list(plan.asked)}, nothing, check_mode=check_mode)
+    return report.outcome(outcome, {"tried": list(plan.requests)}, nothing, check_mode=check_mode)
 
 
-def _plan(client: Client, settings: Settings) -> Plan:
+def _plan(client: Client, settings: Settings) -> WholeNodesPlan:
     def unfit(node: NodeFacts) -> Finding | None:
         if device_query.needed(node) and not settings.integrated_definition:
             return Finding(
@@ -89,22 +89,22 @@ def _plan(client: Client, settings: Settings) -> Plan:
 
 
 def _play(
-    plan: Plan,
+    plan: WholeNodesPlan,
     settings: Settings,
     client: Client,
     clock: Clock,
     check_mode: bool,
     resume: dict[str, t.Any] | None,
 ) -> tuple[Outcome, list[Result]]:
-    if not plan.asked:
+    if not plan.requests:
         return Outcome(), []
     options = dataclasses.replace(settings.options, fail_on=frozenset())
     if settings.exclusivity:
-        pairs = [_contest(name, ask, settings) for name, ask in plan.asked.items()]
+        pairs = [_contest(name, ask, settings) for name, ask in plan.requests.items()]
         return contests.run(client, pairs, options, clock, check_mode=check_mode, resume=resume)
     workloads = [
         whole_nodes.workload(name, name, ask.request, {HOLD: "0"}, _definition(ask, settings))
-        for name, ask in plan.asked.items()
+        for name, ask in plan.requests.items()
     ]
     outcome = runs.run(client, workloads, options, clock, check_mode=check_mode, resume=resume)
     return outcome, [Result(row, None, "", False) for row in outcome.values.get("workloads", ())]
@@ -119,7 +119,7 @@ def _contest(node: str, ask: Ask, settings: Settings) -> Contest:
     hold = int(2 * settings.options.schedule_timeout) + _HOLD_MARGIN
     first = whole_nodes.workload(node, node, ask.request, {HOLD: str(hold)}, definition)
     second = whole_nodes.workload(f"{node} (one more)", node, ask.one_more, {HOLD: "0"}, definition)
-    return Contest(first, second, allocations.ALL_ASKED, scarce=allocations.insufficient(ask.one_more))
+    return Contest(first, second, allocations.ALL_QUERIED, scarce=allocations.insufficient(ask.one_more))
 
 
 def _nothing() -> dict[str, t.Any]:

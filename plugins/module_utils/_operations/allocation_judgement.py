@@ -51,7 +51,7 @@ def _fault(result: Result, ask: Ask) -> Finding | None:
         )
     log = second["log"]
     if result.beside:
-        got = allocations.listed(log) or [device.name for device in device_query.seen(log)]
+        got = allocations.listed(log) or [device.name for device in device_query.devices_in(log)]
         if both := sorted(set(got) & set(allocations.listed(result.first["log"]))):
             return Finding(FAILED, f"two pods got the same GPU at the same time: {some(both)}", _SEE_PLUGIN, log=log)
         what = f"it saw {some(got)}" if got else "its log names no GPU"

@@ -60,10 +60,10 @@ class Settings:
 
 
 @dataclasses.dataclass
-class Plan:
+class BandwidthPlan:
     """nodes: which are asked. pairs: that run now. verdicts: of those that have run."""
 
-    nodes: whole_nodes.Plan
+    nodes: whole_nodes.WholeNodesPlan
     pairs: list[Names]
     verdicts: list[Verdict] = dataclasses.field(default_factory=list)
 
@@ -75,13 +75,17 @@ class Plan:
         }
 
     @classmethod
-    def unpack(cls, packed: dict[str, t.Any]) -> Plan:
+    def unpack(cls, packed: dict[str, t.Any]) -> BandwidthPlan:
         """What was packed may have been JSON since: lists are tuples again."""
         verdicts = [
             Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])})
             for one in packed["verdicts"]
         ]
-        return cls(whole_nodes.Plan.unpack(packed["nodes"]), [(pair[0], pair[1]) for pair in packed["pairs"]], verdicts)
+        return cls(
+            whole_nodes.WholeNodesPlan.unpack(packed["nodes"]),
+            [(pair[0], pair[1]) for pair in packed["pairs"]],
+            verdicts,
+        )
 
 
 def run(
@@ -97,7 +101,7 @@ def run(
     nothing = Report(_WHAT, _STATES, "0", 0, {}, {}).values() | {"pairs": [], "tried": [], "missing_rights": []}
     if (lacking := whole_nodes.lacking(client, check_mode, nothing)) is not None:
         return lacking
-    plan = Plan.unpack(resume["plan"]) if resume else _plan(client, settings)
+    plan = BandwidthPlan.unpack(resume["plan"]) if resume else _plan(client, settings)
     going_on: dict[str, t.Any] | None = resume["run"] if resume else None
     progress: list[str] = []
     while True:
@@ -111,12 +115,12 @@ def run(
         going_on = None
 
 
-def _plan(client: Client, settings: Settings) -> Plan:
+def _plan(client: Client, settings: Settings) -> BandwidthPlan:
     nodes = whole_nodes.plan(
         client, settings.pools, settings.exclude, lambda pool: pool.interconnect is not None, _unfit
     )
     by_pool: dict[str, list[str]] = collections.defaultdict(list)
-    for name in sorted(nodes.asked):
+    for name in sorted(nodes.requests):
         by_pool[nodes.pools[name]].append(name)
     pairs: list[Names] = []
     for names in by_pool.values():
@@ -124,7 +128,7 @@ def _plan(client: Client, settings: Settings) -> Plan:
         pairs += list(zip(names[::2], names[1::2], strict=False)) + (
             [(names[-1], names[0])] if len(names) % 2 and len(names) > 1 else []
         )
-    return Plan(nodes, pairs)
+    return BandwidthPlan(nodes, pairs)
 
 
 def _unfit(node: NodeFacts) -> Finding | None:
@@ -140,33 +144,38 @@ def _unfit(node: NodeFacts) -> Finding | None:
 
 
 def _play(
-    plan: Plan, settings: Settings, client: Client, clock: Clock, check_mode: bool, resume: dict[str, t.Any] | None
+    plan: BandwidthPlan,
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    check_mode: bool,
+    resume: dict[str, t.Any] | None,
 ) -> Outcome:
     """The pairs of the plan. Once they have ended, their verdicts are in it, and in their place the pairs that these ask for."""
     if not plan.pairs:
         return Outcome()
-    asked = plan.nodes.asked
+    requests = plan.nodes.requests
     options = dataclasses.replace(settings.options, fail_on=frozenset())
     pairs = [_pair(names, plan, settings) for names in plan.pairs]
     outcome, results = rendezvous.run(client, pairs, options, clock, check_mode=check_mode, resume=resume)
     if outcome.pending is None and not check_mode:
         first_round = not plan.verdicts
         for names, result in zip(plan.pairs, results, strict=False):
-            wanted = settings.interconnect(plan.nodes.pools[names[0]])
-            plan.verdicts.append(judgement.verdict(names, result, (asked[names[0]], asked[names[1]]), wanted))
+            expected = settings.interconnect(plan.nodes.pools[names[0]])
+            plan.verdicts.append(judgement.verdict(names, result, (requests[names[0]], requests[names[1]]), expected))
         plan.pairs = judgement.once_more(plan.nodes.pools, plan.verdicts) if first_round else []
     return outcome
 
 
-def _pair(names: Names, plan: Plan, settings: Settings) -> Pair:
-    one, other = (plan.nodes.asked[name].devices for name in names)
+def _pair(names: Names, plan: BandwidthPlan, settings: Settings) -> Pair:
+    one, other = (plan.nodes.requests[name].devices for name in names)
     numbers = {"RANKS": one + other, "PATIENCE_SECONDS": int(settings.options.longest)}
     first = _workload(names, numbers | {"DEVICES": one, "FIRST_RANK": 0}, plan, settings)
     second = _workload(names[::-1], numbers | {"DEVICES": other, "FIRST_RANK": one}, plan, settings)
     return Pair(first, second, LISTENING, names)
 
 
-def _workload(names: Names, numbers: c.Mapping[str, int], plan: Plan, settings: Settings) -> Workload:
+def _workload(names: Names, numbers: c.Mapping[str, int], plan: BandwidthPlan, settings: Settings) -> Workload:
     """names: of the pod's node, and of the other one."""
     interconnect = settings.interconnect(plan.nodes.pools[names[0]])
     pod = copy.deepcopy(dict(settings.definition))
@@ -182,11 +191,11 @@ def _workload(names: Names, numbers: c.Mapping[str, int], plan: Plan, settings: 
         container["env"] = [*(container.get("env") or ()), address]
         if interconnect.resources:
             _lock_memory(container)
-    wanted = plan.nodes.asked[names[0]].request | dict(interconnect.resources)
+    limits = plan.nodes.requests[names[0]].request | dict(interconnect.resources)
     environment = (
         {"NCCL_DEBUG": "INFO"} | dict(interconnect.environment) | {key: str(value) for key, value in numbers.items()}
     )
-    return whole_nodes.workload(f"{names[0]} with {names[1]}", names[0], wanted, environment, pod)
+    return whole_nodes.workload(f"{names[0]} with {names[1]}", names[0], limits, environment, pod)
 
 
 def _lock_memory(container: dict[str, t.Any]) -> None:
@@ -197,13 +206,13 @@ def _lock_memory(container: dict[str, t.Any]) -> None:
     container["securityContext"] = context | {"runAsUser": 0, "runAsNonRoot": False} | added
 
 
-def _outcome(ran: Outcome, plan: Plan, settings: Settings, check_mode: bool) -> Outcome:
+def _outcome(ran: Outcome, plan: BandwidthPlan, settings: Settings, check_mode: bool) -> Outcome:
     found = dict(plan.nodes.findings)
     tried = sorted(
         {name for names in plan.pairs for name in names} | {name for one in plan.verdicts for name in one.nodes}
     )
-    untried = [name for name in plan.nodes.asked if name not in tried]
-    found |= judgement.findings(untried if check_mode else plan.nodes.asked, plan.verdicts)
+    untried = [name for name in plan.nodes.requests if name not in tried]
+    found |= judgement.findings(untried if check_mode else plan.nodes.requests, plan.verdicts)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.nodes.pools, found)
     more = {"pairs": [one.row() for one in plan.verdicts], "tried": tried}
     nothing = "no pool declares an interconnect, or none of its nodes shows a GPU"

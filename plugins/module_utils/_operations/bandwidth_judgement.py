@@ -54,7 +54,7 @@ class Verdict:
         }
 
 
-def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], wanted: PoolInterconnect) -> Verdict:
+def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], expected: PoolInterconnect) -> Verdict:
     """Of one pair."""
     rows = [
         (node, ask, row)
@@ -81,7 +81,7 @@ def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], wante
     if failed:
         return _broken(nodes, failed, alone=result.second is None, names=names)
     found = bandwidth.measured(result.first["json"])
-    wrong = bandwidth.deviations(names, found, wanted)
+    wrong = bandwidth.deviations(names, found, expected)
     state = FAILED if wrong else PASSED
     return Verdict(
         nodes,

@@ -18,8 +18,8 @@ _VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversi
 def state(client: Client) -> dict[str, t.Any]:
     """complete: None where nobody answers, as before the first machine of the control plane has started."""
     try:
-        told = _read(client, _CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
-        if told == "complete":
+        status = _read(client, _CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
+        if status == "complete":
             return {"complete": True, "why": "ConfigMap kube-system/bootstrap says so"}
         # The ConfigMap can be removed once a cluster is installed.
         history = _read(client, _VERSION, "version", "").get("status", {}).get("history", [])
@@ -29,8 +29,8 @@ def state(client: Client) -> dict[str, t.Any]:
         return {"complete": True, "why": "ClusterVersion has a completed installation"}
     return {
         "complete": False,
-        "why": f"ConfigMap kube-system/bootstrap says {told}"
-        if told
+        "why": f"ConfigMap kube-system/bootstrap says {status}"
+        if status
         else "there is no ConfigMap kube-system/bootstrap",
     }
 

@@ -88,7 +88,7 @@ class Progress:
 
     until: float
     evicted: list[str] = dataclasses.field(default_factory=list)
-    told: str = ""
+    reported: str = ""
 
 
 @dataclasses.dataclass
@@ -179,9 +179,9 @@ def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress
         waiting = [pod.where for pod in (*found.ending, *found.leaving) if pod.where not in tried.held]
         progress.evicted += [name for name in tried.done if name not in progress.evicted]
         changed = changed or bool(tried.done)
-        if (line := _line(settings.name, progress, waiting, tried.held)) != progress.told:
+        if (line := _line(settings.name, progress, waiting, tried.held)) != progress.reported:
             lines.append(line)
-            progress.told = line
+            progress.reported = line
         failure = None
         if tried.faults:
             failure = NotDrained(f"node {settings.name} is not drained", tried.faults)
@@ -233,12 +233,12 @@ def _evict(client: Client, found: draining.Pods, *, dry_run: bool = False) -> Ev
             continue
         except (BudgetRefused, Forbidden, Invalid, WebhookDenied) as refused:
             # Of this pod. What is the server's trouble holds for all, and is not waited for with each.
-            told = refused.faults[0]
+            fault = refused.faults[0]
             if refused.status == 429 or _namespace_ends(refused):
-                tried.held[pod.where] = told.why
+                tried.held[pod.where] = fault.why
             else:
                 # A right that is missing is missing for each pod of the namespace.
-                faults.setdefault(told.next_step if isinstance(refused, Forbidden) else pod.where, told)
+                faults.setdefault(fault.next_step if isinstance(refused, Forbidden) else pod.where, fault)
     tried.faults = list(faults.values())
     return tried
 

@@ -133,9 +133,9 @@ def cluster_uid(client: Client) -> str:
         return ""
 
 
-def refuse_another(client: Client, wanted: str) -> None:
+def refuse_another(client: Client, expected: str) -> None:
     """Raises ManyFaults where it is not the cluster with this uid; wanted: "" for any, which asks nothing."""
-    if wanted and (faults := identity.other_cluster(cluster_uid(client), wanted)):
+    if expected and (faults := identity.other_cluster(cluster_uid(client), expected)):
         raise ManyFaults(faults)
 
 

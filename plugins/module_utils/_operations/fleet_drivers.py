@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_exis
 
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
-_SELECTOR = f"app.kubernetes.io/managed-by=hwaccel.gpu,{names.DRIVER_VERSION_WANTED_LABEL}"
+_SELECTOR = f"app.kubernetes.io/managed-by=hwaccel.gpu,{names.DESIRED_DRIVER_VERSION_LABEL}"
 #: At most this many nodes are named; all are counted.
 _NAMED = 5
 
@@ -59,7 +59,7 @@ def _row(obj: dict[str, t.Any]) -> Row | None:
         "name": metadata["name"],
         "pool": labels.get(names.DRIVER_POOL_LABEL, ""),
         "class": (spec["selector"].get("matchLabels") or {}).get(names.DRIVER_CLASS_LABEL, ""),
-        "version": labels[names.DRIVER_VERSION_WANTED_LABEL],
+        "version": labels[names.DESIRED_DRIVER_VERSION_LABEL],
         "kernel": (template["metadata"].get("labels") or {}).get(names.DRIVER_KERNEL_LABEL, ""),
         "image": container["image"],
         "node_affinity": (template["spec"].get("affinity") or {}).get("nodeAffinity") or {},

@@ -61,7 +61,7 @@ def inventory(
 
 def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
     """Why pods cannot be given every GPU of the node now; [] where nothing is in their way."""
-    wanted, seen = schedulable.expected(facts, pool), schedulable.observed(facts)
+    expected, observed = schedulable.expected(facts, pool), schedulable.observed(facts)
     found = []
     if not facts.ready:
         found.append(f"not Ready: {facts.not_ready}")
@@ -69,9 +69,10 @@ def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
         found.append("cordoned")
     if facts.quarantined:
         found.append("quarantined")
-    if resources.missing(wanted, seen) or not resources.total(seen):
+    if resources.missing(expected, observed) or not resources.total(observed):
         found.append(
-            f"{resources.describe(seen)} schedulable" + (f", {resources.describe(wanted)} expected" if wanted else "")
+            f"{resources.describe(observed)} schedulable"
+            + (f", {resources.describe(expected)} expected" if expected else "")
         )
     return found
 

@@ -38,7 +38,7 @@ _LIMIT = re.compile(r"^(\d{1,6})\s*(%?)$")
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class QuarantinePlan:
     """limit: so many failed nodes are borne. within: failed and unknown ≤ limit.
 
     quarantine: what is newly or still to be marked; release: what is free again.
@@ -68,14 +68,14 @@ def limit_of(max_failed: t.Any, nodes: int) -> int:
     return max(0, min(math.ceil(nodes * number / 100), nodes - 1))
 
 
-def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts], max_failed: t.Any) -> Plan:
+def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts], max_failed: t.Any) -> QuarantinePlan:
     """The breaker comes first: where more nodes failed than are borne, the cause is rather the cluster's than theirs, and none is marked."""
     failed = sorted(name for name, state in states.items() if state == chain.FAILED)
     limit = limit_of(max_failed, len(states))
     unknown = sum(state == chain.UNKNOWN for state in states.values())
     within = len(failed) + unknown <= limit
     release = sorted(name for name, state in states.items() if state == chain.PASSED and lifts(gate, nodes[name]))
-    return Plan(limit, within, tuple(failed) if within else (), tuple(release))
+    return QuarantinePlan(limit, within, tuple(failed) if within else (), tuple(release))
 
 
 def gate_of(node: NodeFacts) -> str:
@@ -119,8 +119,10 @@ def quarantine(
         if ours == [taint] and labelled:
             return None
         known = (metadata.get("annotations") or {}).get(names.QUARANTINE_REASON)
-        told = known if known and labelled and any(one["value"] == gate for one in ours) else reason[:_LONGEST_REASON]
-        return _patch(node, [*_foreign(taints), taint], gate, told)
+        written = (
+            known if known and labelled and any(one["value"] == gate for one in ours) else reason[:_LONGEST_REASON]
+        )
+        return _patch(node, [*_foreign(taints), taint], gate, written)
 
     return rewrite(client, resource, name, marked, check_mode=check_mode)
 

@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import sandbo
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, cache_folder, layout, read_json
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.process import PROC
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS, Wanted, look, resolve
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.resolver import WAYS, ComponentRequest, look, resolve
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps, has_agent
 
 
@@ -103,19 +103,19 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
     before = resume.get("before", _shown(settings.layout))
     known: dict[str, t.Any] = dict(resume.get("components") or {})
     # A reboot is asked for once, however many slices the run has.
-    ask = dataclasses.replace(settings.ask, reboot=None) if resume.get("asked") else settings.ask
-    asked = {"asked": bool(resume.get("asked"))}
+    ask = dataclasses.replace(settings.ask, reboot=None) if resume.get("requested") else settings.ask
+    requested = {"requested": bool(resume.get("requested"))}
     lines: list[str] = []
 
     def steps() -> Steps:
         if not known:
-            known.update(dataclasses.asdict((yield from resolve(_wanted(settings)))))
+            known.update(dataclasses.asdict((yield from resolve(_request(settings)))))
         supervisor = sandbox.supervisor_for(
             settings.layout, Components(**known), settings.sources, sys.executable, work
         )
         limit = settings.wait_timeout or 120 + 0.3 * len(sandbox.plan_fleet(settings.layout, ask)[0]["nodes"])
         started = sandbox.start(supervisor, ask, limit)
-        asked["asked"] = True
+        requested["requested"] = True
         yield from started
 
     try:
@@ -129,7 +129,7 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
     outcome = _outcome(settings, work, before, Components(**known) if known else None)
     outcome.progress = lines
     if not done:
-        outcome.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **asked}
+        outcome.pending = {"run": dataclasses.asdict(work), "before": before, "components": known or None, **requested}
         outcome.diff = None
     elif not known["verified"]:
         outcome.warnings.append(
@@ -150,9 +150,11 @@ def _take(steps: c.Generator[str, None, None] | Steps, lines: list[str], deadlin
     return True
 
 
-def _wanted(settings: Settings) -> Wanted:
+def _request(settings: Settings) -> ComponentRequest:
     sources = settings.sources / "control_plane" if settings.sources else None
-    return Wanted(cache_folder(), settings.components, sources, settings.releases, settings.ways, dict(os.environ))
+    return ComponentRequest(
+        cache_folder(), settings.components, sources, settings.releases, settings.ways, dict(os.environ)
+    )
 
 
 def _predicted(settings: Settings) -> Outcome:
@@ -162,7 +164,7 @@ def _predicted(settings: Settings) -> Outcome:
     _fleet, _packages, components = _all_of(
         lambda: sandbox.plan_fleet(settings.layout, settings.ask),
         lambda: _require_packages(settings),
-        lambda: look(_wanted(settings)),
+        lambda: look(_request(settings)),
     )
     nothing = Components("", "", True, {}, {})
     supervisor = sandbox.supervisor_for(settings.layout, components or nothing, settings.sources, sys.executable, Run())
@@ -194,10 +196,10 @@ def _all_of(*checks: c.Callable[[], t.Any]) -> list[t.Any]:
 
 def _require_packages(settings: Settings) -> None:
     """What this Python has to have for the certificates and for the fleet agent."""
-    wanted = {} if settings.layout.pki.is_dir() else {"cryptography": "cryptography"}
+    required = {} if settings.layout.pki.is_dir() else {"cryptography": "cryptography"}
     if has_agent(settings.sources):
-        wanted |= {"urllib3": "urllib3", "yaml": "PyYAML"}
-    missing = [package for module, package in wanted.items() if importlib.util.find_spec(module) is None]
+        required |= {"urllib3": "urllib3", "yaml": "PyYAML"}
+    missing = [package for module, package in required.items() if importlib.util.find_spec(module) is None]
     if missing:
         names = " ".join(missing)
         raise HwaccelError(
@@ -227,9 +229,9 @@ def _shown(where: Layout) -> str:
     """The sandbox as a diff shows it."""
     if not where.root.exists():
         return "absent\n"
-    seen = sandbox.describe(where)
-    lines = [f"runs: {row['component']}" for row in seen["processes"]]
-    lines += [f"pool: {row['name']}, {row['nodes']} nodes, {row['gpus']} GPUs" for row in seen["pools"]]
+    observed = sandbox.describe(where)
+    lines = [f"runs: {row['component']}" for row in observed["processes"]]
+    lines += [f"pool: {row['name']}, {row['nodes']} nodes, {row['gpus']} GPUs" for row in observed["pools"]]
     nodes = read_json(where.fleet).get("nodes", {})
     special = {name: node for name, node in nodes.items() if node["boot"] > 1 or node["faults"]}
     lines += [

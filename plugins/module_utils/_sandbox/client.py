@@ -24,7 +24,7 @@ _NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state:
 
 
 @dataclasses.dataclass(frozen=True)
-class NodeSeen:
+class ObservedNode:
     """What tells whether a node is as the fleet has it.
 
     ready: also that it takes pods, which the control plane lets it a moment after it has said so. simulated: made by a fleet agent.
@@ -104,9 +104,9 @@ class ControlPlane:
         page = self._json("/api/v1/nodes?limit=1")
         return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)
 
-    def nodes(self) -> dict[str, NodeSeen]:
+    def nodes(self) -> dict[str, ObservedNode]:
         """Every node, read in pages."""
-        nodes: dict[str, NodeSeen] = {}
+        nodes: dict[str, ObservedNode] = {}
         token = ""
         while True:
             page = self._json("/api/v1/nodes?limit=500" + (f"&continue={urllib.parse.quote(token)}" if token else ""))
@@ -119,7 +119,7 @@ class ControlPlane:
                 system = (info.get("kernelVersion", ""), info.get("osImage", ""), info.get("bootID", ""))
                 key, _equals, value = SIMULATED.partition("=")
                 simulated = (node["metadata"].get("annotations") or {}).get(key) == value
-                nodes[node["metadata"]["name"]] = NodeSeen(ready, *system, simulated)
+                nodes[node["metadata"]["name"]] = ObservedNode(ready, *system, simulated)
             token = page["metadata"].get("continue", "")
             if not token:
                 return nodes
@@ -127,14 +127,14 @@ class ControlPlane:
     def version(self) -> str:
         return str(self._json("/version")["gitVersion"])
 
-    def _ensure(self, resource: str, wanted: dict[str, t.Any], field: str) -> bool:
+    def _ensure(self, resource: str, desired: dict[str, t.Any], field: str) -> bool:
         path = f"{_RBAC}/{resource}"
-        name = wanted["metadata"]["name"]
+        name = desired["metadata"]["name"]
         status, body = self._request("GET", f"{path}/{name}")
-        if status == 200 and json.loads(body).get(field) == wanted[field]:
+        if status == 200 and json.loads(body).get(field) == desired[field]:
             return False
         method, target = ("PUT", f"{path}/{name}") if status == 200 else ("POST", path)
-        status, body = self._request(method, target, wanted)
+        status, body = self._request(method, target, desired)
         if status not in (200, 201, 409):
             raise HwaccelError("kwok cannot be given its role", target, _answer(status, body), _NEXT)
         return True

@@ -31,7 +31,7 @@ _RENEWALS = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class CommandSettings:
     """What the commands of one sandbox depend on."""
 
     layout: Layout
@@ -57,19 +57,19 @@ def lease_seconds(nodes: int) -> int:
     return seconds
 
 
-def files(plan: Plan) -> dict[pathlib.Path, str]:
+def files(plan: CommandSettings) -> dict[pathlib.Path, str]:
     """Every configuration file with its content."""
     layout = plan.layout
-    wanted = {
+    configs = {
         layout.config / "etcd.yaml": _etcd(plan),
         layout.config / "audit-policy.yaml": _AUDIT_POLICY,
         layout.config / "kwok.yaml": _KWOK,
         layout.kubeconfig: kubeconfig(plan, "admin"),
     }
-    return wanted | {layout.config / f"{client}.kubeconfig": kubeconfig(plan, client) for client in CLIENTS}
+    return configs | {layout.config / f"{client}.kubeconfig": kubeconfig(plan, client) for client in CLIENTS}
 
 
-def kubeconfig(plan: Plan, subject: str) -> str:
+def kubeconfig(plan: CommandSettings, subject: str) -> str:
     pki = plan.layout.pki
 
     def data(file: str) -> str:
@@ -96,7 +96,7 @@ current-context: sandbox
 """
 
 
-def command(plan: Plan, component: str) -> Command:
+def command(plan: CommandSettings, component: str) -> Command:
     """The command of a component; its digest changes with whatever asks for a restart."""
     layout = plan.layout
     arguments = _ARGUMENTS[component](plan)
@@ -118,7 +118,7 @@ def command(plan: Plan, component: str) -> Command:
     )
 
 
-def _etcd(plan: Plan) -> str:
+def _etcd(plan: CommandSettings) -> str:
     pki = plan.layout.pki
     client, peer = (f"https://127.0.0.1:{plan.ports[name]}" for name in ("etcd", "etcd-peer"))
     # No fsync: what a power cut may cost here is a simulated cluster.
@@ -177,11 +177,11 @@ KWOK_RULES: list[dict[str, list[str]]] = [
 ]
 
 
-def _etcd_arguments(plan: Plan) -> list[str]:
+def _etcd_arguments(plan: CommandSettings) -> list[str]:
     return [f"--config-file={plan.layout.config}/etcd.yaml"]
 
 
-def _apiserver_arguments(plan: Plan) -> list[str]:
+def _apiserver_arguments(plan: CommandSettings) -> list[str]:
     layout, pki = plan.layout, plan.layout.pki
     return [
         "--bind-address=127.0.0.1",
@@ -226,7 +226,7 @@ def _apiserver_arguments(plan: Plan) -> list[str]:
     ]
 
 
-def _client_arguments(plan: Plan, component: str) -> list[str]:
+def _client_arguments(plan: CommandSettings, component: str) -> list[str]:
     pki, config = plan.layout.pki, f"{plan.layout.config}/{component}.kubeconfig"
     return [
         f"--kubeconfig={config}",
@@ -243,7 +243,7 @@ def _client_arguments(plan: Plan, component: str) -> list[str]:
     ]
 
 
-def _controller_manager_arguments(plan: Plan) -> list[str]:
+def _controller_manager_arguments(plan: CommandSettings) -> list[str]:
     pki = plan.layout.pki
     return [
         *_client_arguments(plan, "kube-controller-manager"),
@@ -258,11 +258,11 @@ def _controller_manager_arguments(plan: Plan) -> list[str]:
     ]
 
 
-def _scheduler_arguments(plan: Plan) -> list[str]:
+def _scheduler_arguments(plan: CommandSettings) -> list[str]:
     return _client_arguments(plan, "kube-scheduler")
 
 
-def _kwok_arguments(plan: Plan) -> list[str]:
+def _kwok_arguments(plan: CommandSettings) -> list[str]:
     config = plan.layout.config
     return [
         f"--kubeconfig={config}/kwok.kubeconfig",
@@ -273,7 +273,7 @@ def _kwok_arguments(plan: Plan) -> list[str]:
     ]
 
 
-def _agent_arguments(plan: Plan) -> list[str]:
+def _agent_arguments(plan: CommandSettings) -> list[str]:
     layout = plan.layout
     return [
         f"--kubeconfig={layout.config}/{AGENT}.kubeconfig",
@@ -284,7 +284,7 @@ def _agent_arguments(plan: Plan) -> list[str]:
     ]
 
 
-_ARGUMENTS: dict[str, t.Callable[[Plan], list[str]]] = {
+_ARGUMENTS: dict[str, t.Callable[[CommandSettings], list[str]]] = {
     "etcd": _etcd_arguments,
     "kube-apiserver": _apiserver_arguments,
     "kube-controller-manager": _controller_manager_arguments,

@@ -100,10 +100,10 @@ def file_digest(path: pathlib.Path, kind: str = "sha256") -> str:
 def _compare(path: pathlib.Path, digest: str, checksums: dict[str, str], folder: pathlib.Path) -> Fault | None:
     if not checksums:
         return None
-    wanted = checksums.get(path.name)
-    if wanted == digest:
+    expected = checksums.get(path.name)
+    if expected == digest:
         return None
-    why = f"its SHA-256 is {digest}, {MANIFEST} says {wanted}" if wanted else f"{MANIFEST} does not list it"
+    why = f"its SHA-256 is {digest}, {MANIFEST} says {expected}" if expected else f"{MANIFEST} does not list it"
     return Fault(
         f"{path.name} is not what the folder's checksums say",
         str(folder),

@@ -41,8 +41,8 @@ def advance(old: t.Mapping[str, t.Any], new: dict[str, t.Any], reboots: t.Sequen
     """
     nodes: Nodes = {}
     restarts = {reboot.node: reboot for reboot in reboots}
-    for name, wanted in new["nodes"].items():
-        node = dict(wanted)
+    for name, desired in new["nodes"].items():
+        node = dict(desired)
         declared = node.pop("declared_kernel", node["kernel"])
         before = old.get("nodes", {}).get(name)
         if before:
@@ -59,11 +59,11 @@ def advance(old: t.Mapping[str, t.Any], new: dict[str, t.Any], reboots: t.Sequen
     return {**new, "nodes": nodes}
 
 
-def check_reboots(asked: t.Any, names: t.Collection[str]) -> list[Reboot]:
+def check_reboots(requested: t.Any, names: t.Collection[str]) -> list[Reboot]:
     """The reboots of the option, or every fault in them."""
     faults = []
     reboots = []
-    for index, entry in enumerate(asked or []):
+    for index, entry in enumerate(requested or []):
         where = f"reboot[{index}]"
         node, kernel = entry.get("node") or "", entry.get("kernel") or ""
         if node not in names:
@@ -82,12 +82,12 @@ def check_reboots(asked: t.Any, names: t.Collection[str]) -> list[Reboot]:
     return reboots
 
 
-def with_faults(fleet: dict[str, t.Any], asked: t.Any) -> dict[str, t.Any]:
+def with_faults(fleet: dict[str, t.Any], requested: t.Any) -> dict[str, t.Any]:
     """The fleet with faults laid over it: [{name, node or pool, options}]; raises ManyFaults for what is wrong in them."""
     parser = Parser()
     nodes: Nodes = {name: {**node, "faults": list(node["faults"])} for name, node in fleet["nodes"].items()}
     pools = {node["pool"] for node in nodes.values()}
-    for index, entry in enumerate(asked or []):
+    for index, entry in enumerate(requested or []):
         where = f"faults[{index}]"
         rest = {key: value for key, value in entry.items() if key not in ("node", "pool") and value is not None}
         checked = parser.faults([rest], where)

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
 
 _TICK = 0.2
-_TOLD_EVERY = 5.0
+_REPORT_SECONDS = 5.0
 #: The shell writes the exit status down, because nobody may be left to wait for the process.
 _WRAPPER = 'status=$1; shift; "$@"; echo $? > "$status.new" && mv "$status.new" "$status"'
 
@@ -48,7 +48,7 @@ class Job:
 
     def run(self, how_far: t.Callable[[], str]) -> t.Iterator[str]:
         """Start it, or find it running or done; yields how far it is every some seconds and "" in between."""
-        told = 0.0
+        reported = 0.0
         while not self._status.exists():
             process.reap()
             known = process.known(self._pid_file)
@@ -57,8 +57,8 @@ class Job:
             elif not process.running(known) and not self._status.exists():
                 self._pid_file.unlink()
                 raise self._failure("was ended from outside")
-            if time.monotonic() - told > _TOLD_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - reported > _REPORT_SECONDS:
+                reported = time.monotonic()
                 yield f"{how_far()}, {self._seconds():.0f} s"
             else:
                 yield ""

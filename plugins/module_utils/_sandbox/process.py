@@ -177,12 +177,12 @@ def strays(logs: t.Iterable[pathlib.Path], proc: pathlib.Path = PROC) -> list[Kn
     it may not have come to its execve yet, and has the log from before.
     """
     # Of a log that was deleted meanwhile the kernel says so.
-    wanted = {name for log in logs for name in (os.path.realpath(log), f"{os.path.realpath(log)} (deleted)")}
+    paths = {name for log in logs for name in (os.path.realpath(log), f"{os.path.realpath(log)} (deleted)")}
     numbers = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
     return [
         Known(pid, identity(pid, proc), "")
         for pid in numbers
-        if pid != os.getpid() and _writes_to(wanted, proc / str(pid))
+        if pid != os.getpid() and _writes_to(paths, proc / str(pid))
     ]
 
 

@@ -30,7 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 
 _KINDS = {"sha256": 64, "sha512": 128}
 _CHUNK = 1024 * 1024
-_TOLD_EVERY = 5.0
+_REPORT_SECONDS = 5.0
 _TIMEOUT = 15
 _OTHER_WAYS = "see that this machine reaches the server (https_proxy counts), or name a mirror in option releases, or a folder in option components"
 
@@ -139,7 +139,7 @@ class Fetch:
         request = urllib.request.Request(
             download.url, headers={"User-Agent": "hwaccel-sandbox", **({"Range": f"bytes={have}-"} if have else {})}
         )
-        told = time.monotonic()
+        reported = time.monotonic()
         try:
             # An opener of its own takes proxies from the environment and leaves the process-wide one alone.
             with urllib.request.build_opener().open(request, timeout=_TIMEOUT) as answer:
@@ -149,8 +149,8 @@ class Fetch:
                     while chunk := answer.read(_CHUNK):
                         file.write(chunk)
                         have += len(chunk)
-                        late = time.monotonic() - told > _TOLD_EVERY
-                        told = time.monotonic() if late else told
+                        late = time.monotonic() - reported > _REPORT_SECONDS
+                        reported = time.monotonic() if late else reported
                         yield f"downloading {download.name}, {have >> 20} of {total >> 20} MiB" if late else ""
             if have < total:
                 raise HwaccelError(
@@ -198,14 +198,14 @@ class Fetch:
         source = self._work / download.name
         for name in (name for name, path in download.files.items() if not path):
             shutil.copyfile(source, target / name)
-        wanted = {path: name for name, path in download.files.items() if path}
-        if not wanted:
+        members = {path: name for name, path in download.files.items() if path}
+        if not members:
             return
         try:
             with tarfile.open(source) as archive:
                 # One pass, and only the members asked for, each under a name of ours: no path of the archive is followed.
                 for member in archive:
-                    name = wanted.pop(member.name.removeprefix("./"), "")
+                    name = members.pop(member.name.removeprefix("./"), "")
                     content = archive.extractfile(member) if name and member.isfile() else None
                     if name and content:
                         with (target / name).open("wb") as file:
@@ -213,8 +213,8 @@ class Fetch:
         except tarfile.TarError as error:
             next_step = "give a tar archive, or a program with an empty path in files"
             raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error), next_step) from error
-        if wanted:
-            why = "missing are " + ", ".join(sorted(wanted))
+        if members:
+            why = "missing are " + ", ".join(sorted(members))
             raise HwaccelError(
                 f"{download.name} does not have all that it should",
                 download.url,

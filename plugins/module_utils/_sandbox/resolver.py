@@ -27,7 +27,7 @@ WAYS_VARIABLE = "HWACCEL_COMPONENT_SOURCES"
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class ComponentRequest:
     """What the caller says about the components."""
 
     cache: pathlib.Path
@@ -41,17 +41,17 @@ class Wanted:
     environment: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def resolve(wanted: Wanted) -> t.Generator[str, None, Components]:
+def resolve(request: ComponentRequest) -> t.Generator[str, None, Components]:
     """Yields lines to show, returns the components; raises one error that names every way and why it did not lead anywhere."""
-    if folder := _named(wanted):
+    if folder := _named(request):
         return in_folder(folder, "folder")
-    ways = _Ways.of(wanted)
+    ways = _Ways.of(request)
     failures = [_UNNAMED]
     if "cache" in ways.allowed:
         found = ways.cached()
         if found:
             return found
-        failures.append(_not_cached(wanted))
+        failures.append(_not_cached(request))
     for way in ("release", "build"):
         try:
             found = yield from _get(way, ways)
@@ -63,14 +63,14 @@ def resolve(wanted: Wanted) -> t.Generator[str, None, Components]:
     raise _NoComponents(failures)
 
 
-def look(wanted: Wanted) -> Components | None:
+def look(request: ComponentRequest) -> Components | None:
     """The components where they are at hand, None where `resolve` would get them. Changes nothing; raises what it sees `resolve` fail of."""
-    if folder := _named(wanted):
+    if folder := _named(request):
         return in_folder(folder, "folder")
-    ways = _Ways.of(wanted)
+    ways = _Ways.of(request)
     if found := ways.cached():
         return found
-    failures = [_UNNAMED, _not_cached(wanted)]
+    failures = [_UNNAMED, _not_cached(request)]
     for possible in (ways.release, ways.room_to_build):
         try:
             possible()
@@ -87,12 +87,12 @@ _UNNAMED = Fault(
 )
 
 
-def _not_cached(wanted: Wanted) -> Fault:
-    return Fault("the cache has none", str(wanted.cache / "components"), next_step="nothing: the ways below fill it")
+def _not_cached(request: ComponentRequest) -> Fault:
+    return Fault("the cache has none", str(request.cache / "components"), next_step="nothing: the ways below fill it")
 
 
-def _named(wanted: Wanted) -> pathlib.Path | None:
-    folder = wanted.folder or wanted.environment.get(FOLDER_VARIABLE, "")
+def _named(request: ComponentRequest) -> pathlib.Path | None:
+    folder = request.folder or request.environment.get(FOLDER_VARIABLE, "")
     return pathlib.Path(folder).expanduser() if folder else None
 
 
@@ -100,36 +100,36 @@ def _named(wanted: Wanted) -> pathlib.Path | None:
 class _Ways:
     """What can be done where no folder was named; release and build raise where nothing would come of them."""
 
-    wanted: Wanted
+    request: ComponentRequest
     allowed: t.Collection[str]
     downloads: list[releases.Download]
     sources: Sources | None
 
     @classmethod
-    def of(cls, wanted: Wanted) -> _Ways:
-        allowed = wanted.environment.get(WAYS_VARIABLE, "").replace(",", " ").split() or list(wanted.ways)
+    def of(cls, request: ComponentRequest) -> _Ways:
+        allowed = request.environment.get(WAYS_VARIABLE, "").replace(",", " ").split() or list(request.ways)
         unknown = sorted(set(allowed) - set(WAYS))
         if unknown:
             raise HwaccelError(
                 "unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS)
             )
-        downloads = releases.parse(wanted.releases if wanted.releases is not None else pins.releases(architecture()))
+        downloads = releases.parse(request.releases if request.releases is not None else pins.releases(architecture()))
         sources = (
-            Sources(wanted.sources)
-            if wanted.sources and all((wanted.sources / name).is_file() for name in SOURCES)
+            Sources(request.sources)
+            if request.sources and all((request.sources / name).is_file() for name in SOURCES)
             else None
         )
-        return cls(wanted, allowed, downloads, sources)
+        return cls(request, allowed, downloads, sources)
 
     def cached(self) -> Components | None:
         """The build of these sources, or else these releases."""
         return self.cached_build() or self.cached_release()
 
     def cached_build(self) -> Components | None:
-        return cached_build(self.wanted.cache, self.sources) if self.sources else None
+        return cached_build(self.request.cache, self.sources) if self.sources else None
 
     def cached_release(self) -> Components | None:
-        return releases.cached_release(self.wanted.cache, self.downloads)
+        return releases.cached_release(self.request.cache, self.downloads)
 
     def release(self) -> releases.Fetch:
         self._allow("release")
@@ -139,7 +139,7 @@ class _Ways:
                 "option releases",
                 next_step="give downloads of your own",
             )
-        return releases.Fetch(self.downloads, self.wanted.cache)
+        return releases.Fetch(self.downloads, self.request.cache)
 
     def build(self) -> Build:
         self._allow("build")
@@ -149,7 +149,7 @@ class _Ways:
                 "option sources",
                 next_step="start the sandbox with the role hwaccel.gpu.sandbox",
             )
-        return Build(self.sources, self.wanted.cache, self.wanted.environment)
+        return Build(self.sources, self.request.cache, self.request.environment)
 
     def room_to_build(self) -> None:
         self.build().check_space()
@@ -180,7 +180,7 @@ def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
         yield from ways.build().run()
         found = ways.cached_build()
     if found is None:
-        where = str(ways.wanted.cache)
+        where = str(ways.request.cache)
         raise HwaccelError(
             "what was just put into the cache cannot be used",
             where,

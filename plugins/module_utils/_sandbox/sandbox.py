@@ -43,14 +43,14 @@ def plan_fleet(layout: Layout, ask: FleetAsk) -> tuple[dict[str, t.Any], dict[st
     record = read_json(layout.record)
     before = read_json(layout.fleet)
     declared = fleet_file.parse(ask.declared) if ask.declared is not None else record.get("declared", EMPTY_FLEET)
-    asked = (
+    requested = (
         ask.faults
         if ask.faults is not None
         else [one for one in record.get("faults", []) if _still_there(one, declared)]
     )
     reboots = fleets.check_reboots(ask.reboot, declared["nodes"])
-    after = fleets.advance(before, fleets.with_faults(declared, asked), reboots)
-    return after, {"declared": declared, "faults": asked}
+    after = fleets.advance(before, fleets.with_faults(declared, requested), reboots)
+    return after, {"declared": declared, "faults": requested}
 
 
 def _still_there(fault: dict[str, t.Any], declared: dict[str, t.Any]) -> bool:

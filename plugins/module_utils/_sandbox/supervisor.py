@@ -23,13 +23,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane, NodeSeen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ControlPlane, ObservedNode
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import (
     AGENT,
     COMPONENTS,
     CONTROL_PLANE,
     PORTS,
-    Plan,
+    CommandSettings,
     command,
     files,
 )
@@ -90,13 +90,13 @@ class Supervisor:
     def has_agent(self) -> bool:
         return has_agent(self.agent_source)
 
-    def plan(self) -> Plan:
+    def plan(self) -> CommandSettings:
         record = read_json(self.layout.record)
         nodes = len(read_json(self.layout.fleet).get("nodes", {}))
         versions = dict(self.versions)
         if self.has_agent and self.agent_source is not None:
             versions[AGENT] = folder_digest(self.agent_source / "fleet_agent")
-        return Plan(self.layout, record.get("ports", {}), self.python, nodes, versions)
+        return CommandSettings(self.layout, record.get("ports", {}), self.python, nodes, versions)
 
     def bring_up(self) -> Steps:
         """Files, then processes in the order in which they need each other."""
@@ -130,15 +130,17 @@ class Supervisor:
     def wait_for_nodes(self, expected: t.Mapping[str, t.Mapping[str, t.Any]], limit: float) -> Steps:
         """Until every node of the fleet is as the fleet has it, which is Ready but for some faults, and every one that left it is gone."""
         server = ControlPlane(self.layout.pki, self.plan().ports)
-        told = ""
+        shown = ""
         while True:
             started = time.monotonic()
-            seen = server.nodes() if (count := server.node_count()) >= len(expected) else {}
+            observed = server.nodes() if (count := server.node_count()) >= len(expected) else {}
             ready = {
-                name for name, node in expected.items() if name in seen and self._as_wanted(seen[name], node, name)
+                name
+                for name, node in expected.items()
+                if name in observed and self._as_declared(observed[name], node, name)
             }
             # Also those that left it in an earlier run, or while no agent ran.
-            leaving = sorted(name for name, node in seen.items() if node.simulated and name not in expected)
+            leaving = sorted(name for name, node in observed.items() if node.simulated and name not in expected)
             if len(ready) == len(expected) and not leaving:
                 return
             self._all_alive()
@@ -146,19 +148,19 @@ class Supervisor:
                 missing = sorted(set(expected) - ready)
                 what = f"{len(missing)} of {len(expected)} nodes are not Ready and {len(leaving)} not gone after {limit:.0f} s"
                 raise self._failure(AGENT, what, ", ".join([*missing[:5], *leaving[:5]]))
-            line = f"nodes {len(ready) if seen else count} of {len(expected)}" + (
+            line = f"nodes {len(ready) if observed else count} of {len(expected)}" + (
                 f", {len(leaving)} leaving" if leaving else ""
             )
-            yield line if line != told else ""
-            told = line
+            yield line if line != shown else ""
+            shown = line
             # A listing of a large fleet costs seconds of the server: look seldom enough.
             time.sleep(max(0.2, 2 * (time.monotonic() - started)))
 
-    def _as_wanted(self, seen: NodeSeen, node: t.Mapping[str, t.Any], name: str) -> bool:
-        rebooted = seen.boot_id != self.run.boot_ids.get(name)
+    def _as_declared(self, observed: ObservedNode, node: t.Mapping[str, t.Any], name: str) -> bool:
+        rebooted = observed.boot_id != self.run.boot_ids.get(name)
         faults = {fault["name"] for fault in node["faults"]}
-        ready = bool(faults & FLAPPING) or seen.ready != bool(faults & NOT_READY)
-        return ready and rebooted and seen.kernel == node["kernel"] and seen.os_image == node["os_image"]
+        ready = bool(faults & FLAPPING) or observed.ready != bool(faults & NOT_READY)
+        return ready and rebooted and observed.kernel == node["kernel"] and observed.os_image == node["os_image"]
 
     def halt(self, patience: float) -> None:
         """Stop everything, clients before servers, so that none of them complains in its log."""
@@ -207,12 +209,12 @@ class Supervisor:
         if ports != record.get("ports"):
             write_if_changed(self.layout.record, json.dumps({**record, "ports": ports}, indent=1) + "\n")
 
-    def _start(self, plan: Plan, names: c.Iterable[str]) -> Steps:
+    def _start(self, plan: CommandSettings, names: c.Iterable[str]) -> Steps:
         for name in names:
-            wanted = command(plan, name)
+            desired = command(plan, name)
             now = process.known(self.layout.pid_file(name))
             if now is not None and process.running(now):
-                if now.digest == wanted.digest:
+                if now.digest == desired.digest:
                     continue
                 process.stop([now], 10)
                 self.run.did(f"restarted {name}: its program or configuration has changed")
@@ -225,7 +227,7 @@ class Supervisor:
                 yield f"{name} had died, starting it again"
             else:
                 self.run.did(f"started {name}")
-            process.start(wanted, self.layout.log(name), self.layout.pid_file(name))
+            process.start(desired, self.layout.log(name), self.layout.pid_file(name))
             self.run.started.append(name)
 
     def _wait_healthy(self, server: ControlPlane, name: str) -> Steps:

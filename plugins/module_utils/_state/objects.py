@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
     Verdict,
     broken,
     condition,
-    told,
+    message,
     waiting,
 )
 
@@ -33,19 +33,19 @@ def claim(obj: Obj) -> Verdict:
 def crd(obj: Obj) -> Verdict:
     names = condition(obj, "NamesAccepted")
     if names.get("status") == "False":
-        return broken(told(names, "its names are taken"))
+        return broken(message(names, "its names are taken"))
     established = condition(obj, "Established")
-    return READY if established.get("status") == "True" else waiting(told(established, "it is not established yet"))
+    return READY if established.get("status") == "True" else waiting(message(established, "it is not established yet"))
 
 
 def api_service(obj: Obj) -> Verdict:
     available = condition(obj, "Available")
-    return READY if available.get("status") == "True" else waiting(told(available, "it is not available yet"))
+    return READY if available.get("status") == "True" else waiting(message(available, "it is not available yet"))
 
 
 def node(obj: Obj) -> Verdict:
     ready = condition(obj, "Ready")
-    return READY if ready.get("status") == "True" else waiting(told(ready, "it has not reported yet"))
+    return READY if ready.get("status") == "True" else waiting(message(ready, "it has not reported yet"))
 
 
 def namespace(obj: Obj) -> Verdict:

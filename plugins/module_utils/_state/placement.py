@@ -61,7 +61,7 @@ def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
         for term in terms
     ]
     nearest = min(unmet, key=len)
-    asked = [
+    phrases = [
         " ".join(
             [
                 str(one.get("key")),
@@ -71,7 +71,7 @@ def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
         )
         for one in nearest
     ]
-    return f"it asks for {' and '.join(asked)}" if asked else "no term of it takes the node"
+    return f"it asks for {' and '.join(phrases)}" if phrases else "no term of it takes the node"
 
 
 def _term_matches(term: Obj, labels: c.Mapping[str, str], name: str) -> bool:

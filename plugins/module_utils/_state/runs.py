@@ -10,7 +10,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import workloads
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import condition, told
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import condition, message
 
 Obj = c.Mapping[str, t.Any]
 
@@ -70,7 +70,7 @@ def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
         )
     if not place.node:
         return dataclasses.replace(
-            place, stage=PENDING, reason=told(condition(pod, "PodScheduled"), "no node has taken it yet")
+            place, stage=PENDING, reason=message(condition(pod, "PodScheduled"), "no node has taken it yet")
         )
     stage = RUNNING if _started(status) else STARTING
     return dataclasses.replace(place, stage=stage, reason=workloads.pod(pod).reason)
@@ -103,7 +103,7 @@ def _exit_code(status: Obj, container: str) -> int | None:
 def _failure(status: Obj) -> str:
     """The container that failed first says more than "BackoffLimitExceeded"; before it what the kubelet says of the whole pod (evicted, not admitted)."""
     if status.get("reason"):
-        return told(status, "")
+        return message(status, "")
     for entry in _containers(status):
         ended = (entry.get("state") or {}).get("terminated") or {}
         if ended.get("exitCode"):

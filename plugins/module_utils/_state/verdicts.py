@@ -38,7 +38,7 @@ def condition(obj: c.Mapping[str, t.Any], kind: str) -> c.Mapping[str, t.Any]:
     return {}
 
 
-def told(entry: c.Mapping[str, t.Any], default: str) -> str:
+def message(entry: c.Mapping[str, t.Any], default: str) -> str:
     """Reason and message of a condition in one line."""
     text = ": ".join(str(part) for part in (entry.get("reason"), entry.get("message")) if part)
     return " ".join(text.split())[:300] or default

@@ -13,73 +13,73 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
     Verdict,
     broken,
     condition,
+    message,
     number,
     observed,
-    told,
     waiting,
 )
 
 Obj = c.Mapping[str, t.Any]
 #: How many nodes fit a DaemonSet, and how many of these are not ready.
 Nodes = c.Callable[[Obj], tuple[int, int]]
-_NOT_SEEN = "its controller has not seen this version yet"
+_NOT_OBSERVED = "its controller has not seen this version yet"
 
 
 def deployment(obj: Obj) -> Verdict:
     if not observed(obj):
-        return waiting(_NOT_SEEN)
-    wanted = number(obj, "spec", "replicas", default=1)
+        return waiting(_NOT_OBSERVED)
+    desired = number(obj, "spec", "replicas", default=1)
     progressing = condition(obj, "Progressing")
     if progressing.get("reason") == "ProgressDeadlineExceeded":
-        return broken(told(progressing, "its progress deadline is exceeded"))
+        return broken(message(progressing, "its progress deadline is exceeded"))
     if condition(obj, "ReplicaFailure").get("status") == "True":
-        return waiting(told(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
+        return waiting(message(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
     updated, total, available = (
         number(obj, "status", field) for field in ("updatedReplicas", "replicas", "availableReplicas")
     )
-    if updated < wanted:
-        return waiting(f"{updated} of {wanted} pods are of the new version")
+    if updated < desired:
+        return waiting(f"{updated} of {desired} pods are of the new version")
     if total > updated:
         return waiting(f"{total - updated} old pods are still there")
-    return READY if available >= wanted else waiting(f"{available} of {wanted} pods")
+    return READY if available >= desired else waiting(f"{available} of {desired} pods")
 
 
 def replica_set(obj: Obj) -> Verdict:
     if not observed(obj):
-        return waiting(_NOT_SEEN)
-    wanted = number(obj, "spec", "replicas", default=1)
+        return waiting(_NOT_OBSERVED)
+    desired = number(obj, "spec", "replicas", default=1)
     if condition(obj, "ReplicaFailure").get("status") == "True":
-        return waiting(told(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
+        return waiting(message(condition(obj, "ReplicaFailure"), "its pods cannot be created"))
     available = number(obj, "status", "availableReplicas")
-    return READY if available >= wanted else waiting(f"{available} of {wanted} pods")
+    return READY if available >= desired else waiting(f"{available} of {desired} pods")
 
 
 def stateful_set(obj: Obj) -> Verdict:
     if not observed(obj):
-        return waiting(_NOT_SEEN)
-    wanted = number(obj, "spec", "replicas", default=1)
+        return waiting(_NOT_OBSERVED)
+    desired = number(obj, "spec", "replicas", default=1)
     status, strategy = obj.get("status") or {}, (obj.get("spec") or {}).get("updateStrategy") or {}
     ready = number(obj, "status", "readyReplicas")
-    if ready < wanted:
-        return waiting(f"{ready} of {wanted} pods")
+    if ready < desired:
+        return waiting(f"{ready} of {desired} pods")
     if strategy.get("type") == "OnDelete":
         return READY
     partition = number(strategy, "rollingUpdate", "partition")
-    new = wanted - partition
+    new = desired - partition
     updated = number(obj, "status", "updatedReplicas")
     if partition and updated < new:
         return waiting(f"{updated} of {new} pods are of the new version")
-    if not partition and status.get("updateRevision") != status.get("currentRevision") and updated < wanted:
-        return waiting(f"{updated} of {wanted} pods are of the new version")
+    if not partition and status.get("updateRevision") != status.get("currentRevision") and updated < desired:
+        return waiting(f"{updated} of {desired} pods are of the new version")
     return READY
 
 
 def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
     """nodes: asked only where the controller wants no pod at all, or where pods lag: no pod gets ready on a node that is not."""
     if not observed(obj):
-        return waiting(_NOT_SEEN)
-    wanted = number(obj, "status", "desiredNumberScheduled")
-    if wanted == 0:
+        return waiting(_NOT_OBSERVED)
+    desired = number(obj, "status", "desiredNumberScheduled")
+    if desired == 0:
         if nodes is not None and nodes(obj)[0]:
             return waiting("0 of 0 pods, though nodes match its selector")
         return READY
@@ -88,18 +88,18 @@ def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
         number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled")
     )
     # Under OnDelete the pods of the old version stay until somebody deletes them: that is its meaning, not a lag.
-    lag = wanted - min(available, wanted if strategy == "OnDelete" else updated)
+    lag = desired - min(available, desired if strategy == "OnDelete" else updated)
     if lag <= 0:
         return READY
     away = nodes(obj)[1] if nodes is not None else 0
     if lag <= away:
-        return Verdict(True, reason=f"{wanted - lag} of {wanted} pods, nodes that are not ready: {away}")
-    if strategy != "OnDelete" and updated < wanted:
-        return waiting(f"{updated} of {wanted} pods are of the new version")
-    return waiting(f"{min(available, ready)} of {wanted} pods")
+        return Verdict(True, reason=f"{desired - lag} of {desired} pods, nodes that are not ready: {away}")
+    if strategy != "OnDelete" and updated < desired:
+        return waiting(f"{updated} of {desired} pods are of the new version")
+    return waiting(f"{min(available, ready)} of {desired} pods")
 
 
-def wanted_nowhere(obj: Obj) -> bool:
+def desired_nowhere(obj: Obj) -> bool:
     """Whether no node has a pod of this DaemonSet, or should have one: its controller has counted that, for its newest version."""
     counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberMisscheduled")
     return observed(obj) and bool(obj.get("status")) and not any(number(obj, "status", count) for count in counts)
@@ -111,26 +111,26 @@ def pod(obj: Obj) -> Verdict:
     if phase == "Succeeded":
         return READY
     if phase == "Failed":
-        return broken(told(status, "it failed"))
+        return broken(message(status, "it failed"))
     if phase == "Running" and condition(obj, "Ready").get("status") == "True":
         return READY
     for entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         lag = (entry.get("state") or {}).get("waiting") or {}
         if lag.get("reason") and lag["reason"] not in ("PodInitializing", "ContainerCreating"):
-            return waiting(f"container {entry.get('name')}: {told(lag, 'waits')}")
+            return waiting(f"container {entry.get('name')}: {message(lag, 'waits')}")
     unscheduled = condition(obj, "PodScheduled")
     if unscheduled.get("status") == "False":
-        return waiting(told(unscheduled, "no node takes it"))
+        return waiting(message(unscheduled, "no node takes it"))
     return waiting(f"it is {phase or 'not started'}")
 
 
 def job(obj: Obj) -> Verdict:
     if condition(obj, "Failed").get("status") == "True" or condition(obj, "FailureTarget").get("status") == "True":
         failed = condition(obj, "Failed") or condition(obj, "FailureTarget")
-        return broken(told(failed, "it failed"))
+        return broken(message(failed, "it failed"))
     if condition(obj, "Complete").get("status") == "True":
         return READY
     if (obj.get("spec") or {}).get("suspend"):
         return waiting("it is suspended")
-    wanted = number(obj, "spec", "completions", default=1)
-    return waiting(f"{number(obj, 'status', 'succeeded')} of {wanted} pods have succeeded")
+    desired = number(obj, "spec", "completions", default=1)
+    return waiting(f"{number(obj, 'status', 'succeeded')} of {desired} pods have succeeded")

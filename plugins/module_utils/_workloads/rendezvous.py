@@ -55,8 +55,10 @@ class Rendezvous(Pairs[Pair]):
         one, other = pair.first.name, pair.second.name
         for name, peer in ((one, other), (other, one)):
             if peer in found and name in self.done and self.done[name]["state"] != SUCCEEDED:
-                seen = found.pop(peer)
-                self._settle(peer, FAILED, dataclasses.replace(seen, reason=ENDED), self._log(self.active[peer], seen))
+                observed = found.pop(peer)
+                self._settle(
+                    peer, FAILED, dataclasses.replace(observed, reason=ENDED), self._log(self.active[peer], observed)
+                )
         if (
             one in found
             and one in self.said

@@ -175,7 +175,7 @@ class Run:
         while True:
             self._start()
             stages = self._look()
-            self._tell(stages)
+            self._show(stages)
             if not self.active and not self.waiting and self._gone():
                 return True
             if self.clock.slice_over(pause):
@@ -220,13 +220,13 @@ class Run:
                 self._settle(name, FAILED, Progress(runs.FAILED, "its Job is gone: somebody has deleted it"), "")
                 continue
             one.uid = str(jobs[place]["metadata"].get("uid") or "")
-            seen = runs.progress(jobs[place], pods[place], self.workloads[name].container)
-            if seen.stage in (runs.SUCCEEDED, runs.FAILED):
-                self._judge(name, seen)
-            elif late := self._late(one, seen):
-                self._settle(name, late[0], dataclasses.replace(seen, reason=late[1]), self._log(one, seen))
+            observed = runs.progress(jobs[place], pods[place], self.workloads[name].container)
+            if observed.stage in (runs.SUCCEEDED, runs.FAILED):
+                self._judge(name, observed)
+            elif late := self._late(one, observed):
+                self._settle(name, late[0], dataclasses.replace(observed, reason=late[1]), self._log(one, observed))
             else:
-                found[name] = seen
+                found[name] = observed
         if ended := [row for name, row in self.done.items() if name not in known]:
             self.done.update({row["name"]: row for row in self.hand_over(ended)})
         return found
@@ -243,9 +243,9 @@ class Run:
                 pods[namespace, runs.owner(pod)].append(pod)
         return jobs, pods
 
-    def _late(self, one: _Active, seen: Progress) -> tuple[str, str] | None:
+    def _late(self, one: _Active, observed: Progress) -> tuple[str, str] | None:
         """(state, reason) where it stays in a stage for longer than it may."""
-        stage = runs.PENDING if seen.stage == runs.CREATED else seen.stage
+        stage = runs.PENDING if observed.stage == runs.CREATED else observed.stage
         now = self.clock.now()
         if stage != one.stage:
             one.stage, one.stage_since = stage, now
@@ -257,40 +257,42 @@ class Run:
         }[stage]
         if now - one.stage_since < limit:
             return None
-        if seen.stage == runs.PENDING:
-            return UNSCHEDULABLE, f"no node has taken it for {limit:.0f} s: {seen.reason}"
+        if observed.stage == runs.PENDING:
+            return UNSCHEDULABLE, f"no node has taken it for {limit:.0f} s: {observed.reason}"
         what = {
             runs.CREATED: "no pod was made of it",
             runs.STARTING: "it has not started",
             runs.RUNNING: "it has not ended",
-        }[seen.stage]
-        event = "" if seen.stage == runs.RUNNING else self._event(one.namespace, seen.uid or one.uid)
+        }[observed.stage]
+        event = "" if observed.stage == runs.RUNNING else self._event(one.namespace, observed.uid or one.uid)
         return TIMEOUT, "; ".join(
             part
             for part in (
-                f"{what} in {limit:.0f} s: {seen.reason}" if seen.reason else f"{what} in {limit:.0f} s",
+                f"{what} in {limit:.0f} s: {observed.reason}" if observed.reason else f"{what} in {limit:.0f} s",
                 event,
             )
             if part
         )
 
-    def _judge(self, name: str, seen: Progress) -> None:
+    def _judge(self, name: str, observed: Progress) -> None:
         workload = self.workloads[name]
-        log = self._log(self.active[name], seen)
-        reasons = [seen.reason] if seen.stage == runs.FAILED else []
+        log = self._log(self.active[name], observed)
+        reasons = [observed.reason] if observed.stage == runs.FAILED else []
         if not reasons:
-            reasons = judgement.judge(judgement.observations(log, seen.node, seen.exit_code), workload.checks)
-        self._settle(name, FAILED if reasons else SUCCEEDED, dataclasses.replace(seen, reason="; ".join(reasons)), log)
+            reasons = judgement.judge(judgement.observations(log, observed.node, observed.exit_code), workload.checks)
+        self._settle(
+            name, FAILED if reasons else SUCCEEDED, dataclasses.replace(observed, reason="; ".join(reasons)), log
+        )
 
-    def _settle(self, name: str, state: str, seen: Progress, log: str) -> None:
-        found = judgement.observations(log, seen.node, seen.exit_code)
+    def _settle(self, name: str, state: str, observed: Progress, log: str) -> None:
+        found = judgement.observations(log, observed.node, observed.exit_code)
         self.done[name] = {
             "name": name,
             "state": state,
-            "reason": seen.reason,
-            "node": seen.node,
-            "pod": seen.pod,
-            "exit_code": seen.exit_code,
+            "reason": observed.reason,
+            "node": observed.node,
+            "pod": observed.pod,
+            "exit_code": observed.exit_code,
             "log": log,
             "json": found["json"],
             "captured": judgement.captured(log, self.workloads[name].checks),
@@ -298,11 +300,13 @@ class Run:
         self._delete(self.active[name])
         del self.active[name]
 
-    def _log(self, one: _Active, seen: Progress) -> str:
-        if not seen.pod or seen.stage not in (runs.RUNNING, runs.SUCCEEDED, runs.FAILED):
+    def _log(self, one: _Active, observed: Progress) -> str:
+        if not observed.pod or observed.stage not in (runs.RUNNING, runs.SUCCEEDED, runs.FAILED):
             return ""
         try:
-            return evidence.masked(self.client.logs(one.namespace, seen.pod, seen.container, tail_lines=_LOG_LINES))
+            return evidence.masked(
+                self.client.logs(one.namespace, observed.pod, observed.container, tail_lines=_LOG_LINES)
+            )
         except HwaccelError as error:
             return f"(no log: {error})"
 
@@ -328,7 +332,7 @@ class Run:
             for namespace in sorted(self.namespaces)
         )
 
-    def _tell(self, stages: c.Mapping[str, Progress]) -> None:
+    def _show(self, stages: c.Mapping[str, Progress]) -> None:
         line = report.progress_line(self.done, stages, len(self.workloads))
         if line != self.line:
             self.line = line

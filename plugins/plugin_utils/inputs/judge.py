@@ -36,17 +36,19 @@ def judge(given: c.Mapping[str, t.Any], stages: c.Sequence[str] = table.STAGES) 
     for name in table.names(stages):
         if name in given:
             found += [
-                _finding(name, fault, stages) for fault in _faults(name, given[name]) if not _told_by_all(name, given)
+                _finding(name, fault, stages)
+                for fault in _faults(name, given[name])
+                if not _reported_by_all(name, given)
             ]
     wrong = {one.variable for one in found}
     usable = {name: value for name, value in given.items() if name not in wrong and not values.unset(value)}
     return found + [_finding(name, fault, stages) for name, fault in _together(usable, stages)]
 
 
-def taken(told: t.Any) -> list[str]:
+def taken(given_value: t.Any) -> list[str]:
     """Stages of `hwaccel_stages`; all of them where it is not set, or one that it names is not known: which are meant then, nobody knows."""
     try:
-        names = values.list_of_text(told) if isinstance(told, str) else told
+        names = values.list_of_text(given_value) if isinstance(given_value, str) else given_value
     except ValueError:
         names = []
     if not isinstance(names, (list, tuple)) or not all(name in table.STAGES for name in names):
@@ -54,15 +56,18 @@ def taken(told: t.Any) -> list[str]:
     return [stage for stage in table.STAGES if stage in names] or list(table.STAGES)
 
 
-def _told_by_all(name: str, given: c.Mapping[str, t.Any]) -> bool:
+def _reported_by_all(name: str, given: c.Mapping[str, t.Any]) -> bool:
     """A role's variable that is nothing but the one for all, whose faults are told there."""
     end = next((name.removeprefix(f"{role}_") for role in table.ROLES if name.startswith(f"{role}_")), "")
     whole = f"hwaccel_{end}"
     if not end or whole not in given or whole not in table.SHARED:
         return False
-    told = given[whole]
+    given_value = given[whole]
     try:
-        return given[name] in (told, values.list_of_text(told) if isinstance(told, str) else told)
+        return given[name] in (
+            given_value,
+            values.list_of_text(given_value) if isinstance(given_value, str) else given_value,
+        )
     except ValueError:
         return False
 

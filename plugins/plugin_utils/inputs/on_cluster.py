@@ -20,8 +20,8 @@ _OF_STAGES = (names.VENDOR, names.NFD, names.OURS)
 
 def judge(given: c.Mapping[str, t.Any], fleet: c.Mapping[str, t.Any]) -> list[Finding]:
     """given: variables in which nothing else is wrong. fleet: what node_info returned, which was asked for the excluded nodes."""
-    told = given.get("hwaccel_pools")
-    declared = values.list_of_text(told) if isinstance(told, str) else told or []
+    given_pools = given.get("hwaccel_pools")
+    declared = values.list_of_text(given_pools) if isinstance(given_pools, str) else given_pools or []
     plain = [{key: item for key, item in pool.items() if key != "machines"} for pool in declared]
     counts = {row["name"]: row["nodes"] for row in fleet.get("pools") or ()}
     found = [

@@ -76,14 +76,14 @@ def _counted(matcher: str) -> str:
 
 def _xids() -> c.Iterator[Alert]:
     for one in XID_CLASSES:
-        told = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE} ({{{{ $labels.UUID }}}}, {{{{ $labels.modelName }}}})."
+        text = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE} ({{{{ $labels.UUID }}}}, {{{{ $labels.modelName }}}})."
         yield Alert(
-            one.name, one.severity, "0s", _counted(f'xid=~"{_pattern(one.codes)}"'), f"{_WHERE} {one.summary}", told
+            one.name, one.severity, "0s", _counted(f'xid=~"{_pattern(one.codes)}"'), f"{_WHERE} {one.summary}", text
         )
     known = [*APPLICATION_XIDS, *(code for one in XID_CLASSES for code in one.codes)]
-    told = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE}. Xids that programs cause (13, 31, 43, 45) are left out."
+    text = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE}. Xids that programs cause (13, 31, 43, 45) are left out."
     yield Alert(
-        "GpuXidOther", "info", "0s", _counted(f'xid!~"{_pattern(sorted(known))}|"'), f"{_WHERE} had another Xid", told
+        "GpuXidOther", "info", "0s", _counted(f'xid!~"{_pattern(sorted(known))}|"'), f"{_WHERE} had another Xid", text
     )
 
 

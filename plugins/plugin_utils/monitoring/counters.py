@@ -22,7 +22,7 @@ class Counter:
 
     field: str
     kind: str
-    told: str
+    help: str
     series: int = 1
 
 
@@ -80,15 +80,15 @@ PROFILING = (
 )
 
 
-def asked(*, profiling: bool) -> tuple[Counter, ...]:
+def exported(*, profiling: bool) -> tuple[Counter, ...]:
     return COUNTERS + (PROFILING if profiling else ())
 
 
 def csv(counters: c.Iterable[Counter]) -> str:
     """The file as the exporter reads it: field, Prometheus type, help. No help may hold a comma."""
-    return "".join(f"{one.field}, {one.kind}, {one.told}\n" for one in counters)
+    return "".join(f"{one.field}, {one.kind}, {one.help}\n" for one in counters)
 
 
 def series(nodes: int, gpus: int, *, profiling: bool = False) -> int:
     """How many series at most a Prometheus keeps of so many nodes with so many GPUs each. Instances of MIG count as GPUs of their own."""
-    return nodes * gpus * sum(one.series for one in asked(profiling=profiling) if one.kind != "label")
+    return nodes * gpus * sum(one.series for one in exported(profiling=profiling) if one.kind != "label")

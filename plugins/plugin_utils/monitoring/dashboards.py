@@ -191,13 +191,13 @@ def model(dashboard: Dashboard, *, profiling: bool) -> dict[str, t.Any]:
 
 def _variable(name: str, query: str) -> dict[str, t.Any]:
     """Values by name; several can be chosen, and the first that there is stands at the beginning."""
-    asked = {"query": query, "refId": name}
+    target = {"query": query, "refId": name}
     return {
         "name": name,
         "label": name,
         "type": "query",
         "datasource": _SOURCE,
-        "query": asked,
+        "query": target,
         "refresh": 2,
         "sort": 1,
         "multi": True,

@@ -94,19 +94,19 @@ def _rule(alert: alerts.Alert, limits: c.Mapping[str, t.Any], changed: c.Mapping
 
 def _faults(changed: c.Mapping[str, c.Mapping[str, t.Any]]) -> list[Fault]:
     where, faults = "monitoring_alerts", []
-    for name, told in changed.items():
+    for name, entry in changed.items():
         if name not in alerts.ALERTS:
             faults.append(Fault(f"alert {name!r} is unknown", where, "", f"choose one of {', '.join(alerts.ALERTS)}"))
-        for key in sorted(set(told or {}) - set(_CHANGES)):
+        for key in sorted(set(entry or {}) - set(_CHANGES)):
             faults.append(
                 Fault(f"{key!r} of alert {name} is unknown", where, "", f"choose one of {', '.join(_CHANGES)}")
             )
-        if "for" in (told or {}) and not thresholds.DURATION.fullmatch(str(told["for"])):
+        if "for" in (entry or {}) and not thresholds.DURATION.fullmatch(str(entry["for"])):
             faults.append(
                 Fault(
                     f"for of alert {name} is no duration",
                     where,
-                    repr(told["for"]),
+                    repr(entry["for"]),
                     'write it as Prometheus does, "30m"',
                 )
             )

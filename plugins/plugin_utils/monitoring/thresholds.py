@@ -24,7 +24,7 @@ class Threshold:
     """default: a number, or a duration as Prometheus writes it. source: who says so."""
 
     default: int | float | str
-    told: str
+    meaning: str
     source: str
 
 
@@ -58,11 +58,11 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 
-def values(told: c.Mapping[str, t.Any]) -> tuple[dict[str, int | float | str], list[Fault]]:
+def values(meaning: c.Mapping[str, t.Any]) -> tuple[dict[str, int | float | str], list[Fault]]:
     """Defaults with what was told laid over them, and what is wrong in it."""
     found: dict[str, int | float | str] = {name: one.default for name, one in THRESHOLDS.items()}
     faults = []
-    for name, value in told.items():
+    for name, value in meaning.items():
         if name not in THRESHOLDS:
             faults.append(
                 Fault(

@@ -67,5 +67,7 @@ def _objects(existing: c.Mapping[str, t.Any], listed: c.Iterable[str]) -> list[s
 
 def _object(entry: c.Mapping[str, str]) -> str:
     image = entry.get("image") or ""
-    told = ":".join(part for part in (image_base(image), image_tag(image)) if part)
-    return f"{entry.get('kind')} {entry.get('namespace')}/{entry.get('name')}" + (f" ({told})" if told else "")
+    image_name = ":".join(part for part in (image_base(image), image_tag(image)) if part)
+    return f"{entry.get('kind')} {entry.get('namespace')}/{entry.get('name')}" + (
+        f" ({image_name})" if image_name else ""
+    )

@@ -28,7 +28,7 @@ CONFIG_HASH = "hwaccel.gpu/config-hash"
 
 
 @dataclasses.dataclass
-class Plan:
+class StagePlan:
     """objects: what is to be there. assumed: predicted from declarations only. unknown: cannot be predicted before a stage.
 
     notes: decisions that people want to see. faults: reasons not to begin.
@@ -59,7 +59,11 @@ class Plan:
             "assumed": assumed,
             "unknown": unknown,
             "notes": self.notes,
-            "told": [*self.notes, *(f"assumed: {text}" for text in assumed), *(f"unknown: {text}" for text in unknown)],
+            "messages": [
+                *self.notes,
+                *(f"assumed: {text}" for text in assumed),
+                *(f"unknown: {text}" for text in unknown),
+            ],
             "faults": [fault.as_dict() for fault in self.faults],
         }
 

@@ -25,8 +25,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
     Manifest,
-    Plan,
     Sources,
+    StagePlan,
     finish,
     named,
     stamp,
@@ -51,7 +51,7 @@ def plan(
     """Objects of the set `device-plugin`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
-    made = Plan(faults=faults)
+    made = StagePlan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)
     if provider == "hwaccel":
@@ -73,7 +73,7 @@ def plan(
 
 
 def _objects(
-    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: Plan
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet, made: StagePlan
 ) -> list[Manifest]:
     configs = {DEFAULT_CONFIG: {"version": "v1"}, **(settings.get("configs") or {})}
     used = _used(fleet, configs, made)
@@ -87,7 +87,7 @@ def _objects(
     return kept + platforms.extra_objects(platforms.of(fleet.distribution), kept)
 
 
-def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: Plan) -> dict[str, list[placement.Term]]:
+def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict[str, list[placement.Term]]:
     """Configuration to the nodes that get it: those that pools ask for, and the default for all others."""
     gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
     none = [pool for pool in fleet.pools if pool.driver.provider == "none"]

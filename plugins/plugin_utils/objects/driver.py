@@ -25,8 +25,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
     Manifest,
-    Plan,
     Sources,
+    StagePlan,
     finish,
     listed,
     set_env,
@@ -37,7 +37,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.driver_daemonsets import (
     DriverDaemonSets,
     Options,
-    Wanted,
+    PoolDriver,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import (
     DriverInCluster,
@@ -57,7 +57,7 @@ def plan(
     """Objects of the set `driver`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
-    made = Plan(faults=faults)
+    made = StagePlan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     settings, unsafe = credentials.taken_out(settings)
     made.faults += unsafe
@@ -101,8 +101,8 @@ def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
     foreign = fleet.found("cluster_policy", "driver")
     nodes: collections.Counter[str] = collections.Counter()
     for one in fleet.undiscovered:
-        told = fleet.pool(one.pool).driver.provider or text(settings.get("provider"))
-        if told == "hwaccel" or not (told or foreign):
+        declared = fleet.pool(one.pool).driver.provider or text(settings.get("provider"))
+        if declared == "hwaccel" or not (declared or foreign):
             nodes[one.pool] += one.nodes
     return [
         f"pool {name}: driver DaemonSets and labels nvidia.com/gpu.deploy.* for {count} nodes, until feature_discovery tells whether they have GPUs"
@@ -114,7 +114,7 @@ def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> l
     """Where no cluster is asked, pools for which nothing says what their nodes run: files without their driver would look complete."""
     known = {one.pool for one in fleet.gpus}
     silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
-    if fleet.seen or (providers and not silent) or overall != "hwaccel":
+    if fleet.observed or (providers and not silent) or overall != "hwaccel":
         return []
     what = (
         f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}"
@@ -128,17 +128,19 @@ def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> l
     return [Fault(what, "hwaccel_pools", why, next_step)]
 
 
-def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
     """Declared for the pool, else for the role, else what is there."""
-    told = fleet.pool(name).driver.provider or text(settings.get("provider"))
+    declared = fleet.pool(name).driver.provider or text(settings.get("provider"))
     host = sorted({one.host_driver for one in fleet.gpus if one.pool == name and one.host_driver})
     foreign = fleet.found("cluster_policy", "driver")
-    if told and told not in PROVIDERS:
+    if declared and declared not in PROVIDERS:
         made.faults.append(
-            Fault(f"driver provider {told!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}")
+            Fault(
+                f"driver provider {declared!r} is unknown", f"pool {name}", "", f"choose one of {', '.join(PROVIDERS)}"
+            )
         )
         return "none"
-    if told == "hwaccel" and foreign:
+    if declared == "hwaccel" and foreign:
         next_step = "set provider existing, or remove the other one first"
         made.faults.append(
             Fault(
@@ -148,7 +150,7 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Pl
                 next_step,
             )
         )
-    if told == "hwaccel" and host:
+    if declared == "hwaccel" and host:
         why = f"driver {host[0]} is installed on the host"
         made.faults.append(
             Fault(
@@ -158,9 +160,9 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Pl
                 "set provider host, or remove that driver",
             )
         )
-    if told:
-        made.notes.append(f"pool {name}: driver by {told} (declared)")
-        return told
+    if declared:
+        made.notes.append(f"pool {name}: driver by {declared} (declared)")
+        return declared
     if foreign:
         made.notes.append(f"pool {name}: driver by existing (found {foreign[0]})")
         return "existing"
@@ -191,7 +193,7 @@ def _objects(
     settings: c.Mapping[str, t.Any],
     fleet: Fleet,
     providers: c.Mapping[str, str],
-    made: Plan,
+    made: StagePlan,
 ) -> list[Manifest]:
     running = any(one.running for one in fleet.drivers)
     ours = (
@@ -221,7 +223,7 @@ def _objects(
 
 def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platform) -> bool:
     """Somebody else has made it: what the cluster says counts, and only where none was asked what is known of its kind."""
-    if fleet.seen:
+    if fleet.observed:
         return any(
             row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ()
         )
@@ -231,7 +233,9 @@ def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platf
 def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
     """Pools whose driver may be built on a node: where no precompiled one fits, and for kernels that nobody has seen yet."""
     brought = [name for name, provider in providers.items() if provider == "hwaccel"]
-    return [name for name in brought if any(one.source != "precompiled" for one in _wanted(name, fleet, settings))]
+    return [
+        name for name in brought if any(one.source != "precompiled" for one in _pool_drivers(name, fleet, settings))
+    ]
 
 
 def _brings(name: str, provider: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> bool:
@@ -255,7 +259,7 @@ def _drivers(
     settings: c.Mapping[str, t.Any],
     fleet: Fleet,
     providers: c.Mapping[str, str],
-    made: Plan,
+    made: StagePlan,
 ) -> list[Manifest]:
     template, options = take(manifests, "DaemonSet", DRIVER), _options(settings)
     maker = DriverDaemonSets(template, fleet, options)
@@ -265,12 +269,12 @@ def _drivers(
             met = [one for one in fleet.gpus if one.pool == name and one.host_driver == names.PRE_INSTALLED]
             # A maker of its own: no word of images that no node is to get.
             quiet = DriverDaemonSets(template, fleet, options)
-            found += [one for wanted in _wanted(name, fleet, settings) for one in quiet.of(wanted, met)]
+            found += [one for pool_driver in _pool_drivers(name, fleet, settings) for one in quiet.of(pool_driver, met)]
             continue
         classes = _classes(name, fleet, made)
         if provider == "hwaccel":
-            for wanted in _wanted(name, fleet, settings):
-                found += maker.of(wanted, classes)
+            for pool_driver in _pool_drivers(name, fleet, settings):
+                found += maker.of(pool_driver, classes)
         if provider == "hwaccel" and not classes:
             made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it with a GPU is known")
     made.notes += sorted(set(maker.notes))
@@ -293,7 +297,7 @@ def _options(settings: c.Mapping[str, t.Any]) -> Options:
     )
 
 
-def _classes(pool: str, fleet: Fleet, made: Plan) -> list[NodeClass]:
+def _classes(pool: str, fleet: Fleet, made: StagePlan) -> list[NodeClass]:
     """GPU nodes of a pool that take a driver, those whose labels lag behind their kernels twice."""
     classes = [one for one in fleet.gpus if one.pool == pool and not one.host_driver]
     lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
@@ -308,7 +312,7 @@ def _without_driver(
     staying: c.Sequence[DriverInCluster],
     fleet: Fleet,
     providers: c.Mapping[str, str],
-    made: Plan,
+    made: StagePlan,
 ) -> None:
     """Says which nodes get no driver, and that it is a fault where none gets one."""
     without = sorted(
@@ -345,14 +349,17 @@ def _as_labelled(one: NodeClass) -> NodeClass:
     return dataclasses.replace(one, kernel=one.labelled)
 
 
-def _wanted(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Wanted]:
+def _pool_drivers(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[PoolDriver]:
     driver = fleet.pool(name).driver
     version = driver.version or text(settings.get("version")) or DEFAULT_VERSION
     source = driver.source or text(settings.get("source"))
     beside = tuple(
         sorted({text(one) for one in listed((settings.get("extra_versions") or {}).get(name))} - {version, ""})
     )
-    return [Wanted(name, version, source, beside), *(Wanted(name, other, source, default=False) for other in beside)]
+    return [
+        PoolDriver(name, version, source, beside),
+        *(PoolDriver(name, other, source, default=False) for other in beside),
+    ]
 
 
 def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placement.Term]:
@@ -378,7 +385,7 @@ def _toolkits(
     fleet: Fleet,
     providers: c.Mapping[str, str],
     clients: c.Sequence[placement.Term],
-    made: Plan,
+    made: StagePlan,
 ) -> list[Manifest]:
     """One toolkit for each container runtime: it writes that runtime's configuration."""
     proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
@@ -419,7 +426,9 @@ def _toolkits(
     return found
 
 
-def _runtimes(fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: Plan) -> list[str]:
+def _runtimes(
+    fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: StagePlan
+) -> list[str]:
     """Container runtimes that a toolkit is for: those of nodes with GPUs. Where none is known, the one of all nodes; of several, nobody knows which."""
     known = {one.runtime for one in proven}
     coming = [

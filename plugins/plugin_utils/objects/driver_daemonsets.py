@@ -32,7 +32,7 @@ _LONGEST_NAME = 56
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class PoolDriver:
     """What is to run on the nodes of one pool. default: the version of nodes that carry no label naming one."""
 
     pool: str
@@ -66,7 +66,7 @@ class DriverDaemonSets:
         #: Classes that got an image.
         self.served: set[NodeClass] = set()
 
-    def of(self, wanted: Wanted, classes: c.Sequence[NodeClass]) -> list[Manifest]:
+    def of(self, pool_driver: PoolDriver, classes: c.Sequence[NodeClass]) -> list[Manifest]:
         """The DaemonSets of one pool and version: one a class, and for each operating system one for other kernels."""
         made: dict[tuple[str, ...], Manifest] = {}
         covered: dict[tuple[str, str, str], set[str]] = {}
@@ -74,21 +74,24 @@ class DriverDaemonSets:
             if not one.os_id:
                 # Without it a DaemonSet would take nodes of all others.
                 self.without.append(
-                    (one, f"pool {wanted.pool}: the operating system of nodes with kernel {one.kernel} is not known")
+                    (
+                        one,
+                        f"pool {pool_driver.pool}: the operating system of nodes with kernel {one.kernel} is not known",
+                    )
                 )
                 continue
             machine = (one.os_id, one.os_version, one.architecture)
             covered.setdefault(machine, set())
             kernel = placement.nfd_value(one.kernel)
-            image = self._image(wanted, one)
+            image = self._image(pool_driver, one)
             if image is None or not kernel:
                 continue
             if kernel != one.kernel:
                 self.notes.append(f"kernel {one.kernel} is selected by the label value {kernel}")
             self.served.add(one)
             covered[machine].add(kernel)
-            made[(kernel, *machine)] = self._of_class(wanted, one, kernel, image)
-        rest = [self._rest(wanted, machine, kernels) for machine, kernels in sorted(covered.items())]
+            made[(kernel, *machine)] = self._of_class(pool_driver, one, kernel, image)
+        rest = [self._rest(pool_driver, machine, kernels) for machine, kernels in sorted(covered.items())]
         return [*made.values(), *rest]
 
     def again(self, there: DriverInCluster) -> Manifest:
@@ -113,7 +116,7 @@ class DriverDaemonSets:
         placement.place(made, there.terms)
         return made
 
-    def _image(self, wanted: Wanted, one: NodeClass) -> DriverImage | None:
+    def _image(self, pool_driver: PoolDriver, one: NodeClass) -> DriverImage | None:
         options = self._options
         try:
             image = choose(
@@ -121,57 +124,59 @@ class DriverDaemonSets:
                 one.os_id,
                 one.os_version,
                 one.architecture,
-                wanted.version,
-                wanted.source,
+                pool_driver.version,
+                pool_driver.source,
                 precompiled=options.precompiled,
                 builds=options.builds,
             )
         except NoDriverImage as error:
-            self.without.append((one, f"pool {wanted.pool}: {error}"))
+            self.without.append((one, f"pool {pool_driver.pool}: {error}"))
             return None
-        self.notes.append(f"pool {wanted.pool}: driver {image.version} as {image.tag} ({image.why})")
+        self.notes.append(f"pool {pool_driver.pool}: driver {image.version} as {image.tag} ({image.why})")
         return image
 
-    def _of_class(self, wanted: Wanted, one: NodeClass, kernel: str, image: DriverImage) -> Manifest:
-        key = (wanted.pool, one.kernel, one.os_id, one.os_version, one.architecture, wanted.version)
-        made = self._named(wanted, key, object_name(one.kernel, 24))
+    def _of_class(self, pool_driver: PoolDriver, one: NodeClass, kernel: str, image: DriverImage) -> Manifest:
+        key = (pool_driver.pool, one.kernel, one.os_id, one.os_version, one.architecture, pool_driver.version)
+        made = self._named(pool_driver, key, object_name(one.kernel, 24))
         self._run(made, image, one.os_id)
         self._select(
             made,
-            wanted,
+            pool_driver,
             (one.os_id, one.os_version, one.architecture),
             placement.need(names.KERNEL_LABEL, "In", kernel),
         )
         made["spec"]["template"]["metadata"]["labels"][names.DRIVER_KERNEL_LABEL] = label_value(one.kernel)
         return made
 
-    def _rest(self, wanted: Wanted, machine: tuple[str, str, str], kernels: c.Collection[str]) -> Manifest:
+    def _rest(self, pool_driver: PoolDriver, machine: tuple[str, str, str], kernels: c.Collection[str]) -> Manifest:
         """Takes a node whose kernel nobody has seen: builds in place where an image can, else its gate fails and says why."""
         os_id, os_version, architecture = machine
-        made = self._named(wanted, (wanted.pool, "", *machine, wanted.version), "other-kernels")
+        made = self._named(pool_driver, (pool_driver.pool, "", *machine, pool_driver.version), "other-kernels")
         try:
-            source = "precompiled" if wanted.source == "precompiled" else "build"
+            source = "precompiled" if pool_driver.source == "precompiled" else "build"
             image = choose(
-                "unseen", os_id, os_version, architecture, wanted.version, source, builds=self._options.builds
+                "unseen", os_id, os_version, architecture, pool_driver.version, source, builds=self._options.builds
             )
         except NoDriverImage:
             self._refuse(made)
         else:
             self._run(made, image, os_id)
-        unseen = (
+        unknown_kernel = (
             placement.need(names.KERNEL_LABEL, "NotIn", *kernels)
             if kernels
             else placement.need(names.KERNEL_LABEL, "Exists")
         )
-        self._select(made, wanted, machine, unseen, placement.need(names.KERNEL_LABEL, "Exists"))
+        self._select(made, pool_driver, machine, unknown_kernel, placement.need(names.KERNEL_LABEL, "Exists"))
         return made
 
-    def _named(self, wanted: Wanted, key: tuple[str, ...], what: str) -> Manifest:
+    def _named(self, pool_driver: PoolDriver, key: tuple[str, ...], what: str) -> Manifest:
         suffix = digest(key, 6)
-        name = f"{self._manifest['metadata']['name']}-{object_name(wanted.pool, 20)}-{what}"[:_LONGEST_NAME].rstrip(
-            "-."
+        name = f"{self._manifest['metadata']['name']}-{object_name(pool_driver.pool, 20)}-{what}"[
+            :_LONGEST_NAME
+        ].rstrip("-.")
+        return self._labelled(
+            f"{name}-{suffix}", suffix, label_value(pool_driver.pool), label_value(pool_driver.version)
         )
-        return self._labelled(f"{name}-{suffix}", suffix, label_value(wanted.pool), label_value(wanted.version))
 
     def _labelled(self, name: str, key: str, pool: str, version: str) -> Manifest:
         """pool, version: as label values."""
@@ -181,7 +186,7 @@ class DriverDaemonSets:
         made["spec"]["selector"]["matchLabels"][names.DRIVER_CLASS_LABEL] = key
         template["metadata"]["labels"][names.DRIVER_CLASS_LABEL] = key
         for labels in (made["metadata"].setdefault("labels", {}), template["metadata"]["labels"]):
-            labels.update({names.DRIVER_POOL_LABEL: pool, names.DRIVER_VERSION_WANTED_LABEL: version})
+            labels.update({names.DRIVER_POOL_LABEL: pool, names.DESIRED_DRIVER_VERSION_LABEL: version})
         return made
 
     def _run(self, made: Manifest, image: DriverImage, os_id: str) -> None:
@@ -233,7 +238,7 @@ class DriverDaemonSets:
         ]
 
     def _select(
-        self, made: Manifest, wanted: Wanted, machine: tuple[str, str, str], *requirements: dict[str, t.Any]
+        self, made: Manifest, pool_driver: PoolDriver, machine: tuple[str, str, str], *requirements: dict[str, t.Any]
     ) -> None:
         os_id, os_version, architecture = machine
         fixed = [
@@ -245,9 +250,9 @@ class DriverDaemonSets:
         fixed.append(placement.need(names.OS_ID_LABEL, "In", os_id))
         if os_version:
             fixed.append(placement.need(names.OS_VERSION_LABEL, "In", os_version))
-        if not wanted.default:
-            fixed.append(placement.need(names.DRIVER_VERSION_WANTED_LABEL, "In", wanted.version))
-        elif wanted.others:
-            fixed.append(placement.need(names.DRIVER_VERSION_WANTED_LABEL, "NotIn", *wanted.others))
+        if not pool_driver.default:
+            fixed.append(placement.need(names.DESIRED_DRIVER_VERSION_LABEL, "In", pool_driver.version))
+        elif pool_driver.others:
+            fixed.append(placement.need(names.DESIRED_DRIVER_VERSION_LABEL, "NotIn", *pool_driver.others))
         terms = placement.both(self._gpu, [tuple(fixed)])
-        placement.place(made, placement.both(terms, placement.of_pool(wanted.pool, self._fleet.pools)))
+        placement.place(made, placement.both(terms, placement.of_pool(pool_driver.pool, self._fleet.pools)))

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.driver_daemonsets import DriverDaemonSets
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import DriverInCluster, Fleet, NodeClass
 
-_VERSION = names.DRIVER_VERSION_WANTED_LABEL
+_VERSION = names.DESIRED_DRIVER_VERSION_LABEL
 
 
 def staying(fleet: Fleet, bare: c.Collection[NodeClass]) -> list[DriverInCluster]:
@@ -94,7 +94,7 @@ def _note(one: DriverInCluster, others: c.Collection[str]) -> str:
         f"driver {one.version} stays on {one.running} nodes ({where})" if one.running else f"driver {one.version} stays"
     )
     why = "it runs there" if one.running else "nothing else has an image for that kernel"
-    told = f"{stays}, by DaemonSet {one.name}: {why}"
+    line = f"{stays}, by DaemonSet {one.name}: {why}"
     if not others:
-        return f"{told}; it goes when its last node has gone"
-    return f"{told}. Next: node by node, end its GPU pods and give it the label {_VERSION}={' or '.join(sorted(others))} (docs/drivers.md)"
+        return f"{line}; it goes when its last node has gone"
+    return f"{line}. Next: node by node, end its GPU pods and give it the label {_VERSION}={' or '.join(sorted(others))} (docs/drivers.md)"

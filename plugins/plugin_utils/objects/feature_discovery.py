@@ -15,7 +15,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
     platforms,
     references,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan, Sources, finish, stamp
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
+    Manifest,
+    Sources,
+    StagePlan,
+    finish,
+    stamp,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import read_fleet
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.provider import Component, provider_of
 
@@ -30,7 +36,7 @@ def plan(
     """Objects of the set `feature-discovery`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
-    made = Plan(faults=faults)
+    made = StagePlan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)
     if provider == "hwaccel":

@@ -65,7 +65,7 @@ class Fleet:
 
     pools: tuple[Pool, ...]
     gpus: tuple[NodeClass, ...]
-    seen: bool
+    observed: bool
     undiscovered: tuple[NodeClass, ...] = ()
     runtimes: frozenset[str] = frozenset()
     distribution: str = "kubernetes"
@@ -152,8 +152,8 @@ def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, tuple[str, t.An
 
 def _of_machines(pool: str, machines: c.Mapping[str, tuple[str, t.Any]], faults: list[Fault]) -> c.Iterator[NodeClass]:
     if pool in machines:
-        where, told = machines[pool]
-        yield from declared_classes(pool, told, where, faults)
+        where, given = machines[pool]
+        yield from declared_classes(pool, given, where, faults)
 
 
 def _has_gpus(row: c.Mapping[str, t.Any]) -> bool:
@@ -247,9 +247,9 @@ MACHINE_CHECKS: dict[str, values.Check] = {
 _MACHINE = values.fields(MACHINE_CHECKS, "a pool's machine", ("kernel", "os_image"))
 
 
-def _version(told: t.Any) -> tuple[int, int]:
+def _version(given: t.Any) -> tuple[int, int]:
     """(1, 36) of "v1.36.4+k3s1"; a version that cannot be read counts as new."""
-    parts = str(told or "").removeprefix("v").split(".")
+    parts = str(given or "").removeprefix("v").split(".")
     try:
         return int(parts[0]), int(parts[1])
     except (IndexError, ValueError):

@@ -18,8 +18,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.alerts impo
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import namespaces, patched, platforms, references
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
     Manifest,
-    Plan,
     Sources,
+    StagePlan,
     finish,
     named,
     stamp,
@@ -52,7 +52,7 @@ def plan(
     """Objects of the set `monitoring`, with assumed, unknown, notes and faults. settings: see the filter's documentation."""
     fleet, faults = read_fleet(settings.get("pools"), facts)
     fleet = platforms.as_declared(fleet, settings)
-    made = Plan(faults=faults)
+    made = StagePlan(faults=faults)
     made.faults += platforms.identity_faults(fleet, settings)
     provider = provider_of(_COMPONENT, fleet, settings, made)
     prometheus = _prometheus(fleet, settings, made)
@@ -74,22 +74,22 @@ def plan(
     return made.as_dict(provider, fleet.namespace_of("dcgm_exporter") if provider == "existing" else "", fleet.existing)
 
 
-def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
     """As declared, else by the kinds that the cluster serves; OpenShift always does."""
-    told, served = text(settings.get("prometheus")), bool(fleet.found("prometheus_operator"))
-    if told and told not in (OPERATOR, PLAIN_PROMETHEUS):
+    declared, served = text(settings.get("prometheus")), bool(fleet.found("prometheus_operator"))
+    if declared and declared not in (OPERATOR, PLAIN_PROMETHEUS):
         next_step = f"choose one of {OPERATOR}, {PLAIN_PROMETHEUS}"
-        made.faults.append(Fault(f"monitoring_prometheus {told!r} is unknown", "", "", next_step))
+        made.faults.append(Fault(f"monitoring_prometheus {declared!r} is unknown", "", "", next_step))
         return PLAIN_PROMETHEUS
-    if told == OPERATOR and fleet.seen and not served:
+    if declared == OPERATOR and fleet.observed and not served:
         next_step = f"install the Prometheus Operator first, or set monitoring_prometheus: {PLAIN_PROMETHEUS}"
         made.faults.append(
             Fault("the cluster serves no ServiceMonitor and PrometheusRule", "monitoring_prometheus", "", next_step)
         )
-    found = told or (OPERATOR if served or fleet.distribution == "openshift" else PLAIN_PROMETHEUS)
+    found = declared or (OPERATOR if served or fleet.distribution == "openshift" else PLAIN_PROMETHEUS)
     why = (
         "declared"
-        if told
+        if declared
         else "the cluster serves its kinds"
         if served
         else "the distribution has it"
@@ -106,7 +106,7 @@ def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> st
 
 def _exporter(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], fleet: Fleet) -> list[Manifest]:
     config, profiling = take(manifests, "ConfigMap", COUNTERS), bool(settings.get("profiling"))
-    config["data"]["counters.csv"] = counters.csv(counters.asked(profiling=profiling))
+    config["data"]["counters.csv"] = counters.csv(counters.exported(profiling=profiling))
     found = [take(manifests, "ServiceAccount", EXPORTER), config]
     # DCGM knows no GPU that is part of the processor.
     gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")), integrated=False)
@@ -147,7 +147,7 @@ def _rules(
     manifests: c.Sequence[Manifest],
     settings: c.Mapping[str, t.Any],
     fleet: Fleet,
-    made: Plan,
+    made: StagePlan,
     provider: str,
     prometheus: str,
 ) -> list[Manifest]:
@@ -161,13 +161,13 @@ def _rules(
         exporters, settings.get("thresholds"), settings.get("alerts"), text(settings.get("runbook_url")).rstrip("/")
     )
     made.faults += faults
-    wanted = bool(settings.get("rules", True))
+    rules_due = bool(settings.get("rules", True))
     if prometheus == OPERATOR:
         rule = _labelled(take(manifests, "PrometheusRule", RULES), settings)
         rule["spec"]["groups"] = groups
-        return [rule] if wanted else []
+        return [rule] if rules_due else []
     plain = take(manifests, "ConfigMap", PLAIN)
-    parts = {"scrape_configs.yml": ours, "rules.yml": wanted}
+    parts = {"scrape_configs.yml": ours, "rules.yml": rules_due}
     # JSON is YAML, and read by people elsewhere: docs/alerts.md.
     plain["data"]["rules.yml"] = json.dumps({"groups": groups}, indent=2) + "\n"
     plain["data"] = {name: body for name, body in plain["data"].items() if parts[name]}

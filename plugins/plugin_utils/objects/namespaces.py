@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
     Manifest,
-    Plan,
+    StagePlan,
     containers,
     listed,
     pod_template,
@@ -27,7 +27,7 @@ def needed(
     set_name: str,
     settings: c.Mapping[str, t.Any],
     facts: c.Mapping[str, t.Any] | None,
-    made: Plan,
+    made: StagePlan,
 ) -> list[Manifest]:
     """The Namespaces of these objects that are members of this set.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import copy
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, Plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, StagePlan
 
 #: admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy, https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 _POLICIES_FROM = (1, 30)
@@ -20,7 +20,7 @@ _NODE = "variables.node"
 _GROUP = "admissionregistration.k8s.io/"
 
 
-def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str, made: Plan) -> list[Manifest]:
+def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str, made: StagePlan) -> list[Manifest]:
     """The manifests without what this version cannot enforce; notes of the plan tell what then is not enforced.
 
     agent: whom the policies hold, for people.
@@ -28,14 +28,14 @@ def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str
     found = list(manifests)
     if not any(one["apiVersion"].startswith(_GROUP) for one in found) or version >= _NODE_NAMED_FROM:
         return found
-    told = ".".join(map(str, version))
+    release = ".".join(map(str, version))
     if version < _POLICIES_FROM:
         made.notes.append(
-            f"Kubernetes {told} has no admission policies: {agent} may write about every node, with a token stolen from one of them as well"
+            f"Kubernetes {release} has no admission policies: {agent} may write about every node, with a token stolen from one of them as well"
         )
         return [one for one in found if not one["apiVersion"].startswith(_GROUP)]
     made.notes.append(
-        f"Kubernetes {told}: {agent} is held to its own node only where the API server's tokens name the node (by default they do)"
+        f"Kubernetes {release}: {agent} is held to its own node only where the API server's tokens name the node (by default they do)"
     )
     return [_lenient(one) if one["kind"] == "ValidatingAdmissionPolicy" else one for one in found]
 

@@ -108,17 +108,17 @@ def extra_objects(platform: Platform, manifests: c.Iterable[Manifest]) -> list[M
     """On OpenShift: leave to use a SecurityContextConstraints, for each ServiceAccount that runs pods, in the pods' namespace."""
     if not platform.scc:
         return []
-    wanted: dict[tuple[str, str], bool] = {}
+    needed: dict[tuple[str, str], bool] = {}
     for manifest in manifests:
         template = pod_template(manifest)
         if template is not None:
             spec = template["spec"]
             key = (manifest["metadata"]["namespace"], spec["serviceAccountName"])
             host = any("hostPath" in volume for volume in spec.get("volumes", ()))
-            wanted[key] = wanted.get(key, False) or host
+            needed[key] = needed.get(key, False) or host
     return [
         made
-        for (namespace, account), host in sorted(wanted.items())
+        for (namespace, account), host in sorted(needed.items())
         for made in scc_rights(namespace, account, PRIVILEGED if host else NONROOT)
     ]
 
@@ -173,7 +173,7 @@ def system_faults(pools: c.Mapping[str, c.Collection[str]]) -> list[Fault]:
 
 def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
     """The fleet on the platform that is declared, where no cluster was asked; what a cluster says of itself stays."""
-    if fleet.seen:
+    if fleet.observed:
         return fleet
     distribution, version = (
         text(settings.get("distribution")) or fleet.distribution,
@@ -190,10 +190,10 @@ def identity_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault
 def _age_faults(fleet: Fleet) -> list[Fault]:
     if fleet.version >= OLDEST:
         return []
-    seen, oldest = (".".join(map(str, one)) for one in (fleet.version, OLDEST))
+    observed, oldest = (".".join(map(str, one)) for one in (fleet.version, OLDEST))
     return [
         Fault(
-            f"Kubernetes {seen} is too old",
+            f"Kubernetes {observed} is too old",
             "",
             f"the objects are made for {oldest} and newer",
             "upgrade the cluster first",
@@ -202,12 +202,12 @@ def _age_faults(fleet: Fleet) -> list[Fault]:
 
 
 def _uid_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    return identity.other_cluster(fleet.cluster_uid, text(settings.get("cluster_uid"))) if fleet.seen else []
+    return identity.other_cluster(fleet.cluster_uid, text(settings.get("cluster_uid"))) if fleet.observed else []
 
 
 def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
     faults = []
-    distribution, told, version = (
+    distribution, declared, version = (
         text(settings.get("distribution")),
         text(settings.get("kubernetes_version")),
         _declared_version(settings),
@@ -227,21 +227,21 @@ def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Faul
             "correct the connection, or hwaccel_distribution",
         )
         faults.append(Fault(what, "hwaccel_distribution", "", next_step))
-    if told and version is None:
+    if declared and version is None:
         why = "without quotes YAML reads 1.30 as the number 1.3"
         faults.append(
             Fault(
-                f"Kubernetes version {told!r} cannot be read",
+                f"Kubernetes version {declared!r} cannot be read",
                 "hwaccel_kubernetes_version",
                 why,
                 'write it in quotes, as "1.36"',
             )
         )
     elif version and version != fleet.version:
-        seen, wanted = (".".join(map(str, one)) for one in (fleet.version, version))
+        observed, needed = (".".join(map(str, one)) for one in (fleet.version, version))
         next_step = "correct the connection, or hwaccel_kubernetes_version (and render again)"
         faults.append(
-            Fault(f"the cluster runs Kubernetes {seen}, not {wanted}", "hwaccel_kubernetes_version", "", next_step)
+            Fault(f"the cluster runs Kubernetes {observed}, not {needed}", "hwaccel_kubernetes_version", "", next_step)
         )
     return faults
 

@@ -10,7 +10,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Plan, text
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import StagePlan, text
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet
 
 PROVIDERS = ("hwaccel", "existing")
@@ -26,18 +26,18 @@ class Component:
     clash: str
 
 
-def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.Any], made: Plan) -> str:
+def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
     """As declared, else by what is there. The reason becomes a note of the plan, a declaration that cannot hold a fault of it."""
-    told, foreign = text(settings.get("provider")), fleet.found(*component.found_as)
-    if told and told not in PROVIDERS:
+    declared, foreign = text(settings.get("provider")), fleet.found(*component.found_as)
+    if declared and declared not in PROVIDERS:
         made.faults.append(
-            Fault(f"{component.role}_provider {told!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}")
+            Fault(f"{component.role}_provider {declared!r} is unknown", "", "", f"choose one of {', '.join(PROVIDERS)}")
         )
         return "existing"
-    if told == "hwaccel" and foreign:
+    if declared == "hwaccel" and foreign:
         next_step = f"set {component.role}_provider: existing, or remove the other one first"
         made.faults.append(Fault(f"another {component.name} is in the cluster", foreign[0], component.clash, next_step))
-    found = told or ("existing" if foreign else "hwaccel")
-    why = "declared" if told else f"found {foreign[0]}" if foreign else "no other is there"
+    found = declared or ("existing" if foreign else "hwaccel")
+    why = "declared" if declared else f"found {foreign[0]}" if foreign else "no other is there"
     made.notes.append(f"{component.role.replace('_', ' ')} by {found} ({why})")
     return found

@@ -11,8 +11,8 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import patched, platforms
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import (
     Manifest,
-    Plan,
     Sources,
+    StagePlan,
     finish,
     take,
     text,
@@ -50,13 +50,13 @@ def plan(
     OpenShift admits a pod of a user of its own choice only where its ServiceAccount may use a SecurityContextConstraints that says so; elsewhere
     a pod that asks nothing of the API server needs no account. With provider `existing` somebody else has made the account.
     """
-    seen = text(((facts or {}).get("platform") or {}).get("distribution"))
+    observed = text(((facts or {}).get("platform") or {}).get("distribution"))
     # The platform is all that is asked for here: a cluster too old is told by the roles that bring something for its version.
-    fleet = platforms.as_declared(Fleet((), (), bool(seen), distribution=seen or "kubernetes"), settings)
-    made = Plan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
+    fleet = platforms.as_declared(Fleet((), (), bool(observed), distribution=observed or "kubernetes"), settings)
+    made = StagePlan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
     provider = text(settings.get("provider")) or "hwaccel"
-    wanted = platforms.of(fleet.distribution).scc
-    if wanted and provider == "hwaccel":
+    needed = platforms.of(fleet.distribution).scc
+    if needed and provider == "hwaccel":
         account = take(manifests, "ServiceAccount", ACCOUNT)
         bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
         made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
@@ -64,4 +64,4 @@ def plan(
             f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}"
         )
     made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
-    return made.as_dict(provider) | {"service_account": ACCOUNT if wanted else ""}
+    return made.as_dict(provider) | {"service_account": ACCOUNT if needed else ""}

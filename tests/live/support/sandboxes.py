@@ -154,7 +154,7 @@ class Sandboxes:
 
 def find_programs() -> components.Components:
     """As users get them: the folder in HWACCEL_COMPONENTS, the cache, or else downloaded or built into it, which is told."""
-    wanted = resolver.Wanted(
+    wanted = resolver.ComponentRequest(
         layout.cache_folder(),
         sources=REPOSITORY / "roles" / "sandbox" / "files" / "control_plane",
         environment=dict(os.environ),

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_tab
 from ansible_collections.hwaccel.gpu.plugins.filter.providers import providers
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import device_plugin, driver, feature_discovery
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import StagePlan
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 REPOSITORY = "nvcr.io/nvidia"
@@ -103,7 +103,7 @@ def test_pools_with_other_providers_are_told_apart_and_what_is_ours_has_no_line(
     ]
 
 
-@pytest.mark.parametrize("given", [{}, {"driver": {}}, {"driver": Plan().as_dict("hwaccel")}])
+@pytest.mark.parametrize("given", [{}, {"driver": {}}, {"driver": StagePlan().as_dict("hwaccel")}])
 def test_where_all_is_ours_or_nothing_ran_there_is_only_the_table(given: dict[str, t.Any]) -> None:
     assert "" not in fleet_table({"pools": [], "providers": providers(given)})
     assert fleet_table({"pools": []}) == fleet_table({"pools": [], "providers": providers(given)})

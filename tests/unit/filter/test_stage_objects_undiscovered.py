@@ -53,7 +53,7 @@ def test_drivers_and_switches_of_nodes_that_nothing_tells_of_are_unknown() -> No
     assert plan["unknown"] == [
         f"pool default: driver DaemonSets and labels nvidia.com/gpu.deploy.* for 3 nodes, {LATER}"
     ]
-    assert plan["told"][-1] == f"unknown: {plan['unknown'][0]}"
+    assert plan["messages"][-1] == f"unknown: {plan['unknown'][0]}"
 
 
 def test_what_is_declared_does_not_hide_what_is_not() -> None:

@@ -250,7 +250,7 @@ def test_reboot_empties_run_and_closes_the_gates(world, node):
     world.until(lambda: allocatable(node) == 8)
     boot = node.host.boot_id
     before = proof.init[0].restarts
-    node.wanted = node.host.spec.__class__(**{**vars(node.host.spec), "boot": 2})
+    node.desired = node.host.spec.__class__(**{**vars(node.host.spec), "boot": 2})
     world.loop.spawn(node.reboot())
     world.until(lambda: node.host.boot_id != boot and node.up)
     assert allocatable(node) == 0

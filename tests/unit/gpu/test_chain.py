@@ -11,18 +11,20 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Wanted, judge
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Expectation, judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_kernel, reduce_pod
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
 N = "training-0"
-EIGHT = Wanted(gpu_declared=True, expected={s.GPU: 8})
+EIGHT = Expectation(gpu_declared=True, expected={s.GPU: 8})
 
 
-def verdict(gate: str, node: s.Obj, *pods: s.Obj, wanted: Wanted = EIGHT) -> chain.Verdict:
+def verdict(gate: str, node: s.Obj, *pods: s.Obj, expectation: Expectation = EIGHT) -> chain.Verdict:
     facts = {one.role: one for one in map(reduce_pod, pods)}
-    return judge(gate, reduce_node(node), facts, dataclasses.replace(wanted, excused=chain.excused(facts, wanted)))
+    return judge(
+        gate, reduce_node(node), facts, dataclasses.replace(expectation, excused=chain.excused(facts, expectation))
+    )
 
 
 PULL = 'Back-off pulling image "nvcr.io/nvidia/driver:580-x": ErrImagePull: rpc error: code = NotFound desc = failed to resolve reference: not found'
@@ -238,7 +240,7 @@ def test_a_precompiled_driver_that_fails_on_another_kernel_says_for_which_it_is(
 )
 def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text: str) -> None:
     """Four crashes were seen while the driver was loaded anew."""
-    wanted = dataclasses.replace(EIGHT, excused={"driver-validation": 4})
+    expectation = dataclasses.replace(EIGHT, excused={"driver-validation": 4})
     step = s.crash_loop("d", restarts, ended=LATER)
     found = verdict(
         "driver",
@@ -246,7 +248,7 @@ def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text:
         s.driver(N, since=EARLIER),
         s.toolkit(N, since=EARLIER),
         s.validator(N, step),
-        wanted=wanted,
+        expectation=expectation,
     )
     assert (found.state, found.link) == (state, "driver")
     assert text in found.reason
@@ -268,7 +270,7 @@ def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(
 
 def test_a_plugin_of_others_that_waits_is_told_where_there_is_no_validator() -> None:
     plugin = s.plugin(N, s.waiting(), BUSY, phase="Pending")
-    found = verdict("driver", s.node(N), s.driver(N), plugin, wanted=dataclasses.replace(EIGHT, existing=True))
+    found = verdict("driver", s.node(N), s.driver(N), plugin, expectation=dataclasses.replace(EIGHT, existing=True))
     assert (found.state, found.link, found.container) == ("waiting", "plugin", "wait-for-proof")
     assert "the plugin waits in wait-for-proof" in found.reason
 
@@ -279,7 +281,7 @@ def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
 
 
 def test_host_driver_needs_no_driver_pod() -> None:
-    found = verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY), wanted=Wanted(host_driver=True))
+    found = verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY), expectation=Expectation(host_driver=True))
     assert "checks the driver" in found.reason
 
 
@@ -438,16 +440,22 @@ def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> No
 
 
 def test_devices_of_an_undeclared_node() -> None:
-    assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), wanted=Wanted()).state == "passed"
-    assert verdict("devices", s.node(N, allocatable=0), s.plugin(N), wanted=Wanted()).reason == "no GPU is schedulable"
-    assert verdict("devices", s.node(N, allocatable=0), wanted=Wanted()).reason == "no device plugin pod is on the node"
+    assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), expectation=Expectation()).state == "passed"
+    assert (
+        verdict("devices", s.node(N, allocatable=0), s.plugin(N), expectation=Expectation()).reason
+        == "no GPU is schedulable"
+    )
+    assert (
+        verdict("devices", s.node(N, allocatable=0), expectation=Expectation()).reason
+        == "no device plugin pod is on the node"
+    )
 
 
 def features_case(**kwargs: t.Any) -> chain.Verdict:
     labels = kwargs.pop("labels", {})
     pods = kwargs.pop("pods", [s.worker(N)])
-    wanted = kwargs.pop("wanted", EIGHT)
-    return verdict("features", s.node(N, labels=labels, **kwargs), *pods, wanted=wanted)
+    expectation = kwargs.pop("expectation", EIGHT)
+    return verdict("features", s.node(N, labels=labels, **kwargs), *pods, expectation=expectation)
 
 
 def test_whole_gpus_beside_slices_are_no_surplus() -> None:
@@ -464,7 +472,9 @@ def test_whole_gpus_beside_slices_are_no_surplus() -> None:
     whole = {s.GPU: 6, "nvidia.com/mig-1g.10gb": 14}
     assert chain.schedulable.expected(facts) == whole
     assert (
-        verdict("devices", node, s.driver(N), s.validator(N), s.plugin(N), wanted=Wanted(expected=whole)).state
+        verdict(
+            "devices", node, s.driver(N), s.validator(N), s.plugin(N), expectation=Expectation(expected=whole)
+        ).state
         == "passed"
     )
 
@@ -479,7 +489,7 @@ def test_features_gate() -> None:
     unseen = features_case(gpus=0)
     assert "sees none on the PCI bus" in unseen.reason
     assert unseen.grace == chain.GRACE
-    assert features_case(gpus=0, wanted=Wanted()).state == "passed"
+    assert features_case(gpus=0, expectation=Expectation()).state == "passed"
     assert features_case(nfd=False, pods=[s.worker(N, s.crash_loop("w", 4))]).state == "failed"
 
 

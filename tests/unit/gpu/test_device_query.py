@@ -38,11 +38,14 @@ POOL = Pool("edge", gpu=PoolGpu("Orin", 1, 16384))
 
 
 def test_a_device_is_read() -> None:
-    assert device_query.seen(GOOD) == [Device("Orin", "11.4", 15388, True)]
+    assert device_query.devices_in(GOOD) == [Device("Orin", "11.4", 15388, True)]
     second = 'Device 1: "NVIDIA RTX A6000"\n  Total amount of global memory:                 48676 MBytes\n'
     two = GOOD.replace("\ndeviceQuery, CUDA", f"\n{second}\ndeviceQuery, CUDA")
-    assert device_query.seen(two) == [Device("Orin", "11.4", 15388, True), Device("NVIDIA RTX A6000", "", 48676, False)]
-    assert device_query.seen("") == [] and device_query.error(GOOD) == ""
+    assert device_query.devices_in(two) == [
+        Device("Orin", "11.4", 15388, True),
+        Device("NVIDIA RTX A6000", "", 48676, False),
+    ]
+    assert device_query.devices_in("") == [] and device_query.error(GOOD) == ""
 
 
 @pytest.mark.parametrize("pool", [POOL, Pool("edge"), Pool("edge", gpu=PoolGpu(count=1))])

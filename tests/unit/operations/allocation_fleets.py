@@ -102,7 +102,7 @@ class Cluster(FakeCluster):
                 "[Vector addition of 50000 elements]",
                 "out of memory" if uuid in self.blind else "Test PASSED",
             ]
-        return "\n".join([*lines, allocations.ALL_ASKED, ""])
+        return "\n".join([*lines, allocations.ALL_QUERIED, ""])
 
     def _schedule(self) -> None:
         for name, job in self.jobs.items():
@@ -227,4 +227,4 @@ class Edge(Cluster):
     said = GOOD + "Test PASSED\n"
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        return f"{self.said}{allocations.ALL_ASKED}\n"
+        return f"{self.said}{allocations.ALL_QUERIED}\n"

@@ -262,7 +262,7 @@ def test_a_run_that_breaks_off_takes_its_pods_away(monkeypatch: pytest.MonkeyPat
         if len(cluster.made) == 2:
             raise HwaccelError("the server is gone", "", "", "")
 
-    monkeypatch.setattr(rendezvous.Rendezvous, "_tell", breaks)
+    monkeypatch.setattr(rendezvous.Rendezvous, "_show", breaks)
     with pytest.raises(HwaccelError):
         go(cluster)
     assert len(cluster.made) == 2 and cluster.jobs == {}

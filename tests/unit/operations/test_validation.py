@@ -126,8 +126,8 @@ def test_between_slices_goes_what_is_still_needed() -> None:
     cluster.takes = 15.0
     first, second, *_rest = (outcome.pending for outcome in slices(cluster))
     assert first is not None and second is not None
-    assert set(first) == {"began", "wanted", "integrated", "fleet", "findings", "run"}
-    assert first["wanted"] == {"a": "nvidia.com/gpu", "b": "nvidia.com/gpu"}
+    assert set(first) == {"began", "resource_by_node", "integrated", "fleet", "findings", "run"}
+    assert first["resource_by_node"] == {"a": "nvidia.com/gpu", "b": "nvidia.com/gpu"}
     assert set(first["findings"]) == {"c"} and set(first["run"]["active"]) == {"a"}
     assert second["findings"]["a"]["state"] == "passed"
     assert second["run"]["done"] == {"a": {"name": "a", "state": "succeeded"}}

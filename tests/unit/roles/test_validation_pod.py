@@ -71,13 +71,13 @@ def test_it_asks_for_the_columns_that_are_read() -> None:
     assert f"--query-gpu=name,memory.total,driver_version,{MODES} --format=csv,noheader\n" in script
     said = "NVIDIA A100-SXM4-40GB, 40960 MiB, 580.178.04, [N/A], Disabled"
     for more, errors in ((", 0", 0), (", 3", 3), (", [N/A]", 0), ("", 0)):
-        (gpu,) = proofs.seen(f"{said}{more}\n")
+        (gpu,) = proofs.gpus_in(f"{said}{more}\n")
         assert gpu == proofs.Gpu("NVIDIA A100-SXM4-40GB", 40960, "580.178.04", "[N/A]", "Disabled", errors)
 
 
 def test_what_the_pod_with_all_gpus_prints_is_what_its_judge_reads() -> None:
     script = stack.load(stack.TOP / "roles" / ROLE / "vars" / "main.yml")["__gpu_validation_all_gpus_script"]
-    assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
+    assert f'echo "{allocations.ALL_QUERIED}"' in script and f"{allocation.HOLD}:-0" in script
     assert 'echo "device $device"\n' in script
     log = "GPU 0: NVIDIA L4 (UUID: GPU-4f)\ndevice GPU-4f\n[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
     assert (allocations.listed(log), allocations.computed(log)) == (["GPU-4f"], {"GPU-4f"})
@@ -87,7 +87,7 @@ def test_the_pod_of_integrated_gpus_ends_badly_where_one_of_its_programs_does() 
     values = stack.load(stack.TOP / "roles" / ROLE / "vars" / "main.yml")
     script = values["__gpu_validation_integrated_script"]
     assert script.splitlines()[1] == "deviceQuery && vectorAdd || exit 1"
-    assert f'echo "{allocations.ALL_ASKED}"' in script and f"{allocation.HOLD}:-0" in script
+    assert f'echo "{allocations.ALL_QUERIED}"' in script and f"{allocation.HOLD}:-0" in script
     assert stack.defaults(ROLE)["gpu_validation_integrated_image"].startswith("docker.io/"), (
         "a host that the registry of the settings takes the place of"
     )

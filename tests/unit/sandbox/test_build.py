@@ -62,7 +62,7 @@ def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     return {"PATH": f"{go.parent}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"), "GO_IS": "1.26.8"}
 
 
-def resolved(wanted: resolver.Wanted) -> tuple[list[str], Components]:
+def resolved(wanted: resolver.ComponentRequest) -> tuple[list[str], Components]:
     lines = []
     steps = resolver.resolve(wanted)
     while True:
@@ -72,8 +72,10 @@ def resolved(wanted: resolver.Wanted) -> tuple[list[str], Components]:
             return [line for line in lines if line], found.value
 
 
-def wanted(sources: Sources | None, environment: dict[str, str], cache: pathlib.Path, **more: t.Any) -> resolver.Wanted:
-    return resolver.Wanted(
+def wanted(
+    sources: Sources | None, environment: dict[str, str], cache: pathlib.Path, **more: t.Any
+) -> resolver.ComponentRequest:
+    return resolver.ComponentRequest(
         cache,
         sources=sources.folder if sources else None,
         environment=environment,

@@ -109,14 +109,16 @@ def test_no_client_of_the_api_is_one_of_etcd(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> commands.Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> commands.CommandSettings:
     where = Layout("x", tmp_path_factory.mktemp("sandbox") / "x")
     where.make_folders()
     ensure_pki(where.pki)
-    return commands.Plan(where, {name: 20000 + index for index, name in enumerate(commands.PORTS)}, "python3", 20)
+    return commands.CommandSettings(
+        where, {name: 20000 + index for index, name in enumerate(commands.PORTS)}, "python3", 20
+    )
 
 
-def test_every_address_is_loopback(plan: commands.Plan) -> None:
+def test_every_address_is_loopback(plan: commands.CommandSettings) -> None:
     texts = [" ".join(commands.command(plan, name).argv) for name in commands.COMPONENTS]
     text = "\n".join([*texts, *commands.files(plan).values()])
     assert "0.0.0.0" not in text
@@ -129,7 +131,7 @@ def test_every_address_is_loopback(plan: commands.Plan) -> None:
     }
 
 
-def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.Plan) -> None:
+def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.CommandSettings) -> None:
     for path, text in commands.files(plan).items():
         documents = list(yaml.safe_load_all(text))
         assert documents
@@ -138,7 +140,9 @@ def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.P
             assert documents[0]["clusters"][0]["cluster"]["server"] == plan.server
 
 
-def test_processes_get_nothing_of_the_callers_environment(plan: commands.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_get_nothing_of_the_callers_environment(
+    plan: commands.CommandSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
     for name in commands.COMPONENTS:
         assert set(commands.command(plan, name).environment) <= {
@@ -165,8 +169,8 @@ def test_leases_of_large_fleets_are_long(nodes: int, seconds: int) -> None:
     assert nodes * 4 / seconds <= 5
 
 
-def test_a_new_version_or_fleet_size_restarts_what_it_concerns(plan: commands.Plan) -> None:
-    larger = commands.Plan(plan.layout, plan.ports, plan.python, 1000, {"etcd": "new"})
+def test_a_new_version_or_fleet_size_restarts_what_it_concerns(plan: commands.CommandSettings) -> None:
+    larger = commands.CommandSettings(plan.layout, plan.ports, plan.python, 1000, {"etcd": "new"})
     changed = {
         name
         for name in commands.COMPONENTS

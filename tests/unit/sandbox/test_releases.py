@@ -130,7 +130,7 @@ def test_an_unverified_entry_of_the_cache_is_downloaded_anew(
     if checksums is not None:
         manifest.write_text(checksums, encoding="utf-8")
     server.asked.clear()
-    asked = resolver.Wanted(tmp_path, releases=data, ways=ways)
+    asked = resolver.ComponentRequest(tmp_path, releases=data, ways=ways)
     assert resolver.look(asked) is None
     steps = resolver.resolve(asked)
     with pytest.raises(StopIteration) as ended:

@@ -11,7 +11,12 @@ import sys
 import time
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process, supervisor
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import AGENT, PORTS, Plan, command
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import (
+    AGENT,
+    PORTS,
+    CommandSettings,
+    command,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
 
 #: Its first thread ends, another one keeps the port: so a server looks while it is on its way out.
@@ -43,7 +48,7 @@ def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) 
 
 def test_a_server_that_moves_takes_its_clients_with_it(tmp_path: pathlib.Path) -> None:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
-    plan = Plan(layout("one", str(tmp_path)), ports, sys.executable, 3, {})
+    plan = CommandSettings(layout("one", str(tmp_path)), ports, sys.executable, 3, {})
     moved = dataclasses.replace(plan, ports=ports | {"kube-apiserver": 29999})
     for name in ("kube-controller-manager", "kube-scheduler", "kwok", AGENT):
         assert command(plan, name).digest != command(moved, name).digest

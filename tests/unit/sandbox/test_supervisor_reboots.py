@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process, supervisor
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import NodeSeen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.client import ObservedNode
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
 
 
@@ -23,10 +23,10 @@ class Server:
     def healthy(self, _component: str) -> str:
         return "timed out"
 
-    def nodes(self) -> dict[str, NodeSeen]:
+    def nodes(self) -> dict[str, ObservedNode]:
         if self.away:
             raise TimeoutError
-        return {name: NodeSeen(True, "6.8.0", "Ubuntu", f"boot of {name}") for name in ("a", "b")}
+        return {name: ObservedNode(True, "6.8.0", "Ubuntu", f"boot of {name}") for name in ("a", "b")}
 
 
 @pytest.mark.parametrize(("away", "known"), [(False, {"a": "boot of a"}), (True, {})])

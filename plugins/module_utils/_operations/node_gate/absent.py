@@ -35,24 +35,24 @@ class Absences:
         if live is None:
             return "", ""
         fleet, expected = self._fleet, self._fleet.expecting
-        wanted = expected.takers(
+        takers = expected.takers(
             part, live["metadata"].get("labels") or {}, gpus=has_gpus(fleet.nodes[node], fleet.pool(node))
         )
         there = {
             item["metadata"]["name"]: item
             for item in self._daemon_sets
-            if not wanted and expected.part_of(item["spec"]["template"]) == part
+            if not takers and expected.part_of(item["spec"]["template"]) == part
         }
-        there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in wanted}
+        there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in takers}
         if not there:
             names = (
-                f"DaemonSet {self._namespace}/{wanted[0]} is"
-                if wanted
+                f"DaemonSet {self._namespace}/{takers[0]} is"
+                if takers
                 else f"no DaemonSet of namespace {self._namespace} that makes one is"
             )
             return f"{names} not there", "see who has deleted it, and run the playbook or the role that brings it again"
-        told = [self._of(item, live) for item in there.values()]
-        return next((one for one in told if one[0]), ("", ""))
+        causes_found = [self._of(item, live) for item in there.values()]
+        return next((one for one in causes_found if one[0]), ("", ""))
 
     def _of(self, daemon_set: Obj, node: Obj) -> tuple[str, str]:
         name, status = daemon_set["metadata"]["name"], daemon_set.get("status") or {}
@@ -100,14 +100,14 @@ class Absences:
 
 def _writers(daemon_set: Obj, path: tuple[str, ...]) -> list[str]:
     """Field managers but ours that own a field of the template, or something in it."""
-    wanted = tuple(f"f:{name}" for name in (*_TEMPLATE, *path))
+    paths = tuple(f"f:{name}" for name in (*_TEMPLATE, *path))
     found = []
     for entry in fieldsets.managers_of(daemon_set):
         manager = str(entry.get("manager") or "")
         if (
             not manager.startswith(OURS)
             and not entry.get("subresource")
-            and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), wanted)
+            and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), paths)
         ):
             found.append(manager)
     return list(dict.fromkeys(found))

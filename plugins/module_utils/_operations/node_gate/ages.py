@@ -19,11 +19,11 @@ class Ages:
 
     def over(self, node: str, verdict: Verdict, now: float, began: c.Callable[[], float], grown: float) -> bool:
         """Whether its grace is over. began: when that is said to have begun, asked where it is new. grown: when a pod last came to the fleet."""
-        seen = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
+        state = f"{verdict.link}|{verdict.pod.name if verdict.pod else ''}|{verdict.next_step}"
         known, since = self.stuck.get(node, ("", now))
-        if known != seen:
+        if known != state:
             since = began()
-        self.stuck[node] = (seen, since)
+        self.stuck[node] = (state, since)
         if verdict.pod is None and not verdict.since:
             # The DaemonSet controller makes a large fleet's pods by and by: at 20 requests a second (kube-controller-manager, --kube-api-qps).
             since = max(since, grown)
@@ -34,4 +34,4 @@ class Ages:
 
     def skip(self, seconds: float) -> None:
         """Time that ages nothing."""
-        self.stuck = {name: (seen, since + seconds) for name, (seen, since) in self.stuck.items()}
+        self.stuck = {name: (state, since + seconds) for name, (state, since) in self.stuck.items()}

@@ -21,8 +21,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.judge import Judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.rollouts import Rollouts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.seen import Seen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
 
 
 class Gate:
@@ -47,8 +47,8 @@ class Gate:
     def left(self) -> float:
         return max(0.0, self.started + self.timeout - time.time())
 
-    def seen(self, *, broken: bool = False) -> Seen:
-        return Seen(
+    def snapshot(self, *, broken: bool = False) -> GateSnapshot:
+        return GateSnapshot(
             self.settings,
             self.client,
             self.fleet,
@@ -143,7 +143,7 @@ class Gate:
         gate.softened, gate._waited = packed["softened"], packed["waited"]
         gate.rollouts.open, gate.rollouts.since = list(packed["rollout"][0]), float(packed["rollout"][1])
         gate._judge = Judge(settings, fleet, packed["failed"], packed["excused"])
-        gate._ages = Ages({name: (seen, since) for name, (seen, since) in packed["stuck"].items()})
+        gate._ages = Ages({name: (state, since) for name, (state, since) in packed["stuck"].items()})
         gate._lines = report.Lines(packed["line"], packed["line_at"])
         return gate
 

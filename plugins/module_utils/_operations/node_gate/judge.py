@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain, expected, exporters
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Expectation, Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import ROLE_OF_GATE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import EXPORTER, VALIDATOR
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import snapshot
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 
@@ -36,10 +36,13 @@ class Judge:
     def of_node(self, name: str) -> tuple[Verdict | None, Verdict | None]:
         """(the verdict, why the node is held): the first is None where it is not judged, the second where it is not held."""
         gate, node, pods = self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name)
-        judged, wanted = self._is_target(name), self._excusing(pods, seen.wanted(self.settings, self.fleet, name))
-        held = exporters.held(node, pods, wanted, to_come=judged) if gate == exporters.GATE else None
+        judged, expectation = (
+            self._is_target(name),
+            self._excusing(pods, snapshot.expectation(self.settings, self.fleet, name)),
+        )
+        held = exporters.held(node, pods, expectation, to_come=judged) if gate == exporters.GATE else None
         if judged and held is None:
-            verdict = exporters.judge(pods) if gate == exporters.GATE else chain.judge(gate, node, pods, wanted)
+            verdict = exporters.judge(pods) if gate == exporters.GATE else chain.judge(gate, node, pods, expectation)
             verdict = expected.judged(gate, node, self.fleet.expected[name], pods, verdict)
             held = expected.switched_off(gate, node) if verdict.state == chain.WAITING else None
             if held is None:
@@ -50,7 +53,7 @@ class Judge:
         if name in self.settings.exclude:
             return False
         node, pool = self.fleet.nodes[name], self.fleet.pool(name)
-        if seen.provider(self.settings, self.fleet, name) == "none" and self.settings.gate != "features":
+        if snapshot.provider(self.settings, self.fleet, name) == "none" and self.settings.gate != "features":
             return False
         pod = self.fleet.pods_of(name).get(ROLE_OF_GATE[self.settings.gate])
         # Upstream's device plugin has no node selector: where there is no GPU it crashes for ever, and that is normal.
@@ -60,14 +63,14 @@ class Judge:
             return has_pod or expected.names_part(self.fleet.expected[name], EXPORTER)
         return is_candidate(node, pool) or (node.managed and has_pod)
 
-    def _excusing(self, pods: chain.Pods, wanted: Wanted) -> Wanted:
+    def _excusing(self, pods: chain.Pods, expectation: Expectation) -> Expectation:
         validator = pods.get(VALIDATOR)
         if validator is None:
-            return wanted
-        found = chain.excused(pods, dataclasses.replace(wanted, excused=self.excused.get(validator.uid, {})))
+            return expectation
+        found = chain.excused(pods, dataclasses.replace(expectation, excused=self.excused.get(validator.uid, {})))
         if found:
             self.excused[validator.uid] = found
-        return dataclasses.replace(wanted, excused=found)
+        return dataclasses.replace(expectation, excused=found)
 
     def _fresh(self, verdict: Verdict) -> Verdict:
         """A pod found failed when the run began may have been repaired since its last try: it gets one more."""

@@ -137,6 +137,6 @@ def _cause(client: Client, pod: PodFacts) -> tuple[str, str]:
         ),
         "",
     )
-    told = ran or pod.unschedulable or any(item.message for item in (*pod.inits, *pod.containers))
-    event = "" if told else causes.event_of_pod(client, pod)
+    explained = ran or pod.unschedulable or any(item.message for item in (*pod.inits, *pod.containers))
+    event = "" if explained else causes.event_of_pod(client, pod)
     return f"{why}; {event}" if event else why, causes.log_tail(client, pod, ran)

@@ -25,8 +25,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import causes, nfd
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.absent import Absences
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.seen import Seen
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import Plan
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import QuarantinePlan
 
 #: Seconds between two lines that differ, and between two that say the same.
 _LINE_EVERY, _SAME_LINE_EVERY = 5.0, 60.0
@@ -55,10 +55,10 @@ def summary(gate: str, verdicts: Verdicts) -> str:
     if numbers[chain.WAITING]:
         reasons = collections.Counter(verdict.words for verdict in verdicts.values() if verdict.state == chain.WAITING)
         common = reasons.most_common(2)
-        told = ", ".join(reason if len(reasons) == 1 else f"{count} {reason}" for reason, count in common)
+        reasons_shown = ", ".join(reason if len(reasons) == 1 else f"{count} {reason}" for reason, count in common)
         lagging = some(name for name, verdict in verdicts.items() if verdict.state == chain.WAITING)
         parts.append(
-            f"{numbers[chain.WAITING]} waiting: {lagging} ({told}{', …' if len(reasons) > len(common) else ''})"
+            f"{numbers[chain.WAITING]} waiting: {lagging} ({reasons_shown}{', …' if len(reasons) > len(common) else ''})"
         )
     for state in (chain.FAILED, chain.UNKNOWN):
         if numbers[state]:
@@ -68,7 +68,7 @@ def summary(gate: str, verdicts: Verdicts) -> str:
     return ", ".join(parts)
 
 
-def last_line(gate: str, verdicts: Verdicts, plan: Plan, held: Verdicts) -> str:
+def last_line(gate: str, verdicts: Verdicts, plan: QuarantinePlan, held: Verdicts) -> str:
     failed, off = (
         counts(verdicts)[chain.FAILED],
         [name for name, verdict in held.items() if verdict.brief == expected.SWITCHED_OFF],
@@ -77,109 +77,111 @@ def last_line(gate: str, verdicts: Verdicts, plan: Plan, held: Verdicts) -> str:
     return summary(gate, verdicts) + borne + (f", {len(off)} {expected.SWITCHED_OFF}: {some(off)}" if off else "")
 
 
-def values(seen: Seen, plan: Plan, *, ask: bool) -> dict[str, t.Any]:
+def values(snapshot: GateSnapshot, plan: QuarantinePlan, *, ask: bool) -> dict[str, t.Any]:
     """ask: whether the cluster is asked further, for what nodes that have not passed say."""
-    verdicts = seen.verdicts
+    verdicts = snapshot.verdicts
     failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
     return {
-        "gate": seen.settings.gate,
+        "gate": snapshot.settings.gate,
         "nodes": counts(verdicts),
         "failed_nodes": failed,
         "max_failed_nodes": plan.limit,
         "within_limit": plan.within,
-        "faults": faults(seen, ask=ask),
-        "held": held(seen),
-        "pools": pool_rows(seen),
+        "faults": faults(snapshot, ask=ask),
+        "held": held(snapshot),
+        "pools": pool_rows(snapshot),
     }
 
 
-def faults(seen: Seen, *, ask: bool = True) -> list[dict[str, t.Any]]:
+def faults(snapshot: GateSnapshot, *, ask: bool = True) -> list[dict[str, t.Any]]:
     """Every node that has not passed, failed ones first, at most `sample`; only these cost requests."""
     order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
-    chosen = sorted((order[verdict.state], name) for name, verdict in seen.verdicts.items() if verdict.state in order)[
-        : seen.settings.sample
-    ]
+    chosen = sorted(
+        (order[verdict.state], name) for name, verdict in snapshot.verdicts.items() if verdict.state in order
+    )[: snapshot.settings.sample]
     rows = []
-    absences = Absences(seen.client, seen.fleet, seen.settings.namespace)
+    absences = Absences(snapshot.client, snapshot.fleet, snapshot.settings.namespace)
     observer: tuple[str, str] | None = None
     for _rank, name in chosen:
-        verdict = seen.verdicts[name]
-        told, next_step = _reason(name, seen, absences) if ask else (verdict.reason, "")
+        verdict = snapshot.verdicts[name]
+        reported, next_step = _reason(name, snapshot, absences) if ask else (verdict.reason, "")
         tail = (
-            causes.log_tail(seen.client, verdict.pod, verdict.container)
+            causes.log_tail(snapshot.client, verdict.pod, verdict.container)
             if ask and verdict.state == chain.FAILED
             else ""
         )
         if ask and verdict.observer and verdict.state == chain.UNKNOWN:
             # Of all such nodes the cause is one and the same.
-            observer = observer or nfd.master(seen.client)
-            told, tail = f"{told}; {observer[0]}", observer[1]
+            observer = observer or nfd.master(snapshot.client)
+            reported, tail = f"{reported}; {observer[0]}", observer[1]
         rows.append(
             {
                 "node": name,
-                "pool": seen.fleet.pool_names[name],
+                "pool": snapshot.fleet.pool_names[name],
                 "state": verdict.state,
                 "link": verdict.link,
-                "reason": told,
+                "reason": reported,
                 "pod": verdict.pod.name if verdict.pod else "",
                 "container": verdict.container,
                 "log_tail": tail,
-                "next_step": next_step or hints.next_step(told) or hints.next_step(tail) or verdict.next_step,
+                "next_step": next_step or hints.next_step(reported) or hints.next_step(tail) or verdict.next_step,
             }
         )
     return rows
 
 
-def held(seen: Seen) -> list[dict[str, t.Any]]:
+def held(snapshot: GateSnapshot) -> list[dict[str, t.Any]]:
     """Nodes that are not judged, because their driver holds what the gate would wait for: at most `sample`, and without asking further."""
     return [
         {
             "node": name,
-            "pool": seen.fleet.pool_names[name],
+            "pool": snapshot.fleet.pool_names[name],
             "state": "held",
             "link": verdict.link,
             "reason": verdict.reason,
             "next_step": hints.next_step(verdict.reason) or verdict.next_step,
         }
-        for name, verdict in sorted(seen.held.items())[: seen.settings.sample]
+        for name, verdict in sorted(snapshot.held.items())[: snapshot.settings.sample]
     ]
 
 
-def _reason(name: str, seen: Seen, absences: Absences) -> tuple[str, str]:
+def _reason(name: str, snapshot: GateSnapshot, absences: Absences) -> tuple[str, str]:
     """(why, and the next step where that is known by it). Where no container has a log, the pod's events or the DaemonSet that should have made it say more."""
-    verdict = seen.verdicts[name]
-    told_by_kubelet = verdict.pod is not None and any(
+    verdict = snapshot.verdicts[name]
+    kubelet_reports = verdict.pod is not None and any(
         item.message for item in (*verdict.pod.inits, *verdict.pod.containers)
     )
-    if verdict.state != chain.FAILED or verdict.container or told_by_kubelet:
+    if verdict.state != chain.FAILED or verdict.container or kubelet_reports:
         return verdict.reason, ""
     next_step = ""
     try:
         if verdict.pod is not None:
-            why = causes.event_of_pod(seen.client, verdict.pod)
+            why = causes.event_of_pod(snapshot.client, verdict.pod)
         else:
-            part = expected.part_to_blame(seen.settings.gate, seen.fleet.expected[name], seen.fleet.pods_of(name))
-            why, next_step = absences.cause(name, part) if part and seen.fleet.nodes[name].ready else ("", "")
+            part = expected.part_to_blame(
+                snapshot.settings.gate, snapshot.fleet.expected[name], snapshot.fleet.pods_of(name)
+            )
+            why, next_step = absences.cause(name, part) if part and snapshot.fleet.nodes[name].ready else ("", "")
     except HwaccelError as error:
         why = f"why could not be asked: {error}"
     return f"{verdict.reason}; {why}" if why and why not in verdict.reason else verdict.reason, next_step
 
 
-def pool_rows(seen: Seen) -> list[dict[str, t.Any]]:
+def pool_rows(snapshot: GateSnapshot) -> list[dict[str, t.Any]]:
     """One row for each pool that has a node in this gate."""
     by_pool: dict[str, list[str]] = {}
-    for name in seen.verdicts:
-        by_pool.setdefault(seen.fleet.pool_names[name], []).append(name)
-    return [_pool_row(seen, pool, names) for pool, names in sorted(by_pool.items())]
+    for name in snapshot.verdicts:
+        by_pool.setdefault(snapshot.fleet.pool_names[name], []).append(name)
+    return [_pool_row(snapshot, pool, names) for pool, names in sorted(by_pool.items())]
 
 
-def _pool_row(seen: Seen, pool: str, names: list[str]) -> dict[str, t.Any]:
-    nodes = [seen.fleet.nodes[name] for name in names]
-    states = collections.Counter(seen.verdicts[name].state for name in names)
+def _pool_row(snapshot: GateSnapshot, pool: str, names: list[str]) -> dict[str, t.Any]:
+    nodes = [snapshot.fleet.nodes[name] for name in names]
+    states = collections.Counter(snapshot.verdicts[name].state for name in names)
     expected: collections.Counter[str] = collections.Counter()
     observed: collections.Counter[str] = collections.Counter()
     for node in nodes:
-        expected.update(seen.wanted(node.name).expected)
+        expected.update(snapshot.expectation(node.name).expected)
         observed.update(schedulable.observed(node))
     return {
         "pool": pool,
@@ -190,23 +192,23 @@ def _pool_row(seen: Seen, pool: str, names: list[str]) -> dict[str, t.Any]:
             name: {"expected": expected[name], "seen": observed[name]} for name in sorted(expected | observed)
         },
         **{state: states[state] for state in STATES},
-        "settled": seen.waited.get(pool, seen.started),
+        "settled": snapshot.waited.get(pool, snapshot.started),
         "simulated": sum(node.simulated for node in nodes),
         "kernels": sorted({node.kernel for node in nodes if node.kernel}),
-        "drivers": _drivers(seen, nodes),
+        "drivers": _drivers(snapshot, nodes),
     }
 
 
-def _drivers(seen: Seen, nodes: c.Sequence[NodeFacts]) -> list[str]:
+def _drivers(snapshot: GateSnapshot, nodes: c.Sequence[NodeFacts]) -> list[str]:
     """Distinct versions. A branch is left out where a node that has spoken already names a version of it."""
-    found = {driver for node in nodes if (driver := _driver(seen, node.name))}
+    found = {driver for node in nodes if (driver := _driver(snapshot, node.name))}
     return sorted(driver for driver in found if not any(other.startswith(f"{driver}.") for other in found))
 
 
-def _driver(seen: Seen, name: str) -> str:
+def _driver(snapshot: GateSnapshot, name: str) -> str:
     """GPU feature discovery's word, before it has spoken the host's, our label's or the image's."""
-    node = seen.fleet.nodes[name]
-    pod = seen.fleet.pods_of(name).get("driver")
+    node = snapshot.fleet.nodes[name]
+    pod = snapshot.fleet.pods_of(name).get("driver")
     known = node.driver_version or node.host_driver
     return known or ((pod.driver_version or pods.image_tag(pod.image).partition("-")[0]) if pod is not None else "")
 
@@ -214,8 +216,8 @@ def _driver(seen: Seen, name: str) -> str:
 def failure(
     gate: str,
     verdicts: Verdicts,
-    plan: Plan,
-    told: list[dict[str, t.Any]],
+    plan: QuarantinePlan,
+    reported: list[dict[str, t.Any]],
     broken: ApiError | None,
     controllers: list[Fault],
 ) -> HwaccelError | None:
@@ -232,7 +234,7 @@ def failure(
         )
         return HwaccelError(f"gate {gate} lost the cluster", last.where, why, f"{next_step}, and run again")
     # Nodes that miss what it does for them have told it already.
-    controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in told)]
+    controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in reported)]
     if plan.within:
         head = Fault(
             f"gate {gate}: what serves all nodes is not up", "", "", "repair what is named below, and run again"
@@ -246,14 +248,14 @@ def failure(
         "the cause is probably not theirs, so no node was quarantined",
         "repair what is named below, and run again",
     )
-    return GateFailed([head, *_grouped(told), *controllers])
+    return GateFailed([head, *_grouped(reported), *controllers])
 
 
-def _grouped(told: list[dict[str, t.Any]]) -> list[Fault]:
+def _grouped(reported: list[dict[str, t.Any]]) -> list[Fault]:
     """Nodes with the same trouble in one sentence: the pods' names are what differs."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     logs: dict[tuple[str, str, str], str] = {}
-    for row in told:
+    for row in reported:
         if row["state"] in (chain.FAILED, chain.UNKNOWN):
             reason = (
                 row["reason"].replace(f" of pod {row['pod']}", "").replace(row["pod"], "of the node")

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.rights import Question, Right
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.seen import Seen
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
 
 #: Kinds of every Kubernetes: not worth a discovery.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
@@ -43,7 +43,7 @@ class Lacking:
     needed: tuple[Right, ...] = ()
     telling: tuple[Right, ...] = ()
 
-    def told_in(self, outcome: Outcome) -> Outcome:
+    def added_to(self, outcome: Outcome) -> Outcome:
         """The outcome of a check, with all that is lacking; a failure, of a run that would change nothing, where the run would fail."""
         outcome.values["missing_rights"] = rights.as_dicts(sorted((*self.needed, *self.telling)))
         outcome.warnings += [str(fault) for fault in rights.faults(self.telling)]
@@ -52,25 +52,27 @@ class Lacking:
         return outcome
 
 
-def of_run(seen: Seen, *, marks_due: bool) -> Lacking:
+def of_run(snapshot: GateSnapshot, *, marks_due: bool) -> Lacking:
     """Of the run that a check stands for. Where no node is known yet, it will have some to wait for. marks_due: nodes are to be marked, freed or labelled.
 
     A fleet that has passed, with nothing to mark, costs one request, and one more for Deployments.
     """
-    settings = seen.settings
-    waits = not seen.verdicts or any(verdict.state != chain.PASSED for verdict in seen.verdicts.values())
+    settings = snapshot.settings
+    waits = not snapshot.verdicts or any(verdict.state != chain.PASSED for verdict in snapshot.verdicts.values())
     marks = marks_due or (waits and (settings.marks or settings.gate == "driver"))
     needed = rights.refused(
-        seen.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace
+        snapshot.client, (*_LOOKING, *(_WAITING if waits else ()), *(_MARKING if marks else ())), settings.namespace
     )
-    everywhere = rights.refused(seen.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
-    telling = rights.refused(seen.client, _TELLING if waits else (), settings.namespace)
-    telling += rights.refused(seen.client, _WEIGHING if settings.marks and (waits or _marked_hard(seen)) else (), "")
+    everywhere = rights.refused(snapshot.client, _LOOKING_AT_CONTROLLERS if settings.gate == "features" else (), "")
+    telling = rights.refused(snapshot.client, _TELLING if waits else (), settings.namespace)
+    telling += rights.refused(
+        snapshot.client, _WEIGHING if settings.marks and (waits or _marked_hard(snapshot)) else (), ""
+    )
     return Lacking((*needed, *everywhere), tuple(telling))
 
 
-def _marked_hard(seen: Seen) -> bool:
-    return any(quarantine.effect_of(seen.fleet.nodes[name]) == quarantine.HARD for name in seen.verdicts)
+def _marked_hard(snapshot: GateSnapshot) -> bool:
+    return any(quarantine.effect_of(snapshot.fleet.nodes[name]) == quarantine.HARD for name in snapshot.verdicts)
 
 
 def of_marking(client: Client) -> Lacking:

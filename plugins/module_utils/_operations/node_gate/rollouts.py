@@ -59,7 +59,7 @@ class Rollouts:
         """What the gate waits for no longer, and no failure tells."""
         down = set(map(str, self.down))
         found = [
-            f"gate {self.settings.gate} did not wait any longer for {told}" for told in self.open if told not in down
+            f"gate {self.settings.gate} did not wait any longer for {line}" for line in self.open if line not in down
         ]
         return found + [
             f"{one}; its node {one.pod.node} is not Ready"
@@ -71,8 +71,8 @@ class Rollouts:
         known, found = self.fleet.pods_by_owner(), []
         for item in self.client.list(self.client.resource("apps/v1", "DaemonSet"), self.settings.namespace).items:
             if self.fleet.expecting.part_of(item["spec"]["template"]) in PARTS_OF_GATE[self.settings.gate]:
-                told = _unfinished(item, known.get(item["metadata"]["name"], 0))
-                found += [f"DaemonSet {item['metadata']['name']}: {told}"] if told else []
+                line = _unfinished(item, known.get(item["metadata"]["name"], 0))
+                found += [f"DaemonSet {item['metadata']['name']}: {line}"] if line else []
         return sorted(found)
 
 

@@ -42,13 +42,13 @@ def run(
     gate = begin(settings, client, resume or {})
     gate.judge()
     if check_mode:
-        gate.softened = changes.soften(gate.seen(), check_mode=True)
+        gate.softened = changes.soften(gate.snapshot(), check_mode=True)
         return _checked(gate)
     lines, broken = gate.progress(), None
     try:
         gate.meet()
         if not resume:
-            gate.softened = changes.soften(gate.seen(), check_mode=False)
+            gate.softened = changes.soften(gate.snapshot(), check_mode=False)
         while gate.left > 0 and (gate.waiting() or gate.rollouts.go_on()):
             now = time.monotonic()
             if deadline is not None and deadline - now < 0.1:
@@ -102,7 +102,7 @@ def _judged(gate: Gate, nodes_wait: bool) -> bool:
 def _checked(gate: Gate) -> Outcome:
     """What a run would change by what there is, and the rights that it would lack."""
     result, _plan = _changed(gate, broken=False, check_mode=True)
-    rights.of_run(gate.seen(), marks_due=result.changed).told_in(result)
+    rights.of_run(gate.snapshot(), marks_due=result.changed).added_to(result)
     lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
     result.warnings += [f"the cluster has no node {some(lacking)}, and a pool names it"] if lacking else []
     result.warnings += _nothing_judged(gate)
@@ -123,15 +123,15 @@ def _ended(gate: Gate, broken: ApiError | None) -> Outcome:
     return result
 
 
-def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, marks.Plan]:
+def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, marks.QuarantinePlan]:
     """Marks and switches, written or foreseen, with all that is told of the nodes."""
-    seen, states = gate.seen(broken=broken), {name: verdict.state for name, verdict in gate.verdicts.items()}
+    snapshot, states = gate.snapshot(broken=broken), {name: verdict.state for name, verdict in gate.verdicts.items()}
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
-    quarantined, released = changes.mark(seen, plan, check_mode=check_mode)
+    quarantined, released = changes.mark(snapshot, plan, check_mode=check_mode)
     quarantined = sorted({*quarantined, *gate.softened}.difference(released))
-    switched = changes.switch(seen, check_mode=check_mode)
-    told = report.values(seen, plan, ask=not broken and not check_mode)
-    values = told | {"quarantined": quarantined, "released": released, "switched": switched, "missing_rights": []}
+    switched = changes.switch(snapshot, check_mode=check_mode)
+    reported = report.values(snapshot, plan, ask=not broken and not check_mode)
+    values = reported | {"quarantined": quarantined, "released": released, "switched": switched, "missing_rights": []}
     return Outcome(changed=bool(quarantined or released or switched), values=values), plan
 
 

@@ -116,10 +116,10 @@ class Agent:
                 self._change(self.nodes[name], spec)
 
     def _change(self, kubelet: Kubelet, spec: NodeSpec) -> None:
-        before = kubelet.wanted
+        before = kubelet.desired
         if spec == before:
             return
-        kubelet.wanted = spec
+        kubelet.desired = spec
         if (
             spec.boot != before.boot
             or spec.kernel != before.kernel
@@ -168,8 +168,8 @@ class Agent:
 
     def _write_status(self) -> None:
         up = sum(node.up for node in self.nodes.values())
-        ready = bool(self.nodes or self.fleet_file.seen) and up == len(self.nodes) and len(self._synced) == 5
-        fleet = self.fleet_file.seen[0] if self.fleet_file.seen else 0
+        ready = bool(self.nodes or self.fleet_file.stamp_read) and up == len(self.nodes) and len(self._synced) == 5
+        fleet = self.fleet_file.stamp_read[0] if self.fleet_file.stamp_read else 0
         if (ready, up, fleet) == self._ready_written and int(time.monotonic()) % 10:
             return
         self._ready_written = (ready, up, fleet)
@@ -230,7 +230,7 @@ class Agent:
         # Only one that an agent has made: a real machine may have joined.
         elif (
             kind == "ADDED"
-            and self.fleet_file.seen
+            and self.fleet_file.stamp_read
             and (item["metadata"].get("annotations") or {}).items() >= SIMULATED.items()
         ):
             self.loop.spawn(self._remove_left(item["metadata"]["name"]))

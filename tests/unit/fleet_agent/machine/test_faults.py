@@ -40,8 +40,8 @@ def ready(kubelet):
 
 def set_faults(kubelet, *names):
     spec = parse_node(kubelet.name, {"faults": list(names)})
-    kubelet.wanted = dataclasses.replace(kubelet.host.spec, faults=spec.faults)
-    kubelet.change(kubelet.wanted)
+    kubelet.desired = dataclasses.replace(kubelet.host.spec, faults=spec.faults)
+    kubelet.change(kubelet.desired)
 
 
 def reboot(world, kubelet):

@@ -43,7 +43,7 @@ def test_a_jetson_tells_its_gpu_and_computes(world):
     world.until(lambda: pod.forced_phase or "terminated" in pod.main[0].state)
     said = text(pod)
     assert device_query.PASSED.search(said) and "Test PASSED" in said
-    assert device_query.seen(said) == [device_query.Device("Orin", "12.6", 7618, True)]
+    assert device_query.devices_in(said) == [device_query.Device("Orin", "12.6", 7618, True)]
 
 
 def test_without_the_nvidia_runtime_cuda_finds_no_driver(world):

@@ -304,7 +304,7 @@ def test_a_master_takes_findings_of_selected_namespaces_alone_and_no_resources_w
         state._take("NodeFeature", "ADDED", found)
 
     def wanted() -> tuple[set[str], set[str]]:
-        made = state.wanted("n0")
+        made = state.desired("n0")
         return {key.rpartition("/")[2] for key in made["labels"]}, set(made["resources"])
 
     assert wanted() == ({"agents", "users", "by-rule"}, {"example.com/r"})

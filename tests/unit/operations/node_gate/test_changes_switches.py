@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 
 
 @pytest.mark.parametrize(
-    ("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
+    ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
 def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
     clock: Clock, ours: dict[str, str], switched: list[str]
@@ -65,7 +65,7 @@ def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
 
 
 @pytest.mark.parametrize(
-    ("ours", "switched"), [({names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
+    ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
 def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
     clock: Clock, ours: dict[str, str], switched: list[str]
@@ -91,7 +91,7 @@ def test_a_manager_that_failed_for_want_of_switches_gets_them(
 ) -> None:
     """A node that has joined since the last run, and whose driver pod was made anew: nothing else would ever let it start."""
     loading = s.driver("training-0", s.waiting(), manager)
-    loading["metadata"]["labels"] = {names.DRIVER_VERSION_WANTED_LABEL: "580.178.04"}
+    loading["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}
     cluster = FakeCluster(
         [training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance
     )

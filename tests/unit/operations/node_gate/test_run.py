@@ -59,7 +59,7 @@ def test_a_branch_is_no_second_driver_where_one_node_has_told_its_version(clock:
 
 def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discovery_has_spoken(clock: Clock) -> None:
     driver = s.driver("training-0")
-    driver["metadata"]["labels"] = {names.DRIVER_VERSION_WANTED_LABEL: "595.91.07"}
+    driver["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "595.91.07"}
     driver["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/driver:595-6.8.0-134-generic-ubuntu24.04"
     cluster = FakeCluster(
         [training(0, allocatable=8)],

@@ -28,7 +28,7 @@ def queries(dashboard: Dashboard, *, profiling: bool) -> list[str]:
 
 
 def available(*, profiling: bool) -> set[str]:
-    exported = {one.field for one in counters.asked(profiling=profiling) if one.kind != "label"}
+    exported = {one.field for one in counters.exported(profiling=profiling) if one.kind != "label"}
     return exported | KUBE_STATE_METRICS | set(rules.RECORDED) | {alerts.NODE_GPUS_EXPECTED, "ALERTS"}
 
 
@@ -49,7 +49,7 @@ def exported(spelling: str) -> list[dict[str, str]]:
             "series": f'{one.field}{{{spelling}="n1", gpu="{gpu}", UUID="GPU-{gpu}", xid="13", clock_event="power_cap"{job if gpu else ""}}}',
             "values": "1+1x30",
         }
-        for one in counters.asked(profiling=True)
+        for one in counters.exported(profiling=True)
         if one.kind != "label"
         for gpu in (0, 1)
     ]

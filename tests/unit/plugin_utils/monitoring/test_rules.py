@@ -37,7 +37,7 @@ def series(metric: str, job: str, gpu: int, value: str) -> dict[str, str]:
 
 
 def test_the_counters_file_has_three_fields_a_line_and_nothing_twice() -> None:
-    lines = list(csv.reader(io.StringIO(counters.csv(counters.asked(profiling=True)))))
+    lines = list(csv.reader(io.StringIO(counters.csv(counters.exported(profiling=True)))))
     assert all(len(line) == 3 and all(line) for line in lines)
     assert {line[1].strip() for line in lines} == {"gauge", "counter", "label"}
     fields = [line[0] for line in lines]
@@ -45,14 +45,14 @@ def test_the_counters_file_has_three_fields_a_line_and_nothing_twice() -> None:
 
 
 def test_profiling_is_asked_for_only_where_it_is_wanted() -> None:
-    assert "PROF" not in counters.csv(counters.asked(profiling=False))
-    assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" in counters.csv(counters.asked(profiling=True))
+    assert "PROF" not in counters.csv(counters.exported(profiling=False))
+    assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" in counters.csv(counters.exported(profiling=True))
 
 
 def test_rules_use_what_is_exported_without_profiling() -> None:
     groups, _faults = rules.groups(EXPORTERS)
     used = {metric for group in groups for rule in group["rules"] for metric in METRIC.findall(rule["expr"])}
-    exported = {one.field for one in counters.asked(profiling=False) if one.kind != "label"}
+    exported = {one.field for one in counters.exported(profiling=False) if one.kind != "label"}
     assert {metric for metric in used if metric.startswith("kube")} == KUBE_STATE_METRICS
     assert {metric for metric in used if not metric.startswith("kube")} <= exported
 
@@ -123,7 +123,7 @@ def test_every_alert_has_its_section_and_every_limit_is_told_with_its_default() 
             ), name
             assert all(f"`{limit}`" in section for limit in re.findall(r"%\((\w+)\)", one.expression)), name
     for limit, threshold in THRESHOLDS.items():
-        assert f"| `{limit}` | `{threshold.default}` | {threshold.told} | {threshold.source} |" in PAGE, limit
+        assert f"| `{limit}` | `{threshold.default}` | {threshold.meaning} | {threshold.source} |" in PAGE, limit
 
 
 @pytest.mark.parametrize("profiling", [False, True])

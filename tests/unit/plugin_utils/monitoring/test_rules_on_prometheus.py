@@ -40,10 +40,10 @@ _JOB = ',container="main",namespace="red",pod="train-0"'
 def exposition(node: str) -> str:
     """Two GPUs, the second with a job, as NVIDIA/dcgm-exporter d5e5f51, internal/pkg/rendermetrics/render_metrics.go, writes them."""
     lines = []
-    for counter in counters.asked(profiling=True):
+    for counter in counters.exported(profiling=True):
         if counter.kind == "label":
             continue
-        lines += [f"# HELP {counter.field} {counter.told}", f"# TYPE {counter.field} {counter.kind}"]
+        lines += [f"# HELP {counter.field} {counter.help}", f"# TYPE {counter.field} {counter.kind}"]
         for gpu in (0, 1):
             labels = f'gpu="{gpu}",UUID="GPU-{node}-{gpu}",pci_bus_id="00000000:0{gpu}:00.0",device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3"'
             labels += f',{NODES[node]}="{node}",DCGM_FI_DRIVER_VERSION="595.91.07"{_JOB if gpu else ""}{_OF_METRIC.get(counter.field, "")}'

@@ -316,7 +316,7 @@ def test_plan_without_a_cluster_takes_machines() -> None:
     assert [one for one in daemon_sets(plan, "nvidia-driver") if takes(one, node("training"))]
     assert plan["assumed"]
     assert [f"assumed: {one}" for one in plan["assumed"]] == [
-        line for line in plan["told"] if line not in plan["notes"]
+        line for line in plan["messages"] if line not in plan["notes"]
     ]
     assert declared_pools([TRAINING | {"machines": machines}]) == [TRAINING]
     wrong = run("driver", None, pools=[TRAINING | {"machines": [{"os_image": "Ubuntu"}]}])

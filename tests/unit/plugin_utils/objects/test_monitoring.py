@@ -258,5 +258,5 @@ def test_options_of_the_role_are_the_limits() -> None:
     specs = stack.load(stack.TOP / "roles" / "monitoring" / "meta" / "argument_specs.yml")
     options = specs["argument_specs"]["main"]["options"]["monitoring_thresholds"]["options"]
     assert {name: (found["description"], found["default"]) for name, found in options.items()} == {
-        name: (limit.told, limit.default) for name, limit in THRESHOLDS.items()
+        name: (limit.meaning, limit.default) for name, limit in THRESHOLDS.items()
     }

@@ -223,15 +223,15 @@ class Informer(threading.Thread):
         )
         self._on_event = on_event
         self._on_error = on_error or (lambda _error: None)
-        self._stop_asked = threading.Event()
+        self._stopping = threading.Event()
         self._known: set[tuple[str, str]] = set()
 
     def stop(self) -> None:
-        self._stop_asked.set()
+        self._stopping.set()
 
     def run(self) -> None:
         version, pause = "", 0.2
-        while not self._stop_asked.is_set():
+        while not self._stopping.is_set():
             try:
                 if not version:
                     version = self._list()
@@ -239,7 +239,7 @@ class Informer(threading.Thread):
                 for event in self._api.watch(
                     self._path, version, self._identity, self._query, self._accept.replace("MetadataList", "Metadata")
                 ):
-                    if self._stop_asked.is_set():
+                    if self._stopping.is_set():
                         return
                     version = self._take(event, version)
                     if not version:
@@ -252,7 +252,7 @@ class Informer(threading.Thread):
                     self._on_error(error)
             except (Unreachable, *BROKEN):
                 pass
-            self._stop_asked.wait(pause)
+            self._stopping.wait(pause)
             pause = min(pause * 2, 5.0)
 
     def _take(self, event: dict[str, Any], version: str) -> str:

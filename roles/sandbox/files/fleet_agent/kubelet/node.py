@@ -29,7 +29,7 @@ class Kubelet:
     def __init__(self, agent: Any, spec: NodeSpec, number: int) -> None:
         self.agent, self.name, self.number = agent, spec.name, number
         self.api, self.loop, self.store = agent.api, agent.loop, agent.store
-        self.wanted = spec
+        self.desired = spec
         self.host = Host(spec, agent.incarnation)
         self.clock = NodeClock(agent.clock, lambda: agent.faults.slowness(self.host.spec))
         self.readiness = Readiness(self)
@@ -123,12 +123,12 @@ class Kubelet:
 
     def administer(self, before: tuple[tuple[str, str], ...] = ()) -> Process:
         """Bring fleet labels to the Node as whoever runs the machines would."""
-        wanted: dict[str, str | None] = {**dict.fromkeys(key for key, _value in before), **dict(self.wanted.labels)}
-        if any(self.labels.get(k) != v for k, v in wanted.items()):
-            yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"metadata": {"labels": wanted}}, AGENT)
+        desired: dict[str, str | None] = {**dict.fromkeys(key for key, _value in before), **dict(self.desired.labels)}
+        if any(self.labels.get(k) != v for k, v in desired.items()):
+            yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"metadata": {"labels": desired}}, AGENT)
 
     def set_taints(self) -> Process:
-        taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in self.wanted.taints]
+        taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in self.desired.taints]
         yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"spec": {"taints": taints}}, AGENT)
 
     def patch_status(self, status: dict[str, Any], identity: Identity | None = None) -> Process:
@@ -146,10 +146,10 @@ class Kubelet:
         """It takes what it has missed in a silence, and tells how its pods are: of a node that was not Ready the control plane has called none ready."""
         self.agent.node_ready(self)
         for pod in self.pods.values():
-            self.tell_again(pod)
+            self.report_again(pod)
         self.write_devices()
 
-    def tell_again(self, pod: Pod) -> None:
+    def report_again(self, pod: Pod) -> None:
         pod.sent = None
         self.pod_changed(pod)
 
@@ -204,7 +204,7 @@ class Kubelet:
             return
         pod.take(item)
         if self.readiness.ready and pod.disowned(item):
-            self.tell_again(pod)
+            self.report_again(pod)
         if pod.deletion and not pod.stopping and self.up:
             pod.stopping = True
             self.loop.spawn(pod.terminate())
@@ -253,8 +253,8 @@ class Kubelet:
     def event(self, pod: Pod, reason: str, message: str) -> None:
         """Warnings only, each once for a pod: normal events would be most of all writes."""
         key = (reason, message[:60])
-        if key not in pod.told and not self.readiness.silent:
-            pod.told.add(key)
+        if key not in pod.reported and not self.readiness.silent:
+            pod.reported.add(key)
             self.agent.events.warn(self, pod, reason, message)
 
     def complain(self, text: str) -> None:
@@ -282,7 +282,7 @@ class Kubelet:
             pod.power_cut()
         self.devices.kubelet_restarted()
         yield Sleep(self.clock.delay("reboot"))
-        self.host.spec = self.wanted
+        self.host.spec = self.desired
         self.kubelet_starts += 1
         self.host.boot()
         yield Sleep(self.clock.delay("boot"))

@@ -62,7 +62,7 @@ class Pod:
         self.main = [Container(self, c, False) for c in self.spec["containers"]]
         self.sent: dict[str, Any] | None = None
         self.dirty = self.in_flight = False
-        self.told: set[tuple[str, str]] = set()
+        self.reported: set[tuple[str, str]] = set()
         self.task: Task | None = None
         self._take_over(old)
 
@@ -76,10 +76,10 @@ class Pod:
 
     def disowned(self, item: dict[str, Any]) -> bool:
         """Whether the node lifecycle controller has called it not ready: without a kubelet's reason (pkg/controller/util/node, MarkPodsNotReady)."""
-        told: dict[str, Any] = next(
+        reported: dict[str, Any] = next(
             (c for c in (item.get("status") or {}).get("conditions") or [] if c["type"] == "Ready"), {}
         )
-        return told.get("status") == "False" and not told.get("reason") and self.sent is not None
+        return reported.get("status") == "False" and not reported.get("reason") and self.sent is not None
 
     def _take_over(self, old: dict[str, Any]) -> None:
         """A pod that already ran when this agent started: its machine has been off meanwhile."""

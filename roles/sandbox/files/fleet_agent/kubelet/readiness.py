@@ -34,7 +34,7 @@ class Readiness:
     def __init__(self, kubelet: Any) -> None:
         self._kubelet = kubelet
         self._away = False
-        self._told = ""
+        self._reported = ""
         self._since = timestamp()
         self._task: Task | None = None
 
@@ -46,7 +46,7 @@ class Readiness:
     @property
     def ready(self) -> bool:
         """As it has been told."""
-        return self._told == _READY[0]
+        return self._reported == _READY[0]
 
     def _ready(self) -> tuple[str, str, str]:
         if self.silent:
@@ -56,8 +56,8 @@ class Readiness:
     def conditions(self) -> list[dict[str, Any]]:
         """As they are now, about to be written."""
         ready, now = self._ready(), timestamp()
-        if ready[0] != self._told:
-            self._told, self._since = ready[0], now
+        if ready[0] != self._reported:
+            self._reported, self._since = ready[0], now
         rows = [
             (kind, *(ready if ready is _UNKNOWN else ("False", reason, message))) for kind, reason, message in _QUIET
         ] + [("Ready", *ready)]
@@ -81,9 +81,9 @@ class Readiness:
     def _follow(self) -> Process:
         kubelet, faults = self._kubelet, self._kubelet.agent.faults
         while True:
-            if self.silent and self._told != _UNKNOWN[0]:
+            if self.silent and self._reported != _UNKNOWN[0]:
                 yield Sleep(kubelet.clock.delay("node_monitor_grace"))
-            if self._ready()[0] != self._told:
+            if self._ready()[0] != self._reported:
                 identity = AGENT if self.silent else node_identity(kubelet.name)
                 yield from kubelet.patch_status({"conditions": self.conditions()}, identity)
                 if self.ready:

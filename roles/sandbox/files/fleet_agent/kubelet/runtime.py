@@ -63,24 +63,24 @@ def prepare(container: Any) -> str:
     return inject_gpus(container) or process.executable_fault(container, argv)
 
 
-def _wanted(container: Any, count: int) -> list[int] | None:
+def _chosen(container: Any, count: int) -> list[int] | None:
     """GPU indices that NVIDIA_VISIBLE_DEVICES asks the nvidia runtime for; None: the runtime leaves the container alone."""
-    asked = container.env.get("NVIDIA_VISIBLE_DEVICES", "")
-    if asked in ("", "void"):
+    requested = container.env.get("NVIDIA_VISIBLE_DEVICES", "")
+    if requested in ("", "void"):
         return None
-    if asked == "none":
+    if requested == "none":
         return []
-    if asked == "all":
+    if requested == "all":
         return list(range(count))
     uuids = [gpu_uuid(container.pod.kubelet.host.spec.name, i) for i in range(count)]
-    wanted = []
-    for word in asked.split(","):
+    chosen = []
+    for word in requested.split(","):
         word = word.split("::")[0]
         if word.isdigit() and int(word) < count:
-            wanted.append(int(word))
+            chosen.append(int(word))
         elif word in uuids:
-            wanted.append(uuids.index(word))
-    return wanted
+            chosen.append(uuids.index(word))
+    return chosen
 
 
 def inject_gpus(container: Any) -> str:
@@ -94,8 +94,8 @@ def inject_gpus(container: Any) -> str:
         container.gpus = list(range(count))
     cdi = kubelet.devices.cdi_indices(container.devices)
     handler = pod.handler if pod.handler not in DEFAULT_HANDLERS else kubelet.host.default_handler
-    wanted = cdi if cdi is not None else (_wanted(container, count) if handler.startswith("nvidia") else None)
-    if wanted is None:
+    chosen = cdi if cdi is not None else (_chosen(container, count) if handler.startswith("nvidia") else None)
+    if chosen is None:
         return ""
     if cdi is not None and kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") is None:
         return (
@@ -108,10 +108,10 @@ def inject_gpus(container: Any) -> str:
             "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
             "nvidia-container-cli: initialization error: nvml error: driver not loaded"
         )
-    container.gpus = wanted
+    container.gpus = chosen
     container.driver_injected = True
     if container.devices and not container.image.family:
         kubelet.host.compute(
-            container.container_id, wanted
+            container.container_id, chosen
         )  # nobody knows what a user's image does; it is taken for a job that needs all it got
     return ""

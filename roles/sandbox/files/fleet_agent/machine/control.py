@@ -51,22 +51,22 @@ class ControlFile:
         except (ValueError, KeyError, AttributeError) as error:
             print(f"control: cannot carry out {line!r}: {error!r}", file=sys.stderr, flush=True)
 
-    def _kill(self, wanted: dict[str, Any]) -> None:
-        kubelet = self._agent.nodes[wanted["node"]]
-        signal = Terminated if str(wanted.get("signal", "KILL")).upper() in ("TERM", "SIGTERM") else Killed
-        selector = wanted.get("pod_selector") or {}
+    def _kill(self, request: dict[str, Any]) -> None:
+        kubelet = self._agent.nodes[request["node"]]
+        signal = Terminated if str(request.get("signal", "KILL")).upper() in ("TERM", "SIGTERM") else Killed
+        selector = request.get("pod_selector") or {}
         if isinstance(selector, str):
             selector = dict(part.split("=", 1) for part in selector.split(","))
         hit = 0
         for pod in list(kubelet.pods.values()):
-            if any(pod.labels.get(k) != v for k, v in selector.items()) or wanted.get("pod", pod.name) != pod.name:
+            if any(pod.labels.get(k) != v for k, v in selector.items()) or request.get("pod", pod.name) != pod.name:
                 continue
             for container in pod.containers:
-                if wanted.get("container", container.name) == container.name and "running" in container.state:
+                if request.get("container", container.name) == container.name and "running" in container.state:
                     container.signal(signal())
                     hit += 1
-        print(f"control: {signal.__name__} to {hit} container(s) on {wanted['node']}", file=sys.stderr, flush=True)
+        print(f"control: {signal.__name__} to {hit} container(s) on {request['node']}", file=sys.stderr, flush=True)
 
-    def _kubelet_restart(self, wanted: dict[str, Any]) -> None:
-        kubelet = self._agent.nodes[wanted["node"]]
+    def _kubelet_restart(self, request: dict[str, Any]) -> None:
+        kubelet = self._agent.nodes[request["node"]]
         self._agent.loop.later(kubelet.clock.real(kubelet.clock.delay("kubelet_restart")), kubelet.restarted)

@@ -135,17 +135,17 @@ class FleetFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.seen: tuple[int, int, int] | None = None
+        self.stamp_read: tuple[int, int, int] | None = None
 
     def changed(self) -> Fleet | None:
         try:
             status = os.stat(self.path)
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if stamp == self.seen:
+            if stamp == self.stamp_read:
                 return None
             with open(self.path, encoding="utf-8") as stream:
                 fleet = parse_fleet(stream.read())
         except (OSError, ValueError, KeyError):
             return None  # deleted or being written: the machines stay as they are
-        self.seen = stamp
+        self.stamp_read = stamp
         return fleet

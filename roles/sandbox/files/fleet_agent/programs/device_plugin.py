@@ -244,23 +244,23 @@ def config_manager(proc: Any) -> Process:
         except (ApiError, Unreachable) as error:
             proc.say(f'level=error msg="Error: unable to get node \\"{node}\\": {error}"')
             return 1
-        wanted = (item["metadata"].get("labels") or {}).get(label, "")
-        if wanted != current:
-            fault = _switch(proc, source, target, wanted)
+        desired = (item["metadata"].get("labels") or {}).get(label, "")
+        if desired != current:
+            fault = _switch(proc, source, target, desired)
             if fault:
                 proc.say(f'level=error msg="Error: {fault}"')
                 return 1
             if current is not None:
                 _signal_plugin(proc)
-            current = wanted
+            current = desired
         if oneshot:
             return 0
         yield Poll(1, proc.host)
 
 
-def _switch(proc: Any, source: str, target: str, wanted: str) -> str:
+def _switch(proc: Any, source: str, target: str, desired: str) -> str:
     names = [n for n in proc.view.names(source) if not n.startswith(".")] if proc.view.is_folder(source) else []
-    name = wanted or proc.option("default-config", "DEFAULT_CONFIG")
+    name = desired or proc.option("default-config", "DEFAULT_CONFIG")
     if not name:
         strategies = (proc.env.get("FALLBACK_STRATEGIES") or "empty").split(",")
         name = (

@@ -169,4 +169,4 @@ def _publish(proc: Any, kept: Kept, found: dict[str, str], owners: list[dict[str
             yield from proc.request("PUT", f"{base}/{name}", body)
     except ApiError as error:
         raise ConfigError(f'failed to {"update" if old else "create"} NodeFeature object "{name}": {error}') from error
-    kept.seen(content)
+    kept.observed(content)

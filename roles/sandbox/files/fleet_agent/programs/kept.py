@@ -15,11 +15,11 @@ class Kept:
     def __init__(self, proc: Any) -> None:
         self._quiet: float = proc.kubelet.agent.quiet
         self._content: Any = None
-        self._seen = 0.0
+        self._observed_at = 0.0
 
     def holds(self, content: Any) -> bool:
         """Just this was there a moment ago."""
-        return bool(self._content == content and time.monotonic() - self._seen < self._quiet)
+        return bool(self._content == content and time.monotonic() - self._observed_at < self._quiet)
 
-    def seen(self, content: Any) -> None:
-        self._content, self._seen = content, time.monotonic()
+    def observed(self, content: Any) -> None:
+        self._content, self._observed_at = content, time.monotonic()

@@ -64,8 +64,8 @@ def worker(proc: Any) -> Process:
             )
             # Every /sys has this folder, here also that of a machine without PCI devices, which lacks the other.
             if "pci.device" in features["instances"] and not proc.view.is_folder("/host-sys/devices"):
-                told = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
-                proc.say(f'E nfd-worker.go] "feature discovery failed" err="{told}" source="pci"')
+                message = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
+                proc.say(f'E nfd-worker.go] "feature discovery failed" err="{message}" source="pci"')
             found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
             if not core.get("noPublish") and proc.option("no-publish") != "true":
                 yield from _publish(proc, kept, {"features": features, "labels": found}, owners)
@@ -93,8 +93,8 @@ def _owners(proc: Any, core: dict[str, Any], node: str) -> Process:
     if core.get("noOwnerRefs") or proc.option("no-owner-refs") == "true":
         return []
     found = []
-    asked = core.get("ownerRefs")
-    for source in ["pod", "ds"] if asked is None else asked:
+    owner_refs = core.get("ownerRefs")
+    for source in ["pod", "ds"] if owner_refs is None else owner_refs:
         if source == "node":
             try:
                 item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
@@ -166,7 +166,7 @@ def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str,
             yield from proc.request("PUT", f"{base}/{node}", body)
     except ApiError as error:
         raise Failed(f'failed to {"update" if old else "create"} NodeFeature object "{node}": {error}') from error
-    kept.seen(content)
+    kept.observed(content)
 
 
 def topology_updater(_proc: Any) -> Process:

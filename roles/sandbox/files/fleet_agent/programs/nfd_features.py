@@ -20,16 +20,16 @@ def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     instances: dict[str, Any] = {}
 
-    def wanted(name: str) -> bool:
+    def desired(name: str) -> bool:
         return ("all" in sources and f"-{name}" not in sources) or name in sources
 
-    if wanted("kernel"):
+    if desired("kernel"):
         numbers = [*re.split(r"[.\-+]", spec.kernel), "", "", ""][:3]
         attributes["kernel.version"] = {
             "elements": {"full": spec.kernel, "major": numbers[0], "minor": numbers[1], "revision": numbers[2]}
         }
         flags["kernel.loadedmodule"] = {"elements": {}}
-    if wanted("system") and view.is_file("/host-etc/os-release"):
+    if desired("system") and view.is_file("/host-etc/os-release"):
         release = dict(line.split("=", 1) for line in view.read("/host-etc/os-release").splitlines() if "=" in line)
         version = release.get("VERSION_ID", "").strip('"')
         major, _dot, minor = version.partition(".")
@@ -42,7 +42,7 @@ def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
             }
         }
         attributes["system.name"] = {"elements": {"nodename": spec.name}}
-    if wanted("cpu"):
+    if desired("cpu"):
         vendor = (
             "Intel"
             if spec.image_arch == "amd64"
@@ -52,11 +52,11 @@ def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
         )
         attributes["cpu.model"] = {"elements": {"vendor_id": vendor, "family": "6", "id": "143"}}
         attributes["cpu.topology"] = {"elements": {"hardware_multithreading": "true", "socket_count": "2"}}
-    if wanted("memory"):
+    if desired("memory"):
         attributes["memory.numa"] = {"elements": {"is_numa": "true", "node_count": "2"}}
-    if wanted("pci"):
+    if desired("pci"):
         instances["pci.device"] = {"elements": pci_devices(view)}
-    if wanted("local"):
+    if desired("local"):
         local = local_labels(view)
         attributes["local.label"] = {"elements": local}
         attributes["local.feature"] = {"elements": local}
@@ -94,22 +94,22 @@ def labels(features: dict[str, Any], config: dict[str, Any], label_sources: list
     """Labels of the label sources, without the default prefix, as spec.labels holds them."""
     found: dict[str, str] = {}
 
-    def wanted(name: str) -> bool:
+    def desired(name: str) -> bool:
         return ("all" in label_sources and f"-{name}" not in label_sources) or name in label_sources
 
     attributes = {k: v["elements"] for k, v in features["attributes"].items()}
-    if wanted("kernel"):
+    if desired("kernel"):
         found.update({f"kernel-version.{k}": v for k, v in attributes.get("kernel.version", {}).items() if v})
-    if wanted("system"):
+    if desired("system"):
         found.update({f"system-os_release.{k}": v for k, v in attributes.get("system.osrelease", {}).items() if v})
-    if wanted("cpu"):
+    if desired("cpu"):
         found.update({f"cpu-model.{k}": v for k, v in attributes.get("cpu.model", {}).items()})
         found["cpu-hardware_multithreading"] = "true"
-    if wanted("memory") and attributes.get("memory.numa"):
+    if desired("memory") and attributes.get("memory.numa"):
         found["memory-numa"] = "true"
-    if wanted("pci"):
+    if desired("pci"):
         found.update(_pci_labels(features, (config.get("sources") or {}).get("pci") or {}))
-    if wanted("local"):
+    if desired("local"):
         found.update(attributes.get("local.label", {}))
     pattern = (config.get("core") or {}).get("labelWhiteList")
     return {k: v for k, v in found.items() if not pattern or re.search(pattern, k)}
@@ -138,7 +138,7 @@ def _number(text: str) -> int | None:
 
 def matches(expression: dict[str, Any], value: str | None) -> bool:
     """One MatchExpression on a value (None: not there)."""
-    operator, wanted = expression.get("op", ""), [str(v) for v in expression.get("value") or []]
+    operator, desired = expression.get("op", ""), [str(v) for v in expression.get("value") or []]
     if operator == "DoesNotExist":
         return value is None
     if operator == "MatchAny":
@@ -147,16 +147,16 @@ def matches(expression: dict[str, Any], value: str | None) -> bool:
         return False
     simple = {
         "Exists": True,
-        "In": value in wanted,
-        "NotIn": value not in wanted,
+        "In": value in desired,
+        "NotIn": value not in desired,
         "IsTrue": value == "true",
         "IsFalse": value == "false",
     }
     if operator in simple:
         return simple[operator]
     if operator == "InRegexp":
-        return any(re.search(pattern, value) for pattern in wanted)
-    number, limits = _number(value), [_number(word) for word in wanted]
+        return any(re.search(pattern, value) for pattern in desired)
+    number, limits = _number(value), [_number(word) for word in desired]
     if number is None or not limits or any(limit is None for limit in limits):
         return False
     first, last = int(limits[0] or 0), int(limits[-1] or 0)

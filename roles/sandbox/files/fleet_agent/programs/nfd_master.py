@@ -111,7 +111,7 @@ class Master:
 
     # -- one node
 
-    def wanted(self, node: str) -> dict[str, Any]:
+    def desired(self, node: str) -> dict[str, Any]:
         objects = {
             key: item
             for key, item in self.features.get(node, {}).items()
@@ -145,40 +145,40 @@ class Master:
             "taints": taints if own else [],
         }
 
-    def update(self, node: str, wanted: dict[str, Any]) -> Process:
+    def update(self, node: str, desired: dict[str, Any]) -> Process:
         """Bring a node to what is wanted; what earlier updates set and is not wanted any more goes."""
         item = yield from self.proc.request("GET", f"/api/v1/nodes/{node}")
         metadata = item["metadata"]
         labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
-        patch = _map_patch("/metadata/labels", labels, wanted["labels"], _names(notes.get(LABELS)))
+        patch = _map_patch("/metadata/labels", labels, desired["labels"], _names(notes.get(LABELS)))
         marks = {
-            LABELS: _join(wanted["labels"]),
-            RESOURCES: _join(wanted["resources"]),
-            ANNOTATIONS: _join(wanted["annotations"]),
+            LABELS: _join(desired["labels"]),
+            RESOURCES: _join(desired["resources"]),
+            ANNOTATIONS: _join(desired["annotations"]),
         }
         old_notes = [*(k for k in marks if k in notes), *_names(notes.get(ANNOTATIONS))]
         patch += _map_patch(
             "/metadata/annotations",
             notes,
-            {**{k: v for k, v in marks.items() if v}, **wanted["annotations"]},
+            {**{k: v for k, v in marks.items() if v}, **desired["annotations"]},
             old_notes,
         )
         if patch:
             yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}", patch, content_type=JSON_PATCH)
         capacity = item["status"].get("capacity") or {}
         old = _names(notes.get(RESOURCES))
-        status = _map_patch("/status/capacity", capacity, wanted["resources"], old) + _map_patch(
-            "/status/allocatable", item["status"].get("allocatable") or {}, wanted["resources"], old
+        status = _map_patch("/status/capacity", capacity, desired["resources"], old) + _map_patch(
+            "/status/allocatable", item["status"].get("allocatable") or {}, desired["resources"], old
         )
         if status:
             yield from self.proc.request("PATCH", f"/api/v1/nodes/{node}/status", status, content_type=JSON_PATCH)
-        if wanted["taints"] or notes.get(TAINTS):
-            yield from self._taints(node, item, wanted["taints"])
+        if desired["taints"] or notes.get(TAINTS):
+            yield from self._taints(node, item, desired["taints"])
 
-    def _taints(self, node: str, item: dict[str, Any], wanted: list[dict[str, Any]]) -> Process:
+    def _taints(self, node: str, item: dict[str, Any], desired: list[dict[str, Any]]) -> Process:
         old = json.loads((item["metadata"].get("annotations") or {}).get(TAINTS, "[]"))
-        taints = [t for t in item["spec"].get("taints") or [] if t not in old] + wanted
-        body = {"spec": {"taints": taints}, "metadata": {"annotations": {TAINTS: json.dumps(wanted)}}}
+        taints = [t for t in item["spec"].get("taints") or [] if t not in old] + desired
+        body = {"spec": {"taints": taints}, "metadata": {"annotations": {TAINTS: json.dumps(desired)}}}
         yield from self.proc.request(
             "PATCH", f"/api/v1/nodes/{node}", body, content_type="application/merge-patch+json"
         )
@@ -203,14 +203,14 @@ def _join(found: dict[str, str]) -> str:
     return ",".join(sorted(k.removeprefix(nfd_features.PREFIX) for k in found))
 
 
-def _map_patch(path: str, old: dict[str, str], wanted: dict[str, str], owned: list[str]) -> list[dict[str, str]]:
+def _map_patch(path: str, old: dict[str, str], desired: dict[str, str], owned: list[str]) -> list[dict[str, str]]:
     def pointer(key: str) -> str:
         return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
 
-    patch = [{"op": "remove", "path": pointer(k)} for k in owned if k in old and k not in wanted]
+    patch = [{"op": "remove", "path": pointer(k)} for k in owned if k in old and k not in desired]
     return patch + [
         {"op": "replace" if k in old else "add", "path": pointer(k), "value": v}
-        for k, v in wanted.items()
+        for k, v in desired.items()
         if old.get(k) != v
     ]
 
@@ -326,7 +326,7 @@ def _all(proc: Any, state: Master) -> Process:
 
 def _one(proc: Any, state: Master, node: str) -> Process:
     try:
-        yield from state.update(node, state.wanted(node))
+        yield from state.update(node, state.desired(node))
     except ApiError as error:
         if error.code == 404:
             return

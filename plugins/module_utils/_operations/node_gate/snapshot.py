@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import schedulable
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Verdict, Wanted
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Expectation, Verdict
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
@@ -21,11 +21,11 @@ def provider(settings: Settings, fleet: Fleet, node: str) -> str:
     return pool.driver.provider or settings.driver_providers.get(pool.name, "")
 
 
-def wanted(settings: Settings, fleet: Fleet, node: str) -> Wanted:
+def expectation(settings: Settings, fleet: Fleet, node: str) -> Expectation:
     """What the gate's chain is to show of the node."""
     facts, pool, brought_by = fleet.nodes[node], fleet.pool(node), provider(settings, fleet, node)
     config = settings.plugin_configs.get(facts.plugin_config or pool.plugin_config or "default")
-    return Wanted(
+    return Expectation(
         gpu_declared=pool.gpu is not None,
         expected=schedulable.expected(facts, pool, config),
         host_driver=brought_by in ("host", "existing") or bool(facts.host_driver),
@@ -35,7 +35,7 @@ def wanted(settings: Settings, fleet: Fleet, node: str) -> Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class GateSnapshot:
     """held: nodes that are not judged, because their exporter waits for their driver (the driver's verdict) or somebody has switched off what would be.
 
     started: time.time() of the run. waited: when a node of a pool was last seen to wait, time.time() by pool. broken: the cluster cannot be asked any more.
@@ -53,5 +53,5 @@ class Seen:
     def provider(self, node: str) -> str:
         return provider(self.settings, self.fleet, node)
 
-    def wanted(self, node: str) -> Wanted:
-        return wanted(self.settings, self.fleet, node)
+    def expectation(self, node: str) -> Expectation:
+        return expectation(self.settings, self.fleet, node)
