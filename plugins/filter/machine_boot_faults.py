@@ -29,7 +29,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Collect what stands against it
+- name: Collect problems
   ansible.builtin.set_fact:
     faults: "{{ ansible_play_hosts | map('extract', hostvars, 'machine_boot_asked') | list | hwaccel.gpu.machine_boot_faults }}"
 """

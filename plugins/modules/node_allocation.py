@@ -16,7 +16,7 @@ description:
     C(Insufficient <resource>), and it must run once the first one has ended. So no GPU is given out twice, none is lost, and each comes back.
   - The pods run as Jobs, as those of M(hwaccel.gpu.workload_run). A killed run leaves Jobs that the cluster ends and removes by itself.
   - The log of the pod is judged. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and what NVIDIA's sample
-    C(vectorAdd) prints, and when it has done so C(all devices were asked). After it the pod has to stay for as many seconds as its environment variable
+    C(vectorAdd) prints, and when it has done so C(all devices were queried). After it the pod has to stay for as many seconds as its environment variable
     E(HOLD_SECONDS) says, which this module sets.
   - Nodes with GPU pods of others are V(busy), and so is a node whose pod had to make room for one of higher priority. Nodes are V(skipped) that are not
     Ready, quarantined, cordoned or without GPUs, or whose GPUs are shared by several pods. Neither is a failure.
@@ -98,7 +98,7 @@ EXAMPLES = r"""
                   echo "device $device"
                   CUDA_VISIBLE_DEVICES=$device vectorAdd
                 done
-                echo "all devices were asked"
+                echo "all devices were queried"
                 sleep "${HOLD_SECONDS:-0}"
 """
 

@@ -12,7 +12,7 @@ short_description: Let pods leave a node, and give the node back after
 description:
   - Cordons a node and evicts its pods, as C(kubectl drain --ignore-daemonsets) does, and waits until they are gone. Later it lifts that cordon.
   - Pods of DaemonSets, static pods and pods that have ended stay. So does a pod that tolerates the cordon and has come back after it.
-  - Pods without a controller, and pods with emptyDir volumes, stand against it, unless O(force) and O(delete_emptydir_data) say otherwise. All of them
+  - Pods without a controller, and pods with emptyDir volumes, prevent the drain, unless O(force) and O(delete_emptydir_data) say otherwise. All of them
     are told at once, and so are evictions that the server would refuse for good. The node is then not cordoned, and no pod has been evicted.
   - Evictions respect PodDisruptionBudgets. A pod that a budget holds is tried again in each round, at least every five seconds, beside all
     others, until O(timeout). Then the task fails and names each pod that is left, and what holds it. B(The node stays cordoned), as with kubectl,

@@ -214,7 +214,7 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
         held.failure
     )
     assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)
-    # The other one was told to end all the same, however long its machine takes for that.
+    # The other one is terminating all the same, however long its machine takes for that.
     until(lambda: cluster.pods("web") == [], "the pod that no budget holds to go")
     assert (len(cluster.running("train")), cluster.unschedulable) == (1, True)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Preflight refuses machines of no cluster, all at once, beside what stands against the clusters themselves. No control plane is there.
+"""Preflight refuses machines of no cluster, all at once, beside the problems of the clusters themselves. No control plane is there.
 
 Runtime: three short runs of ansible-playbook.
 """

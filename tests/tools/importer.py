@@ -49,7 +49,7 @@ def published(folder: pathlib.Path) -> pathlib.Path:
 
 
 def faults(output: str) -> list[str]:
-    """What stands against an import, of galaxy-importer's output."""
+    """What prevents an import, from galaxy-importer's output."""
     found = [match.group(0) for match in TROUBLE.finditer(output)]
     return found or ([] if DONE in output else ["galaxy-importer has not come to its end"])
 

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.proofs import COM
 _LISTED = re.compile(r"^(?P<kind>GPU \d+:|\s+MIG ).*\(UUID: (?P<uuid>[^)\s]+)\)\s*$")
 #: What the pod prints before it computes on a device, and after the last one.
 _QUERIED = re.compile(r"^device (?P<uuid>\S+)\s*$")
-ALL_QUERIED = "all devices were asked"
+ALL_QUERIED = "all devices were queried"
 _NAMED = 3
 
 

@@ -27,7 +27,7 @@ _NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """A pod that still is there. ending: it was told to end."""
+    """A pod that still is there. ending: it is terminating."""
 
     name: str
     node: str

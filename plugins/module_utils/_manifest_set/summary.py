@@ -116,7 +116,7 @@ def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | Non
         return HwaccelError(
             f"{broken} {'objects have' if broken > 1 else 'object has'} failed",
             why=reasons,
-            next_step="mend the cause and run again",
+            next_step="correct the cause and run again",
         )
     count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
     return HwaccelError(

@@ -345,4 +345,4 @@ def _left(settings: Settings, node: Obj, waiting: c.Iterable[str], held: c.Mappi
         if ready.ready
         else "bring the node's kubelet back"
     )
-    return faults + [Fault(f"pod {pod} was told to end", "", why, step) for pod in sorted(waiting)]
+    return faults + [Fault(f"pod {pod} is terminating", "", why, step) for pod in sorted(waiting)]

@@ -39,7 +39,7 @@ _LIMIT = re.compile(r"^(\d{1,6})\s*(%?)$")
 
 @dataclasses.dataclass(frozen=True)
 class QuarantinePlan:
-    """limit: so many failed nodes are borne. within: failed and unknown ≤ limit.
+    """limit: so many failed nodes are tolerated. within: failed and unknown ≤ limit.
 
     quarantine: what is newly or still to be marked; release: what is free again.
     """

@@ -281,7 +281,7 @@ def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
             FAILED,
             chain.SCHEDULABLE,
             why,
-            f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is mended",
+            f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is corrected",
         )
     kept = proofs.parse(node.proof)
     valid = kept.subject == proofs.subject(node, pool, settings.image(node))

@@ -247,7 +247,7 @@ class Parser:
         if not os_id or not os_version:
             self.wrong(
                 f"{where}.os_image",
-                f"{os_image!r} does not tell system and version",
+                f"{os_image!r} does not name system and version",
                 "add os_id and os_version, as in /etc/os-release",
             )
         return {"os_id": os_id, "os_version": os_version}

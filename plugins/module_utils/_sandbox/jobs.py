@@ -95,5 +95,5 @@ class Job:
             f"{shown} {what}",
             str(self.log),
             why,
-            "mend what it says (the file has all of it), and run again: what is done is not done twice",
+            "correct what it reports (the file has all of it), and run again: finished steps are not repeated",
         )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods of a node have to leave it, which stay, and what stands against it. Pure.
+"""Which pods of a node have to leave it, which stay, and what prevents a drain. Pure.
 
 The rules are those of `kubectl drain --ignore-daemonsets` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/filters.go), in its order, but for these:
 
@@ -46,7 +46,7 @@ class Pod:
 
 @dataclasses.dataclass(frozen=True)
 class Pods:
-    """leaving: have to be evicted. ending: were told to end. staying: why, by pod. faults: what stands against it."""
+    """leaving: have to be evicted. ending: are terminating already. staying: why, by pod. faults: what prevents the drain."""
 
     leaving: tuple[Pod, ...]
     ending: tuple[Pod, ...]

@@ -381,7 +381,7 @@ def validate(workloads: c.Sequence[Workload]) -> None:
                 Fault(
                     f"{count} workloads are called {name}",
                     "workloads",
-                    "results are told by name",
+                    "results are reported by name",
                     "give each a name of its own",
                 )
             )

@@ -249,7 +249,7 @@ FLEET = (
         "4h",
         f'max by (node) (kube_node_spec_taint{{key="{names.QUARANTINE}"}}) > 0',
         "{{ $labels.node }} is in quarantine",
-        f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}, and nobody has mended it yet.",
+        f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}, and it is not resolved yet.",
     ),
     Alert(
         "GpuDriverLostWithKernel",

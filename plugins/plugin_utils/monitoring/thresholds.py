@@ -34,12 +34,12 @@ THRESHOLDS: dict[str, Threshold] = {
     ),
     "ecc_uncorrectable": Threshold(
         0,
-        "So many uncorrectable memory errors within an hour are borne.",
+        "So many uncorrectable memory errors within an hour are tolerated.",
         f"{_MEMORY}: each one ends the job that met it",
     ),
     "rows_remapped": Threshold(
         0,
-        "So many rows remapped for uncorrectable errors within a day are borne.",
+        "So many rows remapped for uncorrectable errors within a day are tolerated.",
         f"{_MEMORY}: each one is a defect row",
     ),
     "temperature_margin": Threshold(
@@ -48,7 +48,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "power_capped_share": Threshold(0.9, "Share of the time in which the power limit holds the clocks down.", _OURS),
     "nvlink_recoveries": Threshold(
         0,
-        "So many recoveries of an NVLink within an hour are borne.",
+        "So many recoveries of an NVLink within an hour are tolerated.",
         f"{_LIMITS}: DCGM_LIMIT_MAX_NVLINK_ERROR 1 is one too many",
     ),
     "nvlink_crc_rate": Threshold(

@@ -105,7 +105,7 @@ def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
         if declared == "hwaccel" or not (declared or foreign):
             nodes[one.pool] += one.nodes
     return [
-        f"pool {name}: driver DaemonSets and labels nvidia.com/gpu.deploy.* for {count} nodes, until feature_discovery tells whether they have GPUs"
+        f"pool {name}: driver DaemonSets and labels nvidia.com/gpu.deploy.* for {count} nodes, until feature_discovery reports whether they have GPUs"
         for name, count in sorted(nodes.items())
     ]
 

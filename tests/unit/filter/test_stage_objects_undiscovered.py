@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling 
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 KERNEL = "6.8.0-134-generic"
-LATER = "until feature_discovery tells whether they have GPUs"
+LATER = "until feature_discovery reports whether they have GPUs"
 TOOLKIT = "nvidia-container-toolkit"
 
 

@@ -178,7 +178,7 @@ def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
     cluster.ends = False
     outcome = drained(cluster, timeout=20, option_variables={"timeout": "my_timeout"})
     assert cluster.evicted == ["web"], "once is enough"
-    assert "pod team-a/web was told to end" in str(outcome.failure)
+    assert "pod team-a/web is terminating" in str(outcome.failure)
     assert told in str(outcome.failure)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module sandbox before it starts anything: what stands against a start is told at once, and nothing is touched."""
+"""The module sandbox before it starts anything: problems of a start are reported at once, and nothing is touched."""
 
 from __future__ import annotations
 
