@@ -83,6 +83,7 @@ options:
       - Seconds for which a server that cannot be reached, or answers that it is overloaded, is asked again.
       - Unset, a few seconds for its first answer, so that a wrong address is told soon, and a minute once it has answered.
       - M(kubernetes.core.k8s) and its siblings do not have this option.
+    version_added: 0.2.0
     type: float
 requirements:
   - python >= 3.11

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import l
 
 DOCUMENTATION = r"""
 name: as_list
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: A list that may come as text
 description:
   - Reads a list from text. AWX has no survey question that answers with a list of objects, and its text questions answer with text.

@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 
 DOCUMENTATION = r"""
 name: clusters_table
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: How a run ended on each of several clusters, as lines of a table
 description:
   - Writes one line for each cluster with its nodes, GPUs expected and seen, how it ended, and the first words of why where it did not end well.

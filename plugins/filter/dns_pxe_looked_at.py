@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe impor
 
 DOCUMENTATION = r"""
 name: dns_pxe_looked_at
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What a look at a boot server asks about
 description:
   - Arguments of C(look.sh) of the role C(dns_pxe), before its system is known.

@@ -28,6 +28,7 @@ options:
     required: true
   began:
     description: When the run began, in seconds since 1970; how long each pool took since then is told where it is given.
+    version_added: 0.2.0
     type: float
 """
 

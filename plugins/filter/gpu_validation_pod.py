@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.validation imp
 
 DOCUMENTATION = r"""
 name: gpu_validation_pod
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: The pod that validates a node
 description:
   - Gives the pod C(gpu-validation) among the manifests the labels of this collection, and takes its image from the registry that the settings name.

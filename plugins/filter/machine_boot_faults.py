@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import a
 
 DOCUMENTATION = r"""
 name: machine_boot_faults
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What is wrong with what machines are asked to do
 description:
   - Checks what the role C(machine_boot) is asked to do with machines, all of them at once, before any of them is spoken to.

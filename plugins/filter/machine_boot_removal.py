@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import r
 
 DOCUMENTATION = r"""
 name: machine_boot_removal
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What is done to have a virtual machine gone
 description:
   - Decides what the role C(machine_boot) does to remove one machine, from what its hypervisor has said, and what it refuses.

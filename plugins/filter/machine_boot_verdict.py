@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import r
 
 DOCUMENTATION = r"""
 name: machine_boot_verdict
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: How far a machine has come on its way to its cluster
 description:
   - Reads log lines of dnsmasq (DHCP and TFTP) and of nginx, and tells how far one machine has come, what it lacks, and what to do next.

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 
 DOCUMENTATION = r"""
 name: machine_inventory
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What a load balancer or a boot server takes from an inventory
 description:
   - Makes lists for one of the roles from groups and host variables.

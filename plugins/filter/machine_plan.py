@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 
 DOCUMENTATION = r"""
 name: machine_plan
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What a role on machines has to change there
 description:
   - Computes every file that the role writes on a machine and everything that has to change there, from a look at it and from the role's settings.

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 
 DOCUMENTATION = r"""
 name: machine_restored
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What goes back on a machine when a role is taken down
 description:
   - Computes from the role's record, and from a look at the machine, what teardown puts back, removes and gives back to services.

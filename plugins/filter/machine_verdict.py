@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 
 DOCUMENTATION = r"""
 name: machine_verdict
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What services' own checkers say of a new configuration
 description:
   - Reads what the checkers of services have said of a configuration before these read it, and names the lines and variables that they mean.

@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import brought
 
 DOCUMENTATION = r"""
 name: providers
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Who brings which part of the GPU stack to a cluster
 description:
   - Tells for each part of the stack, and for the driver's parts by pool, whether this collection brings it, another deployment, the host, or nobody.

@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
 
 DOCUMENTATION = r"""
 name: stage_objects
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Objects that the role of a stage applies to a cluster
 description:
   - Makes the objects of one of the roles on clusters from its manifests, its settings and what is known of the fleet.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: fleet
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Nodes of a cluster as hosts, by pool, GPU product, kernel and gate state
 description:
   - Makes an inventory host of each node of a Kubernetes cluster. It only reads, and needs the right to list nodes.

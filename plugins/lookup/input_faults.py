@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: input_faults
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What is wrong in the public variables of a cluster
 description:
   - Judges the values of the variables C(hwaccel_*) and of the roles on clusters that are set for the host, before a cluster or a role is asked.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bootstrap_info
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Tell whether the bootstrap of a cluster is complete
 description:
   - Asks a cluster whether the machine that has bootstrapped it can go, as an OpenShift cluster says it by C(status) of the ConfigMap C(kube-system/bootstrap),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_confirm
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Refuse to destroy on a cluster that was only guessed
 description:
   - Finds out which cluster the connection options lead to, and who has chosen it. First task of all that removes something.

@@ -119,6 +119,7 @@ options:
     description:
       - Variables by which the users of a playbook or role set options of this task, by option, such as C(max_prune=driver_max_prune).
         Messages name these in place of the option.
+    version_added: 0.2.0
     type: dict
     default: {}
   lock_timeout:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_allocation
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Let one pod take all GPUs of each node, and one more wait for it
 description:
   - On each GPU node on which no other pod holds a GPU, one pod asks the scheduler for all GPUs, must see as many as are expected, each with a UUID

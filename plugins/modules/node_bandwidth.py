@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_bandwidth
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Measure the bandwidth between the GPUs of two nodes, pair by pair
 description:
   - Of each pool that declares an C(interconnect), the nodes on which no other pod holds a GPU are tried two by two. On each of the two a pod takes all GPUs,

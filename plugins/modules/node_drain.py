@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_drain
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Let pods leave a node, and give the node back after
 description:
   - Cordons a node and evicts its pods, as C(kubectl drain --ignore-daemonsets) does, and waits until they are gone. Later it lifts that cordon.

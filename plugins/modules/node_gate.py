@@ -66,6 +66,7 @@ options:
     description:
       - Who brings the driver of a pool, by the pool's name, where the pool does not say so itself. The role C(driver) decides it for all of its pools.
       - V(host) and V(existing) need no driver pod, of V(none) nothing is judged.
+    version_added: 0.2.0
     type: dict
     default: {}
   plugin_configs:
@@ -83,6 +84,7 @@ options:
     description:
       - Namespace of driver, toolkit and validator, where it is another than O(namespace).
       - Only gate V(exporters) heeds it. By these pods it tells which exporters wait for a driver that does not work.
+    version_added: 0.2.0
     type: str
   pod_selector:
     description:
@@ -98,10 +100,12 @@ options:
         (C(paused-for-driver-upgrade), C(paused-for-mig-change)) is waited for.
       - An empty list means that another deployment brings them. By default every node with a GPU that DCGM knows has to have an exporter at gate
         V(exporters), and the other gates judge by the pods that they need.
+    version_added: 0.2.0
     type: list
     elements: dict
   patches:
     description: Patches of O(daemon_sets), as M(hwaccel.gpu.manifest_set) has them. Those that match no DaemonSet are left out.
+    version_added: 0.2.0
     type: list
     elements: dict
     default: []

@@ -28,6 +28,7 @@ options:
   gather_subset:
     description:
       - V(all), or V(platform) for RV(platform) alone. That reads no object and needs no right beyond those of every authenticated user.
+    version_added: 0.2.0
     type: str
     default: all
     choices: [all, platform]
@@ -41,14 +42,17 @@ options:
     default: false
   namespaces:
     description: Names of namespaces that GPU components are to be in. RV(namespaces) says of each who made it and what it admits.
+    version_added: 0.2.0
     type: list
     elements: str
     default: []
   cluster_uid:
     description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
+    version_added: 0.2.0
     type: str
   named_nodes:
     description: Names of nodes that somebody has written down. RV(unknown_nodes) says which of them the cluster does not have.
+    version_added: 0.2.0
     type: list
     elements: str
     default: []

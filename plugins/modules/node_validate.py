@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_validate
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Let a pod compute on a GPU of every node, and keep the proof of it
 description:
   - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which gets one GPU through the scheduler as a user's pod would.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: variables
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Refuse variables in which something is undefined
 description:
   - Evaluates all variables of this collection's playbooks and roles that are set for the host, down to each text in dictionaries and lists, and fails with

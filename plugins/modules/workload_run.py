@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: workload_run
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Run pods or jobs once, judge their logs, and take them away
 description:
   - Runs each workload as a Job, waits until it has ended, takes its log, judges it by regular expressions and JMESPath, and deletes the Job and its pods.

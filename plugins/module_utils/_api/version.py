@@ -5,5 +5,5 @@
 
 from __future__ import annotations
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 USER_AGENT = f"hwaccel.gpu/{VERSION}"
