@@ -32,7 +32,7 @@ test-node: tree ## Tests on a real node: kubelet, containerd, runc, in namespace
 test-boot: tree ## Tests of load balancers and of machines that boot, on real services in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py boot
 
-lint: tree ## ruff, mypy, layers, ansible-lint, changelog, ansible-test sanity
+lint: tree ## ruff, codespell, mypy, layers, ansible-lint, changelog, ansible-test sanity
 	@$(PY) tests/tools/check.py lint
 
 bench: tree ## One table: requests, CPU and wall time beside kubernetes.core in the same run

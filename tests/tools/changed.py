@@ -68,7 +68,7 @@ BY_SUFFIX = {
     ".yml": ("ansible-lint", *(job.name for job in LINT if job.name.startswith("sanity"))),
 }
 #: All of a checkout; these see the clone itself, or a package of it.
-WHOLE = ("tarball", *names(*FRESH, *LOADED))
+WHOLE = ("tarball", "words", *names(*FRESH, *LOADED))
 
 #: What is recorded of soak, and its page: of no job an input, or each record would make results stale.
 RECORD = ("tests/tools/soak.json", "docs/soak.md")

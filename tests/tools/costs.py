@@ -43,6 +43,7 @@ FINDS = {
     "real machines": "what a drain evicts on a real node, and a rig that leaves something behind",
     "real runtimes": "settings that containerd, CRI-O or NVIDIA's toolkit do not take",
     "ruff": "style, unused and shadowed names",
+    "words": "misspelled words, and words that have another in their place",
     "mypy": "types that do not fit, in the collection",
     "mypy fleet agent": "types that do not fit, in the sandbox's agent",
     "layers": "an import upwards",

@@ -99,6 +99,7 @@ LINT = (
         "dev",
         ("sh", "-c", "ruff format --no-cache --check . && ruff check --no-cache --output-format concise ."),
     ),
+    Job("words", "dev", ("python", "tests/tools/words.py")),
     Job("mypy", "dev", mypy("ansible_collections.hwaccel.gpu.plugins"), environment=(("MYPYPATH", "{build}"),)),
     Job("mypy fleet agent", "dev", mypy("fleet_agent"), environment=(("MYPYPATH", AGENT),)),
     Job(
