@@ -39,7 +39,7 @@ class ActionModule(ActionBase):
         for host in args["machines"]:
             if host != mine and host in hostvars:
                 faults += self._of_another(host, hostvars.raw_get(host), ("hwaccel_cluster",))
-        # What is undefined somewhere would be told twice.
+        # What is undefined somewhere would be reported twice.
         if not faults:
             faults += _variables.of_batches(variables, self._templar.template)
             for role in self._roles():

@@ -69,7 +69,7 @@ options:
         description: C(user:password) for an C(Authorization) header to the proxy. Also E(K8S_AUTH_PROXY_HEADERS_BASIC_AUTH).
         type: str
       user_agent:
-        description: User agent told to the proxy. Also E(K8S_AUTH_PROXY_HEADERS_USER_AGENT).
+        description: User agent sent to the proxy. Also E(K8S_AUTH_PROXY_HEADERS_USER_AGENT).
         type: str
   impersonate_user:
     description: User to act as. Also E(K8S_AUTH_IMPERSONATE_USER).
@@ -81,7 +81,7 @@ options:
   retry_timeout:
     description:
       - Seconds for which a server that cannot be reached, or answers that it is overloaded, is asked again.
-      - Unset, a few seconds for its first answer, so that a wrong address is told soon, and a minute once it has answered.
+      - Unset, a few seconds for its first answer, so that a wrong address is reported soon, and a minute once it has answered.
       - M(kubernetes.core.k8s) and its siblings do not have this option.
     version_added: 0.2.0
     type: float

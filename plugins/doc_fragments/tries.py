@@ -35,7 +35,7 @@ options:
     type: float
     default: 300
   sample:
-    description: At most so many nodes are told in RV(faults).
+    description: At most so many nodes are reported in RV(faults).
     type: int
     default: 20
 """

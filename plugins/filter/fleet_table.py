@@ -27,7 +27,7 @@ options:
     type: dict
     required: true
   began:
-    description: When the run began, in seconds since 1970; how long each pool took since then is told where it is given.
+    description: When the run began, in seconds since 1970; how long each pool took since then is reported where it is given.
     version_added: 0.2.0
     type: float
 """

@@ -15,7 +15,7 @@ description:
   - "Each host is in C(pool_<pool>); in C(kernel_<kernel>); where GPU feature discovery has labelled its GPUs in C(product_<product>);
     and where O(cluster) is set in C(cluster_<cluster>)."
   - Each node with GPUs, seen or declared, is in C(gpu_schedulable) where pods can be given all of them now, and else in C(gpu_unschedulable).
-  - A node that M(hwaccel.gpu.node_gate) has put aside is in C(quarantined) and in C(quarantined_features), C(quarantined_driver) or
+  - A node that M(hwaccel.gpu.node_gate) has quarantined is in C(quarantined) and in C(quarantined_features), C(quarantined_driver) or
     C(quarantined_devices), by the gate that it failed at.
   - In names of groups every character but letters, digits and underscores becomes an underscore. The groups of declared pools, C(gpu_schedulable),
     C(gpu_unschedulable) and C(quarantined) are there also while they have no host.

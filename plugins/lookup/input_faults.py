@@ -11,7 +11,7 @@ version_added: 0.2.0
 short_description: What is wrong in the public variables of a cluster
 description:
   - Judges the values of the variables C(hwaccel_*) and of the roles on clusters that are set for the host, before a cluster or a role is asked.
-  - Everything is told at once. Variables that are not set, or empty where that counts as unset, are right.
+  - Everything is reported at once. Variables that are not set, or empty where that counts as unset, are right.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:

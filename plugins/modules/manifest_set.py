@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: manifest_set
 version_added: 0.1.0
-short_description: Apply a named set of objects to a cluster, mend drift, prune, and wait once
+short_description: Apply a named set of objects to a cluster, correct drift, prune, and wait once
 description:
   - Brings a named set of objects to the state asked for, by server-side apply, in waves and in parallel, and remembers what it made.
   - The record of the set is a ConfigMap (a Secret where the set holds a Secret) in O(record_namespace), an ApplySet parent as KEP-3659 describes it.
@@ -215,7 +215,7 @@ objects:
       type: str
     action:
       description:
-        - V(created), V(configured), V(reclaimed) (drift was mended), V(recreated), V(adopted), V(unchanged), V(deleted), V(released) (adopted, and given up),
+        - V(created), V(configured), V(reclaimed) (drift corrected), V(recreated), V(adopted), V(unchanged), V(deleted), V(released) (adopted, and given up),
           or V(kept) (a Namespace or CustomResourceDefinition, or pruning is off). In check mode, what the run would do.
       type: str
     ready:

@@ -22,7 +22,7 @@ description:
     Ready, quarantined, cordoned or without GPUs, or whose GPUs are shared by several pods. Neither is a failure.
   - Who else holds GPUs is read from the pods of all namespaces, which takes the right to list them.
   - Users find no GPU on a node while it is tried, which takes seconds.
-  - In check mode it is told which nodes would run pods. Each of these is shown to the server in a dry run.
+  - In check mode it reports which nodes would run pods. Each of these is shown to the server in a dry run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:

@@ -26,7 +26,7 @@ description:
     not Ready, quarantined, cordoned, without GPUs or alone in their pool, or whose GPUs are shared, partitioned or integrated. Neither is a failure.
   - Who else holds GPUs is read from the pods of all namespaces, which takes the right to list them.
   - Users find no GPU on two nodes while they are tried, and while the image is pulled.
-  - In check mode it is told which nodes would run pods. Each of these is shown to the server in a dry run.
+  - In check mode it reports which nodes would run pods. Each of these is shown to the server in a dry run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:

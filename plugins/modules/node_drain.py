@@ -13,7 +13,7 @@ description:
   - Cordons a node and evicts its pods, as C(kubectl drain --ignore-daemonsets) does, and waits until they are gone. Later it lifts that cordon.
   - Pods of DaemonSets, static pods and pods that have ended stay. So does a pod that tolerates the cordon and has come back after it.
   - Pods without a controller, and pods with emptyDir volumes, prevent the drain, unless O(force) and O(delete_emptydir_data) say otherwise. All of them
-    are told at once, and so are evictions that the server would refuse for good. The node is then not cordoned, and no pod has been evicted.
+    are reported at once, and so are evictions that the server would refuse for good. The node is then not cordoned, and no pod has been evicted.
   - Evictions respect PodDisruptionBudgets. A pod that a budget holds is tried again in each round, at least every five seconds, beside all
     others, until O(timeout). Then the task fails and names each pod that is left, and what holds it. B(The node stays cordoned), as with kubectl,
     so that pods that have left do not come back only to leave again. The next run goes on from there.
@@ -21,7 +21,7 @@ description:
     A node that somebody else has cordoned, before or instead, stays cordoned. A cordon that somebody adds to one of this module cannot be told from
     it, as C(kubectl cordon) then writes nothing.
   - In check mode each eviction, and the cordon, is shown to the server in a dry run. It fails where the run would fail at once. A pod that a
-    budget holds at that moment is told in RV(held).
+    budget holds at that moment is reported in RV(held).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:

@@ -16,7 +16,7 @@ description:
     (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
     has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
   - Gate V(exporters) lies beside the chain. It judges nodes that are to have a pod of the DCGM exporter, is passed when that pod is ready, and marks no node.
-    An exporter that waits for a driver, on a node whose gate V(driver) is closed, is not waited for. The node is told in RV(held) and has not failed.
+    An exporter that waits for a driver, on a node whose gate V(driver) is closed, is not waited for. The node is reported in RV(held) and has not failed.
   - Gate V(features) also looks at nfd-master and nfd-gc, where they are Deployments of this collection. While one is not up the gate waits, at most two
     minutes without any change, and then fails with the cause, though no node has failed. One whose node is not Ready is only warned of, because Kubernetes
     moves it by itself. This takes the right to list Deployments in all namespaces.
@@ -55,7 +55,7 @@ options:
   pools:
     description:
       - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
-      - Pools that overlap are faults, all told at once.
+      - Pools that overlap are faults, all reported at once.
       - A node that a pool names under C(nodes) and that the cluster does not have is waited for, and has failed where it does not join.
         It is not quarantined, as there is nothing to mark. Check mode warns of it.
       - GPU nodes outside of every declared pool belong to pool C(default).
@@ -95,7 +95,7 @@ options:
     description:
       - The DaemonSets that are to be in the cluster, as O(patches) leaves them. The roles give those that they have applied.
       - A node that one of them takes by its node selector and affinity has to have its pod, whatever became of the DaemonSet in the cluster. Where the pod
-        is missing the node does not pass, and the cause is told with the DaemonSet, its field and the field manager that wrote it, as far as they are known.
+        is missing the node does not pass, and the cause is reported with the DaemonSet, its field and the field manager that wrote it, as far as known.
       - A component that somebody keeps from a node by its label C(nvidia.com/gpu.deploy.COMPONENT=false) is not missing. One that such a label pauses
         (C(paused-for-driver-upgrade), C(paused-for-mig-change)) is waited for.
       - An empty list means that another deployment brings them. By default every node with a GPU that DCGM knows has to have an exporter at gate
@@ -130,7 +130,7 @@ options:
       - The default grows with the fleet. It is 300, at gate V(driver) 1800, and 0.3 more for each node.
     type: float
   sample:
-    description: At most so many nodes are told in RV(faults) with reason and log. Only they cost further requests.
+    description: At most so many nodes are reported in RV(faults) with reason and log. Only they cost further requests.
     type: int
     default: 20
 extends_documentation_fragment:

@@ -17,9 +17,9 @@ description:
     --format=csv,noheader). The last field may be missing. Integrated GPUs need no such line.
   - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
     the pod, GPUs and what the pool declares of them are the same, and such a node runs no pod again unless O(always).
-  - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is told.
+  - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is reported.
   - A node that is not Ready, or does not offer the GPUs that are expected of it, has failed without a pod. As M(hwaccel.gpu.node_gate) judges it, the first
-    link of the chain (hardware seen, driver, toolkit, cuda, plugin, schedulable) that is broken there is told, with its cause and the next step. Whoever
+    link of the chain (hardware seen, driver, toolkit, cuda, plugin, schedulable) that is broken there is reported, with its cause and the next step. Whoever
     has deployed the pods of the chain, they are found by the DaemonSets of all namespaces. This takes the right to list these, their pods and their logs.
   - A node that is quarantined and offers its GPUs has failed as well.
   - No node is quarantined by this module.
@@ -27,7 +27,7 @@ description:
   - A node with a taint C(NoSchedule) or C(NoExecute) that the pod does not tolerate has failed, and runs no pod. Taints that Kubernetes gives by itself
     (C(node.kubernetes.io/)) do not count.
   - With O(state=absent) the proofs are taken off all nodes.
-  - In check mode it is told which nodes would run a pod. Each of these is shown to the server in a dry run.
+  - In check mode it reports which nodes would run a pod. Each of these is shown to the server in a dry run.
     A node that lacks its GPUs is then unproven, not failed, as what would bring them has changed nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)

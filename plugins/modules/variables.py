@@ -28,7 +28,7 @@ options:
     elements: str
     default: []
   machines:
-    description: Names of further hosts of which C(hwaccel_cluster) alone is looked at, by which it is told what cluster they are of.
+    description: Names of further hosts of which C(hwaccel_cluster) alone is looked at, by which their cluster is known.
     type: list
     elements: str
     default: []

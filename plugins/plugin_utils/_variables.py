@@ -70,7 +70,7 @@ def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t
 
 
 def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
-    """What is wrong with the values of a role on machines, told before Ansible holds them against the argument specification in words of its own.
+    """What is wrong with the values of a role on machines, reported before Ansible compares them with the argument specification, with messages of its own.
 
     Something undefined must not be in any of them.
     """

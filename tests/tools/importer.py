@@ -49,11 +49,7 @@ def published(folder: pathlib.Path) -> pathlib.Path:
 
 
 def faults(output: str) -> list[str]:
-<<<<<<< HEAD
     """What prevents an import, from galaxy-importer's output."""
-=======
-    """What prevents an import, of galaxy-importer's output."""
->>>>>>> dbe6fdc (Check spelling and replaced words by codespell in lint)
     found = [match.group(0) for match in TROUBLE.finditer(output)]
     return found or ([] if DONE in output else ["galaxy-importer has not come to its end"])
 

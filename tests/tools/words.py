@@ -39,9 +39,7 @@ def main() -> int:
     pages = [path.name for path in sorted(ROOT.glob("*.md"))]
     pattern = "|".join(rf"\b{re.escape(phrase)}\b" for phrase in phrases())
     spelled = codespell(*SPELLED, *pages)
-    worded = codespell(
-        "--dictionary", str(PHRASES), "--regex", f"(?i:{pattern})", "--skip", GENERATED, *WORDED, *pages
-    )
+    worded = codespell("--dictionary", str(PHRASES), "--regex", f"(?i:{pattern})", "--skip", GENERATED, *WORDED, *pages)
     return 0 if spelled and worded else 1
 
 

@@ -41,7 +41,7 @@ def connect(
     met: bool = False,
     hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
 ) -> Client:
-    """A client for module options. met: the server has answered an earlier slice. hide: told every secret, before the first request is made."""
+    """A client for module options. met: the server has answered an earlier slice. hide: is given every secret, before the first request is made."""
     policy = None if options.get("retry_timeout") is None else lasting(options["retry_timeout"])
     return Client(Transport(credential_options.resolve(options), policy, met=met, hide=hide), read_only=check_mode)
 

@@ -81,7 +81,7 @@ class Transport:
         sleep: c.Callable[[float], None] = time.sleep,
         hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
     ) -> None:
-        """met: the server is known to have answered. hide: told every secret before it is sent, those of refreshed credentials too."""
+        """met: the server is known to have answered. hide: is given every secret before it is sent, those of refreshed credentials too."""
         self.credentials = credentials
         self._hide = hide
         hide(credentials.secrets())

@@ -271,7 +271,7 @@ def _without_validator(node: NodeFacts, pods: Pods, expectation: Expectation) ->
 
 
 def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
-    """Other deployers may have no validator: their plugin registers what the driver has told it, and until it does their pods say what holds the node up."""
+    """Other deployers may have no validator: their plugin registers what the driver reports, and until it does their pods say what holds the node up."""
     driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
     if driver_pod is not None and (held := holds.driver_holds(driver_pod)) is not None:
         return held

@@ -30,7 +30,7 @@ _MEMORY_TOLERANCE = 0.15
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """cuda: the newest CUDA version that the driver knows; memory in MiB, 0 where it was not told."""
+    """cuda: the newest CUDA version that the driver knows; memory in MiB, 0 where it was not reported."""
 
     name: str
     cuda: str = ""

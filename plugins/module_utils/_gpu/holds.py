@@ -137,7 +137,7 @@ def troubled(link: str, found: trouble.Trouble, pod: PodFacts) -> Verdict:
 
 
 def again(pod: PodFacts) -> str:
-    """Between two back-offs a container runs for a moment: what is told of the pod does not depend on that."""
+    """Between two back-offs a container runs for a moment: what is reported of the pod does not depend on that."""
     return "".join(run_of(container) for container in (*pod.inits, *pod.containers) if container.state == "running")
 
 

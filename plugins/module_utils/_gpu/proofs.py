@@ -101,7 +101,7 @@ def gpus_in(log: str) -> list[Gpu]:
 
 
 def identity(log: str) -> tuple[str, str]:
-    """Product and driver of the first GPU, "" where nobody has told them. Of an integrated one the newest CUDA that its driver knows tells the driver."""
+    """Product and driver of the first GPU, "" where nobody has reported them. Of an integrated one the newest CUDA that its driver knows tells the driver."""
     if gpus := gpus_in(log):
         return gpus[0].name, gpus[0].driver
     devices = device_query.devices_in(log)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the module's options to the engine: everything that can be wrong without asking a server is told here, at once."""
+"""From the module's options to the engine: everything that can be wrong without asking a server is reported here, at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ensure(
 ) -> Report:
     """One slice of `manifest_set`. Raises ManyFaults for what is wrong with the options themselves.
 
-    task: `holder.this_process` of the one that starts the slices, "" where it has not told. The set is held from the first write to the end of the
+    task: `holder.this_process` of the one that starts the slices, "" where it has not said so. The set is held from the first write to the end of the
     task: a slice that is not the last one leaves its hold to the next.
     """
     options = options_of(params, check_mode=check_mode, diff=diff)

@@ -84,7 +84,7 @@ class Held:
         return self._lost
 
     def waited(self) -> bool:
-        """Whether others were waited for, told once."""
+        """Whether others were waited for, reported once."""
         waited, self._turn.waiting = self._turn.waiting is not None, None
         return waited
 
@@ -226,7 +226,7 @@ class Held:
             self._members = members if known is not None else self._members
             self.release()
         except HwaccelError:
-            # The error before this one is what is told. The hold expires by itself.
+            # The error before this one is what is reported. The hold expires by itself.
             return
 
     def delete(self) -> None:
@@ -347,7 +347,7 @@ class Held:
         return self._clock.now(), self._clock.monotonic()
 
     def _age(self) -> float:
-        """Seconds since our last renewal, at most: a machine that was asleep is told by its wall clock, one whose wall clock was set back by the other."""
+        """Seconds since our last renewal, at most: a machine that was asleep is noticed by its wall clock, one whose wall clock was set back by the other."""
         if self._turn.renewed is None:
             return 0.0
         return max(now - then for now, then in zip(self._now(), self._turn.renewed, strict=True))
@@ -365,7 +365,7 @@ class Held:
 
     def _line(self, hold: Hold) -> str:
         if self._turn.sighted is None:
-            raise AssertionError("a hold is told that was not looked at")
+            raise AssertionError("a hold is reported that was not looked at")
         age = self._clock.monotonic() - self._turn.sighted[2]
         since = f" since {hold.since} by its own clock" if hold.since else ""
         left = f"its last renewal was seen {age:.0f} s ago, without another it is free in {max(0.0, hold.seconds - age):.0f} s"

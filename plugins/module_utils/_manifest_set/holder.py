@@ -42,7 +42,7 @@ def this_process() -> str:
 def this_run(task: str = "", *, sliced: bool = False) -> Holder:
     """The run that this process is part of.
 
-    task: `this_process` of the one that starts the slices, "" where nobody has told; sliced: this process is one of several of the task.
+    task: `this_process` of the one that starts the slices, "" where nobody has reported; sliced: this process is one of several of the task.
     """
     here = _place()
     pid, place, started = _life(task, here, sliced)

@@ -73,7 +73,7 @@ def observe(
 
 
 def _all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R]:
-    """Results of all. Where reading is forbidden, every missing right is told, each once."""
+    """Results of all. Where reading is forbidden, every missing right is reported, each once."""
     results: list[R] = []
     forbidden: dict[str, Fault] = {}
     for result in map_all(work, items, threads):

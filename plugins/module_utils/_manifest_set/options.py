@@ -55,7 +55,7 @@ class SetOptions:
         return FIELD_MANAGER_PREFIX + self.name
 
     def called(self, option: str) -> str:
-        """What the reader of a message can set: the variable behind an option, where the task has told one."""
+        """What the reader of a message can set: the variable behind an option, where the task has named one."""
         return self.option_variables.get(option, option)
 
 

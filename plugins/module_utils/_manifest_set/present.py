@@ -39,7 +39,7 @@ def ensure_present(
     clock: Clock,
     resume: c.Mapping[str, t.Any],
 ) -> Report:
-    """Apply, mend, prune and wait. `Report.pending` is to be given back as resume where the slice was too short. The caller lets go of the set."""
+    """Apply, correct drift, prune and wait. `Report.pending` is to be given back as resume where the slice was too short. The caller lets go of the set."""
     if resume.get("phase") == "wait":
         report = summary.from_pending(resume)
         held.resumes(secret=report.record.get("kind") == "Secret")

@@ -35,7 +35,7 @@ _TRIES = 10
 
 @dataclasses.dataclass
 class Pruned:
-    """deleted: told to go, or given up. gone: those of which nothing is left, or nobody waits for. seen: rows and warnings of the waiting."""
+    """deleted: asked to go, or given up. gone: those of which nothing is left, or nobody waits for. seen: rows and warnings of the waiting."""
 
     deleted: set[ObjectKey] = dataclasses.field(default_factory=set)
     gone: set[ObjectKey] = dataclasses.field(default_factory=set)

@@ -142,7 +142,7 @@ def prune_order(planned: c.Sequence[Step]) -> list[tuple[int, list[Step]]]:
 
 
 def try_delete(scene: Scene, step: Step) -> Step:
-    """The step after a dry run of its delete: missing rights and webhooks that refuse are told before the first write."""
+    """The step after a dry run of its delete: missing rights and webhooks that refuse are reported before the first write."""
     try:
         scene.client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, dry_run=True)
     except (NotFound, Conflict):

@@ -42,7 +42,7 @@ def add_details(report: Report, step: Step) -> None:
 
 
 def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
-    """The report of a real run: what was not reached is told as such, and `changed` rests on what the server returned."""
+    """The report of a real run: what was not reached is reported as such, and `changed` rests on what the server returned."""
     real = Report(record=report.record, foreign_fields=report.foreign_fields, missing_rights=report.missing_rights)
     for step in (*plan.steps, *plan.prunes):
         done = written.steps.get(step.key, step)

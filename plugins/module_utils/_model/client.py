@@ -70,7 +70,7 @@ class Client(t.Protocol):
         """What the server says of itself: gitVersion, platform and so on."""
 
     def server_time(self) -> float | None:
-        """Seconds since 1970 by the server's clock, None where it has not told it: timestamps of objects are compared with nothing else."""
+        """Seconds since 1970 by the server's clock, None where it has not reported it: timestamps of objects are compared with nothing else."""
 
     def get(
         self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
@@ -148,7 +148,7 @@ class Client(t.Protocol):
         """With preconditions where uid and resource_version are given. Raises NotFound, Conflict (another one, or it was written since)."""
 
     def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
-        """The Pod of that uid is told to end. Raises BudgetRefused, NotFound, Conflict (another uid)."""
+        """The Pod of that uid is asked to terminate. Raises BudgetRefused, NotFound, Conflict (another uid)."""
 
     def watch(
         self,

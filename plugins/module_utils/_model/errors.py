@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable impor
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong, told so that its reader can act.
+    """One thing that is wrong, stated so that its reader can act.
 
     what: what failed ("applying DaemonSet hwaccel-gpu/driver"); where: the file, server or field;
     why: the cause as far as it is known; next_step: what the reader does now. Each is made printable: much of it is text of others.

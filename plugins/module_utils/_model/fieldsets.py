@@ -63,7 +63,7 @@ def covers(members: FieldSet, path: Path) -> bool:
 
 
 def topmost(members: c.Iterable[Path]) -> list[Path]:
-    """Without the paths that lie below another one: an added container is told once, not with each of its fields."""
+    """Without the paths that lie below another one: an added container is reported once, not with each of its fields."""
     kept: list[Path] = []
     seen: set[Path] = set()
     for path in sorted(members, key=lambda path: (len(path), path)):

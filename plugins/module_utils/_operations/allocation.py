@@ -60,7 +60,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it is told which nodes would run pods, and whether the run might."""
+    """resume: the `pending` of the slice before. In check mode it reports which nodes would run pods, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
     if (lacking := whole_nodes.lacking(client, check_mode, _nothing())) is not None:
         return lacking

@@ -96,7 +96,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it is told which nodes would run pods, and whether the run might."""
+    """resume: the `pending` of the slice before. In check mode it reports which nodes would run pods, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
     nothing = Report(_WHAT, _STATES, "0", 0, {}, {}).values() | {"pairs": [], "tried": [], "missing_rights": []}
     if (lacking := whole_nodes.lacking(client, check_mode, nothing)) is not None:

@@ -30,7 +30,7 @@ _SEE_POD = "see the pod's log, and what hwaccel.gpu.validate says of this node"
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """state: passed, busy or failed. blamed: name of the node whose fault it is, "" where that cannot be told. bandwidth: in GB/s, None without."""
+    """state: passed, busy or failed. blamed: name of the node whose fault it is, "" where that is not known. bandwidth: in GB/s, None without."""
 
     nodes: tuple[str, str]
     state: str

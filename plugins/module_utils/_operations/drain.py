@@ -93,7 +93,7 @@ class Progress:
 
 @dataclasses.dataclass
 class Evictions:
-    """One round of them. done: pods that were told to end. held: why not yet, by pod. faults: what will not pass by waiting."""
+    """One round of them. done: pods that were asked to terminate. held: why not yet, by pod. faults: what will not pass by waiting."""
 
     done: list[str] = dataclasses.field(default_factory=list)
     held: dict[str, str] = dataclasses.field(default_factory=dict)

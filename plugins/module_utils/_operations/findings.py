@@ -47,7 +47,7 @@ def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
 def failure(
     what: str, failed: c.Sequence[Fault], total: int, max_failed: str, again: str, sample: int
 ) -> GateFailed | None:
-    """None where no more have failed than may. failed: one fault a node, of which `sample` are told. again: what to do once all is repaired."""
+    """None where no more have failed than may. failed: one fault a node, of which `sample` are reported. again: what to do once all is repaired."""
     limit = marks.limit_of(max_failed, total)
     if len(failed) <= limit:
         return None

@@ -77,7 +77,7 @@ def summary(
     named: c.Collection[str] = (),
     warn: c.Callable[[str], None] = lambda text: None,
 ) -> dict[str, t.Any]:
-    """What `node_info` returns. named: nodes that somebody names, to be told which of them there are not.
+    """What `node_info` returns. named: nodes that somebody names, so that those which do not exist are reported.
 
     Raises ManyFaults where declared pools are wrong or overlap.
     """

@@ -23,7 +23,7 @@ _WORKLOADS = (
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
 #: What NVIDIA's toolkit calls its runtime in containerd's and CRI-O's configuration.
 _HANDLER = "nvidia"
-#: Our objects are told by who manages their fields, not by a label, which anybody can copy.
+#: Our objects are recognized by the managers of their fields, not by a label, which anybody can copy.
 OURS = "hwaccel.gpu/"
 _COMPONENTS = {parts.PLUGIN: "device_plugin", parts.EXPORTER: "dcgm_exporter", parts.DRIVER: "driver"}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How hard a mark may be: the DaemonSets that have to mend a node must be able to make a pod there.
+"""How hard a mark may be: the DaemonSets that have to repair a node must be able to make a pod there.
 
 Ours tolerate every NoSchedule taint. Those of the GPU Operator, of upstream's charts and of most clouds do not tolerate ours: under it their driver
 pod, once deleted or evicted, is never made again, and the node can never pass. The DaemonSet controller looks at NoSchedule and NoExecute alone (Kubernetes

@@ -246,7 +246,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it is told which nodes would run a pod, and whether the run might."""
+    """resume: the `pending` of the slice before. In check mode it reports which nodes would run a pod, and whether the run might."""
     marks.limit_of(settings.max_failed, 0)
     one = Validation(settings, client, clock, resume or {})
     if not resume:

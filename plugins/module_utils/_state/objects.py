@@ -62,7 +62,7 @@ def service(obj: Obj) -> Verdict:
 
 
 def endpoints_ready(slices: c.Iterable[Obj]) -> bool:
-    """Whether a Service has at least one ready endpoint; ready that is not told counts as ready (as the API says)."""
+    """Whether a Service has at least one ready endpoint; ready that is not reported counts as ready (as the API says)."""
     for entry in slices:
         for endpoint in entry.get("endpoints") or ():
             if (endpoint.get("conditions") or {}).get("ready") is not False:

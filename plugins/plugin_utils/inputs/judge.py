@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 
-#: Those of the roles that may differ from the one for all, which then need not be told as well.
+#: Those of the roles that may differ from the one for all, which then need not be reported as well.
 _DEFAULT_NAMESPACES = {"hwaccel_namespace": "hwaccel-gpu", "hwaccel_system_namespace": "hwaccel-gpu-system"}
 
 
@@ -57,7 +57,7 @@ def taken(given_value: t.Any) -> list[str]:
 
 
 def _reported_by_all(name: str, given: c.Mapping[str, t.Any]) -> bool:
-    """A role's variable that is nothing but the one for all, whose faults are told there."""
+    """A role's variable that is nothing but the one for all, whose faults are reported there."""
     end = next((name.removeprefix(f"{role}_") for role in table.ROLES if name.startswith(f"{role}_")), "")
     whole = f"hwaccel_{end}"
     if not end or whole not in given or whole not in table.SHARED:

@@ -59,7 +59,7 @@ THRESHOLDS: dict[str, Threshold] = {
 
 
 def values(meaning: c.Mapping[str, t.Any]) -> tuple[dict[str, int | float | str], list[Fault]]:
-    """Defaults with what was told laid over them, and what is wrong in it."""
+    """Defaults with the given values laid over them, and what is wrong in it."""
     found: dict[str, int | float | str] = {name: one.default for name, one in THRESHOLDS.items()}
     faults = []
     for name, value in meaning.items():

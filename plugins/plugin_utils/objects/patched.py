@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patches of a role, tried on its objects before these are applied: one that matches nothing is told before anything is touched."""
+"""Patches of a role, tried on its objects before these are applied: one that matches nothing is reported before anything is touched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 
 
 def faults(objects: c.Sequence[t.Any], settings: c.Mapping[str, t.Any], called: str) -> list[Fault]:
-    """called: the role's variable. A role that applies nothing patches nothing, and whose form is wrong is told where inputs are judged."""
+    """called: the role's variable. A role that applies nothing patches nothing, and whose form is wrong is reported where inputs are judged."""
     read, wrong = patches.read(settings.get("patches"), called)
     if wrong or not read or not objects:
         return []

@@ -68,7 +68,7 @@ def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str
     """Make a toolkit DaemonSet write this runtime's configuration. socket and config: of containerd, where they are not at the usual places.
 
     As NVIDIA's operator does it (transformRuntimeConfigAndSocketMounts in gpu-operator v26.7.0): the file's folder is mounted, and the toolkit is
-    told the file's place in its container.
+    given the file's place in its container.
     """
     spec = toolkit["spec"]["template"]["spec"]
     main = spec["containers"][0]

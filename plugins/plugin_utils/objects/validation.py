@@ -51,7 +51,7 @@ def plan(
     a pod that asks nothing of the API server needs no account. With provider `existing` somebody else has made the account.
     """
     observed = text(((facts or {}).get("platform") or {}).get("distribution"))
-    # The platform is all that is asked for here: a cluster too old is told by the roles that bring something for its version.
+    # The platform is all that is asked for here: a cluster too old is reported by the roles that bring something for its version.
     fleet = platforms.as_declared(Fleet((), (), bool(observed), distribution=observed or "kubernetes"), settings)
     made = StagePlan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
     provider = text(settings.get("provider")) or "hwaccel"

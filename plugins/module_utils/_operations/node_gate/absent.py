@@ -23,7 +23,7 @@ _TEMPLATE = ("spec", "template", "spec")
 
 
 class Absences:
-    """One list of DaemonSets and one of their events for all nodes that are told, and one request for each of these."""
+    """One list of DaemonSets and one of their events for all nodes that are reported, and one request for each of these."""
 
     def __init__(self, client: Client, fleet: Fleet, namespace: str) -> None:
         self._client, self._fleet, self._namespace = client, fleet, namespace

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 
 def soften(snapshot: GateSnapshot, *, check_mode: bool) -> list[str]:
-    """Names of nodes whose mark of an earlier run keeps off the pods that have to mend them. From now on those may come, while the gate waits."""
+    """Names of nodes whose mark of an earlier run keeps off the pods that have to repair them. From now on those may come, while the gate waits."""
     nodes = snapshot.fleet.nodes
     waiting = (
         sorted(name for name, verdict in snapshot.verdicts.items() if verdict.state != chain.PASSED)

@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 
 class Gate:
-    """started: time.time(), as slices are processes of their own. softened: nodes whose mark was too hard for those that mend them."""
+    """started: time.time(), as slices are processes of their own. softened: nodes whose mark was too hard for those that repair them."""
 
     def __init__(self, settings: Settings, client: Client, fleet: Fleet, started: float) -> None:
         self.settings, self.client, self.fleet, self.started = settings, client, fleet, started

@@ -233,7 +233,7 @@ def failure(
             else "see that the API server can be reached"
         )
         return HwaccelError(f"gate {gate} lost the cluster", last.where, why, f"{next_step}, and run again")
-    # Nodes that miss what it does for them have told it already.
+    # Nodes that miss what it does for them have reported it already.
     controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in reported)]
     if plan.within:
         head = Fault(
@@ -278,7 +278,7 @@ def _grouped(reported: list[dict[str, t.Any]]) -> list[Fault]:
 
 @dataclasses.dataclass
 class Lines:
-    """last: the line that was told last, as far as it says what is, and at: time.time() of that."""
+    """last: the line that was reported last, as far as it says what is, and at: time.time() of that."""
 
     last: str = ""
     at: float = 0.0

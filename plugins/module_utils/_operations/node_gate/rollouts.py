@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the DaemonSets behind a gate have done what they were last told.
+"""Whether the DaemonSets behind a gate have done what was last declared.
 
 A gate that looks right after an apply would find no pods, or those of the template before, and take that for the answer.
 """

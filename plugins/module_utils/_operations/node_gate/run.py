@@ -110,7 +110,7 @@ def _checked(gate: Gate) -> Outcome:
 
 
 def _ended(gate: Gate, broken: ApiError | None) -> Outcome:
-    """The end: verdicts settled, failed nodes marked, passed ones freed, everything told. broken: what made an end of looking."""
+    """The end: verdicts settled, failed nodes marked, passed ones freed, everything reported. broken: what made an end of looking."""
     if broken is not None:
         gate.settle(chain.UNKNOWN, "the gate could not look any further: ")
     else:
@@ -124,7 +124,7 @@ def _ended(gate: Gate, broken: ApiError | None) -> Outcome:
 
 
 def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, marks.QuarantinePlan]:
-    """Marks and switches, written or foreseen, with all that is told of the nodes."""
+    """Marks and switches, written or predicted, with all that is reported of the nodes."""
     snapshot, states = gate.snapshot(broken=broken), {name: verdict.state for name, verdict in gate.verdicts.items()}
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
     quarantined, released = changes.mark(snapshot, plan, check_mode=check_mode)

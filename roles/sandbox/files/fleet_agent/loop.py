@@ -83,7 +83,7 @@ class Task:
             return self._finish(stop.value)
         except Signal:
             return self._finish(None)
-        except Exception:  # a bug in one simulated program must not stop the fleet; it is told in the agent's log
+        except Exception:  # a bug in one simulated program must not stop the fleet; it is reported in the agent's log
             traceback.print_exc(file=sys.stderr)
             return self._finish(None)
         finally:

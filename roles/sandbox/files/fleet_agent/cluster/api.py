@@ -200,7 +200,7 @@ def _not_served(method: str, path: str) -> str:
 class Informer(threading.Thread):
     """Lists once and watches for ever; hands every object to `on_event(type, object)` in this thread.
 
-    on_error is told of every refusal (a missing right, a missing kind), with None when it works again.
+    on_error is called with every refusal (a missing right, a missing kind), with None when it works again.
     """
 
     def __init__(

@@ -192,7 +192,7 @@ class Container:
             code = 143
         except (
             Exception
-        ) as error:  # a bug of the simulation is this container's failure, told in its log and in the agent's
+        ) as error:  # a bug of the simulation is this container's failure, reported in its log and in the agent's
             traceback.print_exc(limit=-4, file=sys.stderr)
             self.write_log(f"[sandbox] the simulation itself failed here: {error!r}\n")
             code = 70

@@ -45,7 +45,7 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """As it has been told."""
+        """As it was reported last."""
         return self._reported == _READY[0]
 
     def _ready(self) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ FAULTS = {
     "out_of_memory": "the kernel kills a container again and again for want of memory (parameter `container`: its name)",
     "node_not_ready": "the kubelet says that the node is not Ready",
     "node_flapping": "the kubelet says so every other minute",
-    "kubelet_gone": "the kubelet ends and its pods stay: nothing that happens to them is told any more",
+    "kubelet_gone": "the kubelet ends and its pods stay: nothing that happens to them is reported any more",
     "slow_node": "everything that is work takes longer (parameter `factor`, default 10)",
 }
 
