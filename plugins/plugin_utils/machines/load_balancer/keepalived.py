@@ -11,10 +11,9 @@ import ipaddress
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 
-#: Seconds between two signs of life: the others wait for three of them.
-_ADVERTISED = 0.3
 _WHAT = "keepalived cannot be configured"
 
 
@@ -83,67 +82,23 @@ def _peer_faults(own: str, peers: c.Sequence[tuple[str, str]]) -> c.Iterator[Fau
 
 def render(virtual: Virtual, check: str) -> str:
     """check: path of the program that asks HAProxy whether it answers."""
-    own, others = (
-        virtual.peers[virtual.position],
-        [peer for peer in virtual.peers if peer != virtual.peers[virtual.position]],
-    )
+    own = virtual.peers[virtual.position]
     # One instance announces addresses of one family; the others go with them.
     family = ipaddress.ip_interface(virtual.addresses[0]).version
-    announced = [address for address in virtual.addresses if ipaddress.ip_interface(address).version == family]
-    more = [address for address in virtual.addresses if address not in announced]
-    unicast = [f"    unicast_src_ip {own}", *_block("unicast_peer", others)] if virtual.unicast and others else []
-    return "\n".join(
-        [
-            "# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.",
-            "global_defs {",
-            "    enable_script_security",
-            "    script_user nobody",
-            "    vrrp_version 3",
-            "}",
-            "",
-            "vrrp_script haproxy {",
-            f'    script "{check}"',
-            "    interval 1",
-            "    timeout 3",
-            "    fall 1",
-            "    rise 2",
-            "}",
-            "",
-            # All begin as backups, and one that comes back does not take the addresses from one that works.
-            "vrrp_instance hwaccel_gpu {",
-            "    state BACKUP",
-            "    nopreempt",
-            f"    interface {virtual.interface}",
-            f"    virtual_router_id {virtual.router_id}",
-            f"    priority {200 - 10 * virtual.position}",
-            f"    advert_int {_ADVERTISED}",
-            *unicast,
-            *_block("virtual_ipaddress", announced),
-            *(_block("virtual_ipaddress_excluded", more) if more else ()),
-            *_block("track_script", ["haproxy"]),
-            "}",
-            "",
-        ]
+    return templating.render(
+        "load_balancer",
+        "keepalived.conf",
+        check=check,
+        interface=virtual.interface,
+        router_id=virtual.router_id,
+        priority=200 - 10 * virtual.position,
+        address=own,
+        unicast_peers=[peer for peer in virtual.peers if peer != own] if virtual.unicast else [],
+        announced=[one for one in virtual.addresses if ipaddress.ip_interface(one).version == family],
+        excluded=[one for one in virtual.addresses if ipaddress.ip_interface(one).version != family],
     )
-
-
-def _block(name: str, lines: c.Iterable[str]) -> list[str]:
-    return [f"    {name} {{", *(f"        {line}" for line in lines), "    }"]
 
 
 def check_program(port: int) -> str:
-    """A shell that asks thrice in half a second: HAProxy that is restarted by systemd is back by then."""
-    return f"""#!/bin/bash
-# Written by the role load_balancer of hwaccel.gpu: changes are lost with its next run.
-ask() {{
-    exec 3<>/dev/tcp/127.0.0.1/{port} || return 1
-    printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3
-    read -r -t 1 answer <&3
-    case $answer in "HTTP/1."?" 200 "*) return 0 ;; *) return 1 ;; esac
-}}
-for pause in 0.2 0.2 0; do
-    (ask) 2>/dev/null && exit 0
-    sleep "$pause"
-done
-exit 1
-"""
+    """The program that asks HAProxy whether it answers. port: of its health frontend."""
+    return templating.render("load_balancer", "check-haproxy.sh", port=port)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import functools
 import ipaddress
 import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
     conflicts,
     haproxy,
@@ -44,6 +45,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 #: More would end the word in HAProxy's configuration, or begin a comment.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
 _WHAT = "the load balancer cannot be configured"
+_text = functools.partial(templating.render, "load_balancer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,21 +222,18 @@ def _contents(
     if settings["extra"]:
         contents.append(Content(EXTRA, settings["extra"].rstrip("\n") + "\n"))
     contents.append(Content(MAIN, haproxy.render(services, given, "".join(content.text for content in contents))))
-    contents += [Content(SETTINGS, f"CONFIG={CONFIG}\nCFGDIR={FRAGMENTS}\n"), Content(DROP_IN, _drop_in(SETTINGS))]
+    contents += [
+        Content(SETTINGS, _text("haproxy.env", config=CONFIG, fragments=FRAGMENTS)),
+        Content(DROP_IN, _text("haproxy.service.conf", environment=SETTINGS)),
+    ]
     if virtual:
-        started = f"-f {KEEPALIVED}"
         contents += [
             Content(check, keepalived.check_program(given.health_port), "0755"),
             Content(KEEPALIVED, keepalived.render(virtual, check)),
-            Content(KEEPALIVED_ENVIRONMENT, f'DAEMON_ARGS="{started}"\nKEEPALIVED_OPTIONS="-D {started}"\n'),
-            Content(KEEPALIVED_DROP_IN, f"[Unit]\nConditionFileNotEmpty=\n{_drop_in(KEEPALIVED_ENVIRONMENT)}"),
+            Content(KEEPALIVED_ENVIRONMENT, _text("keepalived.env", config=KEEPALIVED)),
+            Content(KEEPALIVED_DROP_IN, _text("keepalived.service.conf", environment=KEEPALIVED_ENVIRONMENT)),
         ]
     return contents
-
-
-def _drop_in(environment: str) -> str:
-    # A file wins over the unit's own Environment=, and over files that came before.
-    return f"# Written by the role load_balancer of hwaccel.gpu.\n[Service]\nEnvironmentFile={environment}\n"
 
 
 def _differs(machine: Machine, content: Content) -> bool:

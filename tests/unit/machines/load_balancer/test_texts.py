@@ -64,8 +64,13 @@ def test_each_change_gives_another_mark() -> None:
     assert all(mark.startswith(haproxy.MARK) for mark in marks)
 
 
+def test_the_mark_of_a_configuration_stays_the_same_from_release_to_release() -> None:
+    """Another one has HAProxy reloaded on every load balancer: only where what it does has changed may this one change."""
+    assert haproxy.mark([text()]) == "hwaccel.gpu 2a886f176c240075"
+
+
 def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
-    told = text(
+    found = text(
         dataclasses.replace(
             API,
             address="10.0.0.5",
@@ -74,9 +79,9 @@ def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
             check=Check("http", port=1936, status="200|401"),
         )
     )
-    assert "bind 10.0.0.5:6443 accept-proxy\n    tcp-request session reject unless" in told
-    assert "http-check expect rstatus ^(200|401)$" in told
-    assert "server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 port 1936 send-proxy-v2\n" in told
+    assert "bind 10.0.0.5:6443 accept-proxy\n    tcp-request session reject unless" in found
+    assert "http-check expect rstatus ^(200|401)$" in found
+    assert "server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 port 1936 send-proxy-v2\n" in found
 
 
 def test_a_service_can_listen_on_both_families() -> None:
@@ -93,10 +98,10 @@ def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> Non
 
 
 def test_statistics_elsewhere_want_a_password() -> None:
-    told = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
+    found = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
     assert (
         "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }"
-        in told
+        in found
     )
     assert haproxy.users("ops", 'a b"#$').endswith('user ops insecure-password a\\ b\\"\\#\\$\n')
 
@@ -133,11 +138,11 @@ def test_more_than_the_machine_can_carry_is_told_with_what_it_can() -> None:
 
 def test_load_balancers_tell_each_other_and_the_first_is_preferred() -> None:
     virtual = keepalived.Virtual(("10.0.0.5/24", "fd00::5/64"), ("10.0.0.3", "10.0.0.4"), 1, "eth0", 51, True)
-    told = keepalived.render(virtual, "/check")
-    assert "    priority 190\n" in told
-    assert "    unicast_src_ip 10.0.0.4\n    unicast_peer {\n        10.0.0.3\n    }\n" in told
+    found = keepalived.render(virtual, "/check")
+    assert "    priority 190\n" in found
+    assert "    unicast_src_ip 10.0.0.4\n    unicast_peer {\n        10.0.0.3\n    }\n" in found
     assert (
         "    virtual_ipaddress {\n        10.0.0.5/24\n    }\n    virtual_ipaddress_excluded {\n        fd00::5/64\n    }\n"
-        in told
+        in found
     )
     assert "unicast" not in keepalived.render(dataclasses.replace(virtual, unicast=False), "/check")
