@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-import typing as t
+import dataclasses
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Profile, Site, listed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import AARCH64, X86_64, Machine
 
@@ -17,34 +17,28 @@ PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
 PLACEHOLDERS = frozenset(
     {"http", "rootfs_url", "ignition_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
 )
-HEADER = "# Written by the role hwaccel.gpu.dns_pxe, which writes it anew: changes are lost.\n"
 # The signed GRUB of Debian reads the first, that of the RedHat family the second.
 _DISPATCH = ("grub/grub.cfg", "grub.cfg")
-# Netboot knows the MAC by one of two names.
-_GRUB = (
-    HEADER
-    + """set timeout=0
-set mac="$net_default_mac"
-if [ -z "$mac" ]; then set mac="$net_efinet0_dhcp_mac"; fi
-if [ -z "$mac" ]; then set mac="$net_efinet0_mac"; fi
-regexp --set=1:m1 --set=2:m2 --set=3:m3 --set=4:m4 --set=5:m5 --set=6:m6 '(..):(..):(..):(..):(..):(..)' "$mac"
-configfile "/grub/01-$m1-$m2-$m3-$m4-$m5-$m6"
-exit 1
-"""
-)
 # Vendors in whose folder the disk's own boot loader is looked for, before the one that removable media have.
 _VENDORS = ("redhat", "fedora", "centos", "rocky", "almalinux", "debian", "ubuntu")
 #: What firmware and boot loaders call an architecture.
 _SUFFIXES = {X86_64: "x64", AARCH64: "aa64"}
 
 
+@dataclasses.dataclass(frozen=True)
+class _Install:
+    """What a machine boots to be installed. kernel, initramfs: paths below the folder that is served. grub_*: the same for GRUB, in its language."""
+
+    kernel: str
+    initramfs: str
+    arguments: str
+    grub_arguments: str
+    grub_suffix: str
+
+
 def http(site: Site, port: int | str) -> str:
     """Where machines find files by HTTP."""
-    return f"http://{host(site.address)}:{port}"
-
-
-def host(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    return f"[{address}]" if address.version == 6 else str(address)
+    return f"http://{templating.bracketed(site.address)}:{port}"
 
 
 def file_name(machine: Machine) -> str:
@@ -60,8 +54,8 @@ def grub(architecture: str) -> str:
 def files(site: Site, port: int, linuxefi: bool) -> dict[str, str]:
     """Text by path of all entries, and of what leads to them. linuxefi: GRUB of the RedHat family starts kernels by another command."""
     base = http(site, port)
-    made = dict.fromkeys(_DISPATCH, _GRUB)
-    made["ipxe/boot.ipxe"] = f"#!ipxe\n{HEADER}chain {base}/{IPXE}/01-${{mac:hexhyp}}.ipxe || exit 1\n"
+    made = dict.fromkeys(_DISPATCH, templating.render("dns_pxe", "grub.cfg"))
+    made[f"{IPXE}/boot.ipxe"] = templating.render("dns_pxe", "boot.ipxe", base=base)
     for machine in site.machines:
         made |= _entry(site, machine, base, linuxefi)
     return made
@@ -86,59 +80,43 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
         ("coreos.inst.install_dev={install_device}", device),
         ("coreos.inst.ignition_url={ignition_url}", profile.ignition),
     )
-    wanted = (
+    texts = (
         [text for text, there in given if there]
         + list(profile.arguments)
         + [str(one) for one in listed(machine.more.get("arguments"))]
     )
-    return " ".join(one.format(**values) for one in wanted)
+    return " ".join(one.format(**values) for one in texts)
 
 
 def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str, str]:
-    name = file_name(machine)
-    profile = site.profile(machine) if site.installed_now(machine) else None
-    does = "is installed" if profile else "boots its disk"
-    title = f"# {site.fqdn(machine)}, {machine.role}: {does}\n"
-    texts = _install(site, machine, profile, base, linuxefi) if profile else _local(machine, base)
-    return {
-        f"{PXELINUX}/{name}": HEADER + title + texts[PXELINUX],
-        f"{GRUB}/{name}": HEADER + title + texts[GRUB],
-        f"{IPXE}/{name}.ipxe": "#!ipxe\n" + HEADER + title + texts[IPXE],
-    }
+    """Text by path for each boot loader of one machine.
 
-
-def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi: bool) -> dict[str, t.Any]:
-    kernel, initramfs = f"{IMAGES}/{profile.kernel}", f"{IMAGES}/{profile.initramfs}"
-    told = arguments(site, machine, profile, base)
-    suffix = "efi" if linuxefi and machine.architecture != AARCH64 else ""
-    return {
-        PXELINUX: f"DEFAULT install\nPROMPT 0\nLABEL install\n  KERNEL /{kernel}\n  APPEND initrd=/{initramfs} {told}\n",
-        GRUB: f"linux{suffix} /{kernel} {_quoted(told)}\ninitrd{suffix} /{initramfs}\nboot\n",
-        # UEFI needs the name of the initramfs among the arguments.
-        IPXE: f"kernel {base}/{kernel} initrd=main {told} || exit 1\ninitrd --name main {base}/{initramfs} || exit 1\nboot || exit 1\n",
-    }
-
-
-def _local(machine: Machine, base: str) -> dict[str, str]:
-    """Of UEFI the disk's boot loader is started from here: a firmware to which a loader returns without an error shows its menu and stays there.
-
-    GRUB of Debian and iPXE before 2020 always return without one. GRUB finds the disk, so iPXE hands over to it.
+    The disk of a machine with UEFI is booted by its own boot loader, started from here: a firmware to which a loader returns without an error shows its menu
+    and stays there. GRUB of Debian and iPXE before 2020 always return without one. GRUB finds the disk, so iPXE hands over to it.
     """
-    suffix = _SUFFIXES[machine.architecture]
-    loaders = " ".join([*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"])
+    name, suffix = file_name(machine), _SUFFIXES[machine.architecture]
+    profile = site.profile(machine) if site.installed_now(machine) else None
+    model = {
+        "fqdn": site.fqdn(machine),
+        "role": machine.role,
+        "base": base,
+        "install": _install(site, machine, profile, base, linuxefi) if profile else None,
+        "grub": grub(machine.architecture),
+        "disk_loaders": [*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"],
+    }
     return {
-        PXELINUX: "DEFAULT local\nPROMPT 0\nLABEL local\n  LOCALBOOT 0\n",
-        # Only from its root does GRUB tell a program the device that it comes from.
-        GRUB: (
-            f"for loader in {loaders}; do\n"
-            '  if search --no-floppy --file --set=root "/EFI/$loader"; then\n    chainloader "/EFI/$loader"\n    boot\n  fi\n'
-            "done\nexit 1\n"
-        ),
-        # A BIOS is told to take its first disk.
-        IPXE: f"iseq ${{platform}} efi && chain {base}/{grub(machine.architecture)} ||\nsanboot --no-describe --drive 0x80 || exit 1\n",
+        f"{PXELINUX}/{name}": templating.render("dns_pxe", "machine.pxelinux.cfg", **model),
+        f"{GRUB}/{name}": templating.render("dns_pxe", "machine.grub.cfg", **model),
+        f"{IPXE}/{name}.ipxe": templating.render("dns_pxe", "machine.ipxe", **model),
     }
 
 
-def _quoted(told: str) -> str:
-    """For GRUB, whose language would end a command at a semicolon and put variables in."""
-    return " ".join(f"'{one}'" if set(one) & set(';$&|<>{}"\\#*?') else one for one in told.split(" "))
+def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi: bool) -> _Install:
+    given = arguments(site, machine, profile, base)
+    suffix = "efi" if linuxefi and machine.architecture != AARCH64 else ""
+    return _Install(f"{IMAGES}/{profile.kernel}", f"{IMAGES}/{profile.initramfs}", given, _quoted(given), suffix)
+
+
+def _quoted(given: str) -> str:
+    """Arguments for GRUB, whose language would end a command at a semicolon and expand variables."""
+    return " ".join(f"'{one}'" if set(one) & set(';$&|<>{}"\\#*?') else one for one in given.split(" "))

@@ -1,11 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemd is told, so that the services read this role's files and no others. Pure."""
+"""Drop-ins of systemd by which the services read this role's files and no others. Pure."""
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, web
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import web
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.dnsmasq import PID
 
 #: Gone with a reboot. A stamp there is as old as the last time that the service was asked to read its files.
@@ -22,48 +23,18 @@ def stamp(unit: str) -> str:
 
 
 def dnsmasq(folder: str) -> str:
-    # The condition lets packages be installed before there is a configuration: nothing is started with somebody else's meanwhile.
-    # The stamp comes before the signal: files that change between the two are read once more, never missed.
-    return f"""{entries.HEADER}[Unit]
-Wants=network-online.target
-After=network-online.target
-ConditionPathExists={folder}/dnsmasq.conf
-[Service]
-Type=forking
-PIDFile={PID}
-RuntimeDirectory={RUNTIME}
-RuntimeDirectoryPreserve=yes
-ExecStartPre=
-ExecStartPre=/usr/sbin/nft --file {folder}/clients.nft
-ExecStart=
-ExecStart=/usr/sbin/dnsmasq --conf-file={folder}/dnsmasq.conf
-ExecStartPost=
-ExecReload=
-ExecReload=/usr/sbin/nft --file {folder}/clients.nft
-ExecReload=/usr/bin/touch {stamp(DNSMASQ)}
-ExecReload=/bin/kill -HUP $MAINPID
-ExecStop=
-ExecStopPost=
-ExecStopPost=-/usr/sbin/nft delete table {web.TABLE}
-"""
+    """The drop-in of dnsmasq. folder: of its configuration."""
+    return templating.render(
+        "dns_pxe",
+        "dnsmasq.service.conf",
+        folder=folder,
+        pid_file=PID,
+        runtime=RUNTIME,
+        stamp=stamp(DNSMASQ),
+        table=web.TABLE,
+    )
 
 
 def nginx(folder: str) -> str:
-    return f"""{entries.HEADER}[Unit]
-Wants=network-online.target
-After=network-online.target
-ConditionPathExists={folder}/nginx.conf
-[Service]
-Type=forking
-PIDFile=/run/nginx.pid
-RuntimeDirectory={RUNTIME}
-RuntimeDirectoryPreserve=yes
-ExecStartPre=
-ExecStartPre=/usr/sbin/nginx -t -q -c {folder}/nginx.conf
-ExecStart=
-ExecStart=/usr/sbin/nginx -c {folder}/nginx.conf
-ExecReload=
-ExecReload=/usr/sbin/nginx -t -q -c {folder}/nginx.conf
-ExecReload=/usr/bin/touch {stamp(NGINX)}
-ExecReload=/bin/kill -HUP $MAINPID
-"""
+    """The drop-in of nginx. folder: of its configuration."""
+    return templating.render("dns_pxe", "nginx.service.conf", folder=folder, runtime=RUNTIME, stamp=stamp(NGINX))
