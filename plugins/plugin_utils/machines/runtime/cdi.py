@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import HEADER, STAGING, Content
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Content
 
 SPEC = "/var/run/cdi/nvidia.yaml"
 STAGED = f"{STAGING}/cdi/nvidia.yaml"
@@ -43,19 +44,9 @@ def refreshed_by(host: Host) -> str:
 
 def units(host: Host) -> list[Content]:
     """Units of ours: at each boot, as /var/run is lost, and when the driver's modules or JetPack's files change."""
-    command = " ".join(generate(host, SPEC))
-    service = (
-        f"{HEADER}[Unit]\nDescription=Describe GPUs to container engines (CDI)\nAfter=systemd-modules-load.service nvidia-persistenced.service\n"
-        f"[Service]\nType=oneshot\nExecStartPre=/bin/mkdir -p /var/run/cdi\nExecStart=/usr/bin/env {command}\n[Install]\nWantedBy=multi-user.target\n"
-    )
-    watched = ["/lib/modules/%v/modules.dep", *host.fact("csv").split()]
-    path = f"{HEADER}[Unit]\nDescription=Watch for another driver (CDI)\n[Path]\n" + "".join(
-        f"PathChanged={one}\n" for one in watched
-    )
-    return [
-        Content(f"{_UNITS}/hwaccel-gpu-cdi.service", service),
-        Content(f"{_UNITS}/{OURS}", f"{path}[Install]\nWantedBy=multi-user.target\n"),
-    ]
+    service = templating.render("node_runtime", "hwaccel-gpu-cdi.service", command=" ".join(generate(host, SPEC)))
+    path = templating.render("node_runtime", "hwaccel-gpu-cdi.path", csv_files=host.fact("csv").split())
+    return [Content(f"{_UNITS}/hwaccel-gpu-cdi.service", service), Content(f"{_UNITS}/{OURS}", path)]
 
 
 def expected(host: Host) -> int:

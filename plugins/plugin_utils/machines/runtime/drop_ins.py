@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
-    HEADER,
     STAGING,
     Check,
     Content,
@@ -36,10 +36,14 @@ def template_paths(product: str) -> list[str]:
 
 def render_crio(wanted: Wanted) -> Rendered:
     """CDI needs no setting: it is on, in /etc/cdi and /var/run/cdi (README of tags.cncf.io/container-device-interface v1.1.1)."""
-    runtime: dict = {"runtimes": {wanted.handler: {"runtime_path": wanted.binary, "runtime_type": "oci"}}}
-    if wanted.default:
-        runtime = {"default_runtime": wanted.handler, **runtime}
-    text = HEADER + toml.dump({"crio": {"runtime": runtime}})
+    text = templating.render(
+        "node_runtime",
+        "crio.conf",
+        default=wanted.default,
+        key=toml.as_key(wanted.handler),
+        handler=toml.as_value(wanted.handler),
+        binary=toml.as_value(wanted.binary),
+    )
     return Rendered(
         contents=[Content(CRIO_DROP_IN, text)],
         staged=[Content(_STAGED_CRIO, text)],
@@ -75,5 +79,5 @@ def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
         )
         made.faults.append(Fault(f"{product} cannot make NVIDIA's runtime the default", path, why, next_step))
     else:
-        made.contents = [Content(path, HEADER + f"default-runtime: {wanted.handler}\n")]
+        made.contents = [Content(path, templating.render("node_runtime", "rancher.yaml", handler=wanted.handler))]
     return made

@@ -86,7 +86,7 @@ def with_value(text: str, table: str, key: str, value: str, where: str) -> str:
     parsed = parse(text, where)
     if parsed.get(table, {}).get(key) == value:
         return text
-    line = f"{key} = {_value(value)}"
+    line = f"{key} = {as_value(value)}"
     header = re.search(rf"^[ \t]*\[{re.escape(table)}\][^\n]*(?:\n|$)", text, re.MULTILINE)
     if header is None:
         return text + ("" if not text or text.endswith("\n") else "\n") + f"[{table}]\n{line}\n"
@@ -130,18 +130,18 @@ def _inserted(text: str, line: str, version: int, before: c.Mapping[str, t.Any])
 def _table(name: tuple[str, ...], data: c.Mapping[str, t.Any], lines: list[str]) -> None:
     plain = {key: value for key, value in data.items() if not isinstance(value, c.Mapping)}
     if name and (plain or not data):
-        lines += ["", f"[{'.'.join(map(_key, name))}]"]
-    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+        lines += ["", f"[{'.'.join(map(as_key, name))}]"]
+    lines += [f"{as_key(key)} = {as_value(value)}" for key, value in plain.items()]
     for key, value in data.items():
         if isinstance(value, c.Mapping):
             _table((*name, key), value, lines)
 
 
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _value(key)
+def as_key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else as_value(key)
 
 
-def _value(value: t.Any) -> str:
+def as_value(value: t.Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -152,7 +152,7 @@ def _value(value: t.Any) -> str:
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, c.Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(entry)}" for key, entry in value.items()) + " }"
+        return "{ " + ", ".join(f"{as_key(key)} = {as_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(as_value, value)) + "]"
     return str(value)
