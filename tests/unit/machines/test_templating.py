@@ -70,7 +70,7 @@ def test_a_value_that_the_model_lacks_is_reported_with_template_and_line() -> No
     lines = (ROLES / "load_balancer/templates/haproxy-users.cfg.j2").read_text(encoding="utf-8").splitlines()
     (number,) = (number for number, line in enumerate(lines, 1) if "{{ password }}" in line)
     with pytest.raises(HwaccelError) as raised:
-        templating.render("load_balancer", "haproxy-users.cfg", name="ops")
+        templating.render("load_balancer", "haproxy-users.cfg", user="ops")
     (fault,) = raised.value.faults
     assert fault.where == f"roles/load_balancer/templates/haproxy-users.cfg.j2, line {number}"
     assert fault.why == "'password' is undefined"

@@ -98,7 +98,7 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
     profile = site.profile(machine) if site.installed_now(machine) else None
     model = {
         "fqdn": site.fqdn(machine),
-        "role": machine.role,
+        "machine_role": machine.role,
         "base": base,
         "install": _install(site, machine, profile, base, linuxefi) if profile else None,
         "grub": grub(machine.architecture),

@@ -74,7 +74,7 @@ def mark(texts: c.Iterable[str]) -> str:
 def users(name: str, password: str) -> str:
     """The section with secrets, in a file of its own: the others can be shown."""
     quoted = _word(password).replace("$", "\\$")
-    return templating.render("load_balancer", "haproxy-users.cfg", name=name, password=quoted)
+    return templating.render("load_balancer", "haproxy-users.cfg", user=name, password=quoted)
 
 
 def _word(text: str) -> str:
