@@ -9,6 +9,7 @@ import copy
 import hashlib
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import typing as t
@@ -107,7 +108,7 @@ def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
     """As it stands in a file of what is expected: files by their names, and texts that are written as texts."""
     scripts = {
         path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>"
-        for path in (ROLES / role / "files").iterdir()
+        for path in (ROLES / role).glob("files/*")
         if path.is_file()
     }
 
@@ -119,6 +120,8 @@ def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
         return scripts.get(value, value.replace(str(files), "<controller>")) if isinstance(value, str) else value
 
     args = plain(asked.args)
+    if args.get("cmd", "").startswith("look.py "):
+        args["cmd"] = [*shlex.split(args["cmd"])[:1], json.loads(shlex.split(args["cmd"])[1])]
     if "stdin" in args and (texts := written(asked)):
         args["stdin"] = texts
     return {"task": asked.name, "action": asked.action, "args": args}

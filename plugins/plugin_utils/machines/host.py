@@ -1,18 +1,62 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine as look.sh of a host role has seen it."""
+"""A machine as it was observed, and what a host role asks about it: both ends of roles/machine/files/look.py."""
 
 from __future__ import annotations
 
-import base64
+import collections.abc as c
 import dataclasses
 import hashlib
+import json
 import re
 import shlex
+import typing as t
 
 Version = tuple[int, ...]
 _NUMBERS = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
+_BEGIN = '{"observed": '
+#: Seconds, of a process whose start is not known to the tick, and of a clock that was set.
+_PRECISION = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandRequest:
+    """Run where its program is there, and only while the unit `active` runs, where `file` is there, or where `no_file` is not."""
+
+    name: str
+    argv: tuple[str, ...]
+    active: str = ""
+    file: str = ""
+    no_file: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What is observed beside kernel, system, clocks and SELinux.
+
+    files: read as a whole. patterns: of more such files. imports: configurations of containerd, whose imports are read too. units: of systemd.
+    checksums: files, and folders with all that is below them but `excluded`. sockets: commands by the socket of a service. processes: of programs by name.
+    facts: texts by name, each of one of look.py's functions of facts with its arguments. network: addresses, listeners and firewalls too.
+    path: more folders with programs.
+    """
+
+    files: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    checksums: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    commands: tuple[CommandRequest, ...] = ()
+    sockets: c.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    processes: tuple[str, ...] = ()
+    facts: c.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    network: bool = False
+    path: tuple[str, ...] = ()
+
+    def as_text(self) -> str:
+        # Two braces would be a template of Ansible. They can be in texts only, which know another way to write one.
+        return json.dumps(dataclasses.asdict(self)).replace("{{", "{\\u007b")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,23 +80,52 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """started_at: when its main process was started, in seconds since 1970, 0 where there is none."""
+    """started_at: when its main process was started; changed_at: when its state last changed, as a reload does. Both in seconds since 1970, 0 where it
+    does not run. limit: files that it may have open, 0 where that is not known.
+    """
 
     loaded: bool = False
     active: bool = False
     enabled: bool = False
     started_at: float = 0.0
+    changed_at: float = 0.0
+    limit: int = 0
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
+class Listener:
+    """address: as ss prints it, without brackets. device: to which it is bound, empty for any. unit: of systemd, to which the process belongs."""
+
+    protocol: str
+    address: str
+    port: int
+    process: str = ""
+    device: str = ""
+    unit: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Host:
-    """facts: texts by name, empty where there is nothing. imports: files that containerd's configuration imports, in their order."""
+    """What was observed. facts: texts by name, empty where there is nothing. imports: paths that the configurations asked for import, in their order.
+
+    folders: of the files asked for, those that are there. checksums: SHA-256 by path. answers: by socket and command. processes: start by process id.
+    addresses: name of the interface by address. firewalls: those that run. booted_at, now: of its clock, in seconds since 1970.
+    """
 
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
     files: dict[str, File] = dataclasses.field(default_factory=dict)
     commands: dict[str, Command] = dataclasses.field(default_factory=dict)
     units: dict[str, Unit] = dataclasses.field(default_factory=dict)
-    imports: list[str] = dataclasses.field(default_factory=list)
+    imports: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    checksums: dict[str, str] = dataclasses.field(default_factory=dict)
+    answers: c.Mapping[str, c.Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    processes: dict[str, float] = dataclasses.field(default_factory=dict)
+    addresses: dict[str, str] = dataclasses.field(default_factory=dict)
+    listeners: tuple[Listener, ...] = ()
+    firewalls: tuple[str, ...] = ()
+    booted_at: float = 0.0
+    now: float = 0.0
 
     def fact(self, name: str) -> str:
         return self.facts.get(name, "").strip()
@@ -65,13 +138,23 @@ class Host:
         return self.units.get(name, Unit())
 
     def version(self, command: str) -> Version:
-        """Of a program that is asked for its version, empty where it is not there or does not tell."""
+        """Of a program that is asked for its version, empty where it is not there or does not say."""
         return version_of(self.commands[command].output) if command in self.commands else ()
 
     @property
     def os_release(self) -> dict[str, str]:
         entries = (line.split("=", 1) for line in self.fact("os_release").splitlines() if "=" in line)
         return {key: " ".join(shlex.split(value)) for key, value in entries}
+
+    @property
+    def selinux(self) -> bool:
+        """Whether it is there and on, enforcing or not."""
+        return self.fact("selinux").lower() in ("enforcing", "permissive")
+
+    def newer(self, path: str, since: float) -> bool:
+        """Whether a file was changed after that. One from the future says nothing: the clock was set."""
+        changed = self.files[path].changed_at if path in self.files else 0.0
+        return since + _PRECISION < changed <= (self.now or changed)
 
 
 def version_of(text: str) -> Version:
@@ -81,46 +164,42 @@ def version_of(text: str) -> Version:
 
 
 def read(printed: str) -> Host:
-    """printed: by look.sh. Other lines are passed over: sudo and ssh may have something to say. Raises ValueError where the end is missing."""
-    host = Host()
-    starts: dict[str, float] = {}
-    ended = False
-    for line in printed.splitlines():
-        kind, _blank, rest = line.partition(" ")
-        if kind == "fact":
-            name, _blank, value = rest.partition(" ")
-            host.facts[name] = _decoded(value)
-        elif kind == "file":
-            mode, uid, gid, changed, text, path = rest.split(" ", 5)
-            host.files[path] = File(path, _decoded(text[1:]), mode.zfill(4), int(uid), int(gid), float(changed))
-        elif kind == "command":
-            name, status, output, error = rest.split(" ")
-            host.commands[name] = Command(int(status), _decoded(output[1:]), _decoded(error[1:]))
-        elif kind == "unit":
-            name, _blank, properties = rest.partition(" ")
-            told = dict(entry.split("=", 1) for entry in properties.split() if "=" in entry)
-            starts[name] = float(told.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
-            host.units[name] = Unit(
-                told.get("LoadState") == "loaded",
-                told.get("ActiveState") == "active",
-                told.get("UnitFileState") == "enabled",
-            )
-        elif kind == "import":
-            host.imports.append(rest)
-        elif kind == "end":
-            ended = True
-    if not ended:
-        raise ValueError("look.sh was ended before it had seen everything")
-    booted = float(host.fact("booted_at") or 0)
-    for name, started in starts.items():
-        if started and host.units[name].active:
-            host.units[name] = dataclasses.replace(host.units[name], started_at=booted + started)
-    return host
+    """printed: by look.py. Other lines are passed over: sudo and ssh may print some. Raises ValueError where what was observed is not complete."""
+    lines = [line for line in printed.splitlines() if line.startswith(_BEGIN)]
+    try:
+        observed: dict[str, t.Any] = json.loads(lines[-1])["observed"]
+    except (IndexError, ValueError):
+        raise ValueError("look.py was ended before it had observed everything") from None
+    booted = observed["booted_at"]
+    return Host(
+        **{
+            **observed,
+            "files": {path: File(path, **one) for path, one in observed["files"].items()},
+            "commands": {name: Command(**one) for name, one in observed["commands"].items()},
+            "units": {name: _unit(one, booted) for name, one in observed["units"].items()},
+            "listeners": tuple(Listener(**one) for one in observed.get("listeners", ())),
+            **{name: tuple(observed.get(name, ())) for name in ("imports", "folders", "firewalls")},
+        }
+    )
 
 
-def _decoded(text: str) -> str:
-    # Surrogates keep bytes that are no UTF-8: such a file is compared, and refused by whoever has to understand it.
-    return base64.b64decode(text).decode("utf-8", "surrogateescape")
+def _unit(properties: c.Mapping[str, str], booted: float) -> Unit:
+    active = properties.get("ActiveState") in ("active", "reloading")
+
+    def at(name: str) -> float:
+        """systemd counts microseconds since the boot."""
+        moment = float(properties.get(name) or 0) / 1e6
+        return booted + moment if active and moment else 0.0
+
+    limit = properties.get("LimitNOFILE", "")
+    return Unit(
+        properties.get("LoadState") == "loaded",
+        active,
+        properties.get("UnitFileState") == "enabled",
+        at("ExecMainStartTimestampMonotonic"),
+        at("StateChangeTimestampMonotonic"),
+        int(limit) if limit.isdigit() else 0,
+    )
 
 
 def digest(text: str) -> str:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A RHEL 9 as the roles see it: firewalld and SELinux enforcing, and what follows from everything that was asked of it. It runs nothing.
 
-What it says of packages, files and services is as much as roles/*/files/look.* would have read there.
+What it says of packages, files and services is as much as roles/machine/files/look.py would have read there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import shlex
 import typing as t
 
 ADDRESS = "192.0.2.2"
@@ -46,16 +47,14 @@ def answer(asked: Asked, before: c.Sequence[Asked]) -> dict[str, t.Any]:
     machine = _Machine(before)
     # What was asked in the same words is so already.
     said = {"changed": asked not in before, "rc": 0, "stdout": "", "stderr": ""}
-    if asked.module == "setup":
-        return {"changed": False, "ansible_facts": {"ansible_python": {"executable": "/usr/libexec/platform-python"}}}
+    if asked.module == "ping":
+        return {"changed": False, "ansible_facts": {"discovered_interpreter_python": "/usr/libexec/platform-python"}}
     if asked.module == "stat":
         checksum = machine.fetched.get(asked.args["path"])
         return {"changed": False, "stat": {"exists": True, "checksum": checksum} if checksum else {"exists": False}}
     if asked.module == "script" and asked.args["cmd"].startswith("look.py"):
-        return said | {"stdout": json.dumps(machine.load_balancer())}
-    if asked.module == "script" and asked.args["cmd"].startswith("look.sh"):
-        printed = "\n".join(machine.boot_server())
-        return said | {"stdout": printed, "stdout_lines": printed.split("\n")}
+        request = json.loads(shlex.split(asked.args["cmd"])[1])
+        return said | {"stdout": json.dumps({"observed": machine.observed(request)})}
     if asked.module == "script" and asked.args["cmd"].startswith("hypervisor.sh"):
         return said | {"stdout": machine.hypervisor()}
     if asked.name.startswith("verify | Ask as machines will"):
@@ -110,74 +109,73 @@ class _Machine:
                     asked.args.get("state", self._domain[1] or "shut off"),
                 )
 
-    def load_balancer(self) -> dict[str, t.Any]:
+    def observed(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
         """What look.py prints."""
-        units = {name: self._unit(name) for name in ("haproxy", "keepalived")}
-        units["firewalld"] = {"loaded": True, "active": True, "enabled": True, "loaded_at": 0.0, "limit": 0}
         config = self._files.get(_CONFIG, ("", 0))[0] if "haproxy" in self._loaded else ""
         description = next(
             (line.split(None, 1)[1] for line in config.splitlines() if line.strip().startswith("description ")), ""
         )
-        files = {
-            path: {"text": text, "mode": self._modes.get(path, "0644"), "uid": 0, "gid": 0, "changed_at": float(at)}
-            for path, (text, at) in self._files.items()
-        }
-        return {
-            "family": "redhat",
-            "now": float(self._now),
-            "files": files,
-            "programs": [*sorted(self._packages & {"haproxy", "keepalived"}), "firewall-cmd", "nft"],
-            "units": units,
-            "listeners": [{"address": "0.0.0.0", "port": 22, "process": "sshd"}],
-            "interfaces": {ADDRESS: "eth0"},
-            "libraries": ["selinux", *(["semanage"] if "python3-libsemanage" in self._packages else [])],
-            "description": description,
-            "servers": [],
-            "limit": 1 << 19,
-            "memory_kib": 16 << 20,
-            "free_bytes": 1 << 34,
-            "selinux": "enforcing",
-            "selinux_booleans": {"haproxy_connect_any": "haproxy_connect_any" in self._booleans},
-            "firewalls": ["firewalld"],
-        }
-
-    def _unit(self, name: str) -> dict[str, t.Any]:
-        runs = name in self._loaded
-        return {
-            "loaded": name in self._packages,
-            "active": runs,
-            "enabled": runs,
-            "loaded_at": float(self._loaded.get(name, 0)),
-            "limit": 1 << 19,
-        }
-
-    def boot_server(self) -> c.Iterator[str]:
-        """What look.sh prints."""
-        addresses = (
-            f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {ADDRESS}/24 brd 192.0.2.255 scope global eth0\n"
-        )
+        info = f"Pid: 7\ndescription: {description}\n" if description else ""
         sums = {path: _digest(path) for path in _LOADERS} if self._packages else {}
         sums |= {path: _digest(text) for path, (text, _at) in self._files.items()}
         sums |= {
             path: sums.get(source) or hashlib.sha256(pathlib.Path(source).read_bytes()).hexdigest()
             for path, source in self._copied.items()
         }
-        facts = {
-            "os_release": OS_RELEASE,
-            "addresses": addresses,
-            "listeners": "",
-            "packages": "\n".join(self._packages),
-            "selinux": "Enforcing",
-            "firewalls": "firewalld",
-            "sums": "".join(f"{checksum}  {path}\n" for path, checksum in sums.items()),
-            "booted_at": "0.0",
+        return {
+            "files": {
+                path: {"text": text, "mode": self._modes.get(path, "0644"), "uid": 0, "gid": 0, "changed_at": float(at)}
+                for path, (text, at) in self._files.items()
+            },
+            "imports": [],
+            "folders": [],
+            "checksums": sums,
+            "units": {name: self._unit(name) for name in request["units"]},
+            "commands": {},
+            "answers": {path: {"show info": info, "show stat": ""} for path in request["sockets"]},
+            "processes": {"7": float(self._loaded.get("haproxy", 0))},
+            "facts": self._facts(),
+            "addresses": {"127.0.0.1": "lo", ADDRESS: "eth0"},
+            "listeners": [
+                {
+                    "protocol": "tcp",
+                    "address": "0.0.0.0",
+                    "device": "",
+                    "port": 22,
+                    "process": "sshd",
+                    "unit": "sshd.service",
+                }
+            ],
+            "firewalls": ["firewalld"],
+            "booted_at": 0.0,
+            "now": float(self._now),
         }
-        yield from (f"fact {name} {_encoded(text)}" for name, text in facts.items())
-        for name in ("dnsmasq", "nginx"):
-            if at := self._loaded.get(name, 0):
-                yield f"unit {name} LoadState=loaded ActiveState=active UnitFileState=enabled ExecMainStartTimestampMonotonic={at}000000"
-        yield from (f"file 644 0 0 {at} ={_encoded(text)} {path}" for path, (text, at) in self._files.items())
-        yield "end"
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "os_release": OS_RELEASE,
+            "kernel": "5.14.0-570.el9.x86_64",
+            "selinux": "Enforcing",
+            "packages": "\n".join(self._packages),
+            "programs": "\n".join(sorted(self._packages & {"haproxy", "keepalived"})),
+            "libraries": "selinux semanage" if "python3-libsemanage" in self._packages else "selinux",
+            "limit": f"Max open files {1 << 19} {1 << 19} files",
+            "memory": f"MemTotal: {16 << 20} kB",
+            "free_bytes": str(1 << 34),
+            "haproxy_connect_any": f"haproxy_connect_any --> {'on' if 'haproxy_connect_any' in self._booleans else 'off'}",
+        }
+
+    def _unit(self, name: str) -> dict[str, str]:
+        """Properties, as systemd prints them."""
+        at = self._loaded.get(name, 0)
+        return {
+            "LoadState": "loaded" if name in self._packages else "not-found",
+            "ActiveState": "active" if at else "inactive",
+            "UnitFileState": "enabled" if at else "disabled",
+            "ExecMainStartTimestampMonotonic": f"{at}000000",
+            "StateChangeTimestampMonotonic": f"{at}000000",
+            "LimitNOFILE": str(1 << 19),
+        }
 
     def hypervisor(self) -> str:
         """What hypervisor.sh prints."""
@@ -204,7 +202,3 @@ class _Machine:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()

@@ -59,6 +59,10 @@ def documentation_lines(tree: ast.Module) -> int:
     return count
 
 
+#: Runs with the Python of machines, which may be 3.6: it knows no such import (tests/unit/machines/test_host.py).
+OLD_PYTHONS = {"roles/machine/files/look.py"}
+
+
 def test_python_files_begin_with_licence_and_docstring() -> None:
     faults = []
     for path in python_files():
@@ -72,7 +76,7 @@ def test_python_files_begin_with_licence_and_docstring() -> None:
             and not ast.get_docstring(ast.parse(text))
         ):
             faults.append(f"{name(path)}: docstring")
-        if "from __future__ import annotations" not in text:
+        if "from __future__ import annotations" not in text and name(path) not in OLD_PYTHONS:
             faults.append(f"{name(path)}: from __future__ import annotations")
     assert not faults
 

@@ -12,8 +12,8 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.firewall import Opening
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 
 
 def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
@@ -27,11 +27,11 @@ def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
     return firewall.distinct([*found, *([firewall.opening(67, "", "udp")] if settings["dhcp"] else [])])
 
 
-def changes(seen: Seen, wanted: c.Sequence[Opening], record: str) -> list[dict[str, t.Any]]:
+def changes(seen: Host, wanted: c.Sequence[Opening], record: str) -> list[dict[str, t.Any]]:
     return firewall.changes(seen.firewalls, wanted, json.loads(record or "{}").get("openings", ()))
 
 
-def recorded(seen: Seen, wanted: c.Sequence[Opening], record: str) -> str:
+def recorded(seen: Host, wanted: c.Sequence[Opening], record: str) -> str:
     """The record with what is going to be opened: also where a run is cut off, teardown closes it."""
     kept = json.loads(record)
     every = [*kept.get("openings", ()), *(wanted if seen.firewalls else ())]
@@ -40,7 +40,7 @@ def recorded(seen: Seen, wanted: c.Sequence[Opening], record: str) -> str:
     return json.dumps({**kept, "openings": union}, indent=2, sort_keys=True) + "\n"
 
 
-def faults(seen: Seen, settings: Settings) -> list[Fault]:
+def faults(seen: Host, settings: Settings) -> list[Fault]:
     """Collections that are missing on the controller, where this server needs them."""
     needed = firewall.needed(seen.firewalls) if settings["firewall"] else {}
     if seen.selinux:

@@ -1,12 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The boot server as look.sh has seen it, and what stands against it. Pure."""
+"""The boot server as it was observed, and what is wrong with it. Pure."""
 
 from __future__ import annotations
 
 import collections.abc as c
-import dataclasses
 import ipaddress
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
@@ -14,55 +13,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Listener
 
 CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
 FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
+#: Which machines have been nodes. It goes with the role alone.
+MEMORY = f"{STATE}/joined.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 
-@dataclasses.dataclass(frozen=True)
-class Listener:
-    """address: empty for all of them. device: to which it is bound, empty for any."""
-
-    protocol: str
-    address: str
-    device: str
-    port: int
-    program: str
-    unit: str
-
-
-class Seen:
-    """A look at a boot server. sums: checksum by path of files that were not read as a whole."""
-
-    def __init__(self, host: Host) -> None:
-        self.files, self.os_release = host.files, host.os_release
-        self.fact, self.text, self.unit = host.fact, host.text, host.unit
-        # In the format of sha256sum.
-        self.sums = {line[66:]: line[:64] for line in self.fact("sums").splitlines() if len(line) > 66}
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        """Interface by address."""
-        words = (line.split() for line in self.fact("addresses").splitlines())
-        return {word[3].split("/")[0]: word[1] for word in words if len(word) > 3}
-
-    @property
-    def firewalls(self) -> list[str]:
-        """Those that run."""
-        return self.fact("firewalls").split()
-
-    @property
-    def selinux(self) -> bool:
-        return self.fact("selinux") in ("Enforcing", "Permissive")
-
-    @property
-    def listeners(self) -> list[Listener]:
-        return [_listener(line.split()) for line in self.fact("listeners").splitlines() if len(line.split()) == 4]
-
-
-def faults(seen: Seen, settings: Settings, found: Findings) -> list[Fault]:
+def faults(seen: Host, settings: Settings, found: Findings) -> list[Fault]:
     """What stands against this server or its network."""
     return [
         *_addresses(seen, settings),
@@ -72,7 +32,7 @@ def faults(seen: Seen, settings: Settings, found: Findings) -> list[Fault]:
     ]
 
 
-def _addresses(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+def _addresses(seen: Host, settings: Settings) -> c.Iterator[Fault]:
     address = str(settings["address"] or "")
     if address and seen.addresses and address not in seen.addresses:
         yield Fault(
@@ -95,17 +55,17 @@ def _addresses(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
         yield Fault("no interface is told to serve at", "dns_pxe_interfaces", "", next_step)
 
 
-def _ports(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+def _ports(seen: Host, settings: Settings) -> c.Iterator[Fault]:
     wanted = [("tcp", 53), ("udp", 53)] if settings["dns"] else []
     wanted += [("udp", 67)] if settings["dhcp"] else []
     wanted += [("udp", 69), ("tcp", int(settings["http_port"]))] if settings["pxe"] else []
     mine = {address for address, interface in seen.addresses.items() if interface in settings["interfaces"]}
     for one in seen.listeners:
-        near = (not one.address or one.address in mine) and one.device in ("", *settings["interfaces"])
+        near = (_everywhere(one) or one.address in mine) and one.device in ("", *settings["interfaces"])
         ours = one.unit in (f"{units.DNSMASQ}.service", f"{units.NGINX}.service")
         if near and not ours and (one.protocol, one.port) in wanted:
-            what = f"port {one.port}/{one.protocol} is taken by {one.program or 'a program that cannot be seen'}"
-            where = f"{one.address or 'all addresses'}{f' of {one.unit}' if one.unit else ''}"
+            what = f"port {one.port}/{one.protocol} is taken by {one.process or 'a program that cannot be seen'}"
+            where = f"{'all addresses' if _everywhere(one) else one.address}{f' of {one.unit}' if one.unit else ''}"
             yield Fault(
                 what,
                 where,
@@ -114,7 +74,12 @@ def _ports(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
             )
 
 
-def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
+def _everywhere(listener: Listener) -> bool:
+    """Whether it has a port at all addresses."""
+    return listener.address in ("*", "") or ipaddress.ip_address(listener.address).is_unspecified
+
+
+def _foreign(seen: Host, settings: Settings) -> c.Iterator[Fault]:
     """A service that somebody else has configured and uses would serve that no more."""
     if FOREIGN in settings["skipped_checks"]:
         return
@@ -128,7 +93,7 @@ def _foreign(seen: Seen, settings: Settings) -> c.Iterator[Fault]:
             yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
 
 
-def _servers(seen: Seen, settings: Settings, found: Findings) -> c.Iterator[Fault]:
+def _servers(seen: Host, settings: Settings, found: Findings) -> c.Iterator[Fault]:
     if OTHER_DHCP in settings["skipped_checks"]:
         return
     # At an interface that is not there nobody can ask.
@@ -164,13 +129,3 @@ def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | 
             "correct one of them",
         )
     return None
-
-
-def _listener(words: list[str]) -> Listener:
-    protocol, local, program, unit = words
-    host, _colon, port = local.rpartition(":")
-    host, _percent, device = host.strip("[]").partition("%")
-    anywhere = host in ("*", "") or ipaddress.ip_address(host.strip("[]")).is_unspecified
-    return Listener(
-        protocol, "" if anywhere else host, device.strip("]"), int(port), program.strip("-"), unit.strip("-")
-    )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role dns_pxe does on one boot server, from what look.sh has seen of it."""
+"""What the role dns_pxe does on one boot server, from what was observed of it."""
 
 from __future__ import annotations
 
@@ -35,20 +35,18 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     CONFIG,
     FILES,
     IGNITION,
+    MEMORY,
     RECORD,
     STAGING,
     STATE,
-    Seen,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import digest
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 
-#: Which machines have been nodes. It goes with the role alone.
-MEMORY = f"{STATE}/joined.json"
 #: Folders in which everything is this role's.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 
 
-def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
+def plan(seen: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
 
     foreseen: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
@@ -100,7 +98,7 @@ def plan(seen: Seen, settings: Settings, found: Findings) -> dict[str, t.Any]:
     return {**_nothing(), **made, **_staged(site, settings, system), "foreseen": _foreseen(made)}
 
 
-def _read(seen: Seen, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
+def _read(seen: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
     """The site and the system of the boot server, None where either is not known, with everything that is wrong in what was given."""
     memory, unreadable = latch.read(seen.text(MEMORY), MEMORY)
     site, faulty = model.read(settings, memory)
@@ -147,7 +145,7 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
     return made
 
 
-def _remembered(seen: Seen, site: Site, settings: Settings) -> dict[str, str]:
+def _remembered(seen: Host, site: Site, settings: Settings) -> dict[str, str]:
     """By path, in one write with the entries that follow from it. Nothing where there is nothing to remember yet."""
     text = site.decision.memory.text
     return {MEMORY: text} if settings["pxe"] and (text or MEMORY in seen.files) else {}
@@ -178,16 +176,16 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
     return {"staged": _lines(texts), "checks": checks}
 
 
-def _same(seen: Seen, path: str, text: str) -> bool:
+def _same(seen: Host, path: str, text: str) -> bool:
     if path in seen.files:
         return seen.files[path].text == text
-    return seen.sums.get(path) == digest(text)
+    return seen.checksums.get(path) == digest(text)
 
 
-def _absent(seen: Seen, site: Site, contents: c.Mapping[str, str]) -> list[str]:
+def _absent(seen: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
     """What an earlier inventory has left: entries of machines that are gone, keys that nobody needs any more."""
     folders = tuple(f"{FILES}/{name}/" for name in _ENTRIES)
-    old = [path for path in seen.sums if path.startswith(folders) and path not in contents]
+    old = [path for path in seen.checksums if path.startswith(folders) and path not in contents]
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
     ours = [
         path
@@ -195,26 +193,26 @@ def _absent(seen: Seen, site: Site, contents: c.Mapping[str, str]) -> list[str]:
         if path in seen.files and path not in contents
     ]
     return sorted(
-        [*old, *ours, *(path for path in seen.sums if path.startswith(f"{IGNITION}/") and path not in needed)]
+        [*old, *ours, *(path for path in seen.checksums if path.startswith(f"{IGNITION}/") and path not in needed)]
     )
 
 
 def _loaders(
-    seen: Seen, site: Site, settings: Settings, system: systems.Family
+    seen: Host, site: Site, settings: Settings, system: systems.Family
 ) -> tuple[list[dict[str, str]], dict[str, Fault]]:
     """Programs that are to be copied to where they are served, and those that are nowhere."""
     copies, missing = [], {}
     for name, source in systems.sources(system, site, settings).items():
-        if source not in seen.sums:
+        if source not in seen.checksums:
             why = f"it is not at {source}" if source else "no package of this system has it"
             next_step = f"install it there, or tell where it is: dns_pxe_loaders: {{{name}: /path}}"
             missing[name] = Fault(f"{name}, which machines boot, is missing", "dns_pxe_loaders", why, next_step)
-        elif seen.sums.get(f"{FILES}/{name}") != seen.sums[source]:
+        elif seen.checksums.get(f"{FILES}/{name}") != seen.checksums[source]:
             copies.append({"source": source, "path": f"{FILES}/{name}"})
     return copies, missing
 
 
-def _fetched(seen: Seen, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
+def _fetched(seen: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
     """Artifacts that are not there yet, or are others than they should be."""
     if not settings["pxe"]:
         return []
@@ -238,14 +236,14 @@ def _fetched(seen: Seen, site: Site, settings: Settings, found: Findings, wrong:
     return [{**dataclasses.asdict(one), "remote": one.remote} for one in lacking]
 
 
-def _copied(seen: Seen, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
+def _copied(seen: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
     """Ignition files that a machine needs now and that are not there yet."""
     needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
     wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed))
     return [
         dataclasses.asdict(one)
         for one in needed
-        if seen.sums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
+        if seen.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
     ]
 
 
@@ -253,7 +251,7 @@ def _checksum(found: Findings, source: str) -> str:
     return found.sources[source].checksum if source in found.sources else ""
 
 
-def _record(seen: Seen, packages: list[str]) -> str:
+def _record(seen: Host, packages: list[str]) -> str:
     """How services were before the first run, for teardown."""
     before = {
         name: {"active": seen.unit(name).active, "enabled": seen.unit(name).enabled}
@@ -289,7 +287,7 @@ def _lines(texts: c.Mapping[str, str]) -> str:
     )
 
 
-def _diff(seen: Seen, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
+def _diff(seen: Host, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
     lines: list[str] = []
     for path in changes:
         lines += difflib.unified_diff(
@@ -324,7 +322,7 @@ def _nothing() -> dict[str, t.Any]:
     return {**texts, **lists, "expected": {}, "selinux": False}
 
 
-def restored(seen: Seen) -> dict[str, t.Any]:
+def restored(seen: Host) -> dict[str, t.Any]:
     """What teardown does: services go back to what they were, for the record says it.
 
     A drop-in goes first and the configuration last: a run that is cut off between leaves a service that is known by what is still there.

@@ -9,16 +9,22 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import findings, place, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import findings, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import request as asking
 
 _Data = c.Mapping[str, t.Any]
 
 
+def requested(settings: _Data) -> host.Request:
+    """As request.request documents it."""
+    return asking.request(settings)
+
+
 def planned(printed: str, settings: _Data, found: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it. found: results of the tasks that have looked elsewhere, as findings.read takes them."""
-    return plan.plan(place.Seen(host.read(printed)), settings, findings.read(found))
+    return plan.plan(host.read(printed), settings, findings.read(found))
 
 
 def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.restored documents it."""
-    return plan.restored(place.Seen(host.read(printed)))
+    return plan.restored(host.read(printed))

@@ -11,7 +11,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import dnsmasq, units
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG, Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 
 #: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
 _REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
@@ -39,7 +40,7 @@ def of(contents: c.Mapping[str, str]) -> list[Service]:
     return found
 
 
-def due(seen: Seen, service: Service, changes: list[str]) -> dict[str, t.Any]:
+def due(seen: Host, service: Service, changes: list[str]) -> dict[str, t.Any]:
     """Whether it runs with what is on disk, or will be there, and what makes it so."""
     unit = seen.unit(service.unit)
     loaded = max(unit.started_at, float(seen.fact(f"{service.unit}_loaded") or 0))

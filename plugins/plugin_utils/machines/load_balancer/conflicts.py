@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CONFIG,
     EXTRA,
@@ -20,7 +21,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     RECORD,
     USERS,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, BOTH, Service
 
 _WHAT = "the load balancer cannot be configured"
@@ -33,7 +33,7 @@ def ports(machine: Machine, services: c.Sequence[Service], given: haproxy.Global
     statistics = Service("load_balancer_stats_port", given.stats_port, address=given.stats_address)
     own = (statistics, Service("load_balancer_health_port", given.health_port, address="127.0.0.1"))
     faults = []
-    for listener in machine.listeners:
+    for listener in (one for one in machine.listeners if one.protocol == "tcp"):
         for service in (*services, *own):
             if listener.process != "haproxy" and service.listens_with(listener.address, listener.port):
                 step = f"stop {listener.process or 'it'}, or give the service another port or address"
@@ -56,7 +56,7 @@ def ports(machine: Machine, services: c.Sequence[Service], given: haproxy.Global
 
 def addresses(machine: Machine, services: c.Sequence[Service], virtual: c.Collection[str]) -> list[Fault]:
     """Addresses that HAProxy could not listen on: neither the machine's nor virtual ones. virtual: without prefix lengths."""
-    known = {*machine.interfaces, *virtual, *ANY, BOTH}
+    known = {*machine.addresses, *virtual, *ANY, BOTH}
     step = "correct it, or add it to load_balancer_virtual_addresses"
     return [
         Fault(_WHAT, service.where, f"its address {service.address} is none of this machine's", step)
@@ -126,6 +126,6 @@ def collections(machine: Machine, settings: c.Mapping[str, t.Any], drains: bool)
     needed = firewall.needed(machine.firewalls) if settings["firewall"] else {}
     if drains:
         needed["community.general"] = "a member that serves is to be taken out"
-    if settings["selinux"] and machine.selinux in ("enforcing", "permissive"):
+    if settings["selinux"] and machine.selinux:
         needed["ansible.posix"] = "SELinux has to let HAProxy connect"
     return firewall.lacking(_WHAT, needed, settings["collections"])

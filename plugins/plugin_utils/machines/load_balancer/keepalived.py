@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 
 _WHAT = "keepalived cannot be configured"
 
@@ -47,8 +47,8 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
     if faults:
         return None, faults
     position = names.index(settings["name"])
-    interface = settings["interface"] or machine.interfaces.get(peers[position], "")
-    if interface not in machine.interfaces.values():
+    interface = settings["interface"] or machine.addresses.get(peers[position], "")
+    if interface not in machine.addresses.values():
         without = f"no interface has the address {peers[position]}"
         why = f"there is no interface {interface} with an address" if interface else without
         step = "set load_balancer_interface to the one that the virtual addresses go to"

@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     limits,
     record,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,
     CONFIG,
@@ -38,7 +39,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     SOCKETS,
     USERS,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Reader, Service
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
 
@@ -123,8 +123,7 @@ def _absent(machine: Machine, contents: c.Sequence[Content]) -> list[str]:
 
 def _switches(machine: Machine, settings: c.Mapping[str, t.Any]) -> bool:
     """Whether SELinux has still to let HAProxy connect."""
-    runs = machine.selinux in ("enforcing", "permissive")
-    return bool(settings["selinux"]) and runs and not machine.selinux_booleans.get("haproxy_connect_any")
+    return bool(settings["selinux"]) and machine.selinux and not machine.may_connect
 
 
 def _packages(machine: Machine, virtual: bool, switch: bool) -> list[str]:
@@ -260,9 +259,9 @@ def _actions(
         point = [
             path
             for path in (KEEPALIVED_DROP_IN, KEEPALIVED_ENVIRONMENT)
-            if path in touched or machine.newer(path, unit.loaded_at)
+            if path in touched or machine.newer(path, unit.changed_at)
         ]
-        new = [path for path in (KEEPALIVED,) if path in touched or machine.newer(path, unit.loaded_at)]
+        new = [path for path in (KEEPALIVED,) if path in touched or machine.newer(path, unit.changed_at)]
         if not unit.active or not unit.enabled:
             actions.append(Action("keepalived", "started", "it does not run, or not after a boot"))
         elif point or new:
@@ -288,7 +287,7 @@ def _haproxy(machine: Machine, contents: c.Sequence[Content], touched: set[str])
         path.startswith(f"{CONFIG}/") for path in touched
     ):
         return Action("haproxy", "reloaded", "its configuration is another one than it has read")
-    if any(machine.newer(content.path, unit.loaded_at) for content in config):
+    if any(machine.newer(content.path, machine.worker_started_at) for content in config):
         return Action("haproxy", "reloaded", "its configuration is newer than its worker")
     if drained := [
         f"{server.backend}/{server.name}" for server in machine.servers if server.status.startswith("DRAIN")

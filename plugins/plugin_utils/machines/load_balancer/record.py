@@ -10,8 +10,8 @@ import dataclasses
 import json
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import RECORD, UNITS
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 
 
 @dataclasses.dataclass(frozen=True)

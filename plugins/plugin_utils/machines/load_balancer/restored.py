@@ -9,12 +9,12 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,
     DROP_IN,
     KEEPALIVED_DROP_IN,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import Machine
 
 _DROP_INS = {"haproxy": DROP_IN, "keepalived": KEEPALIVED_DROP_IN}
 

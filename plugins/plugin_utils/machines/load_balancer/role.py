@@ -8,10 +8,14 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    machine,
     plan,
-    seen,
     verdict,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
+    request as asking,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
     restored as restoring,
@@ -20,14 +24,19 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 _Data = c.Mapping[str, t.Any]
 
 
+def requested(settings: _Data) -> host.Request:
+    """As request.request documents it."""
+    return asking.request(settings)
+
+
 def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it."""
-    return plan.plan(seen.read(printed), settings)
+    return plan.plan(machine.read(printed), settings)
 
 
 def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As restored.restored documents it."""
-    return restoring.restored(seen.read(printed))
+    return restoring.restored(machine.read(printed))
 
 
 def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:

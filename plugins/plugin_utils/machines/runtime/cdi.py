@@ -18,6 +18,7 @@ STAGED = f"{STAGING}/cdi/nvidia.yaml"
 #: The toolkit's own unit, in its packages from 1.18 on, and ours where there is none.
 OF_TOOLKIT, OURS = "nvidia-cdi-refresh.path", "hwaccel-gpu-cdi.path"
 _UNITS = "/etc/systemd/system"
+UNIT_FILES = (f"{_UNITS}/hwaccel-gpu-cdi.service", f"{_UNITS}/{OURS}")
 _LOST = re.compile(r'msg="?((?:Could not locate|Failed to locate|Could not find)[^"\n]*)')
 _NAME = re.compile(r"^\S+/gpu=(\d+)(?::\d+)?$", re.MULTILINE)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role node_runtime does on one machine, from what look.sh has seen of it."""
+"""What the role node_runtime does on one machine, from what was observed of it."""
 
 from __future__ import annotations
 
@@ -93,8 +93,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
     new = record.recorded(kept, host, made.contents)
     if toolkit["install"] and not host.fact("package"):
         new.packages = list(PACKAGES)
-    enforced = host.fact("selinux") in ("Enforcing", "Permissive")
-    selinux = bool(settings["selinux"]) and enforced and host.fact(_BOOLEAN).endswith("off")
+    selinux = bool(settings["selinux"]) and host.selinux and host.fact(_BOOLEAN).endswith("off")
     if selinux:
         new.settings.setdefault(_BOOLEAN, "off")
     added = [path for path in new.files if path not in kept.files and path in host.files]
@@ -107,7 +106,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
         "toolkit": toolkit,
         "selinux": selinux,
         "originals": originals,
-        "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.fact("folders").splitlines())),
+        "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.folders)),
         "record": new.as_text(),
         "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
         "cdi": _described(host) if described else {},
@@ -247,7 +246,9 @@ def _described(host: Host) -> dict[str, t.Any]:
 def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t.Any]:
     """Whether packages are installed, and by which family's tool."""
     source, version, package = settings["toolkit_source"], str(settings["toolkit_version"]), host.fact("package")
-    manager = next((name for name in ("apt", "dnf") if f"/{name}" in host.fact("managers")), "")
+    manager = next(
+        (name.removesuffix("-get") for name in ("apt-get", "dnf") if name in host.fact("managers").split()), ""
+    )
     right = bool(package) and (not version or package == version or package.startswith(f"{version}-"))
     if not source:
         if not host.fact("runtime_binary"):

@@ -197,7 +197,7 @@ def _conditions(host: Host, least_disk_gib: float) -> list[tuple[str, Fault]]:
             "start chronyd or systemd-timesyncd, and see `timedatectl`",
         )
         found.append(("clock", Fault("the clock is not synchronised", "timedatectl", why, next_step)))
-    free = float(host.fact("disk_kib") or "inf") / 1024**2
+    free = float(host.fact("free_bytes") or "inf") / 1024**3
     if free < least_disk_gib:
         why, next_step = "an image with CUDA takes several GiB", "make room, or lower node_runtime_min_disk_gib"
         found.append(

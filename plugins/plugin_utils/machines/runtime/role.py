@@ -11,8 +11,14 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import request as asking
 
 _Data = c.Mapping[str, t.Any]
+
+
+def requested(settings: _Data) -> host.Request:
+    """As request.request documents it."""
+    return asking.request(settings)
 
 
 def planned(printed: str, settings: _Data) -> dict[str, t.Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of the role dns_pxe for tests, and a boot server as look.sh would have seen it."""
+"""Settings of the role dns_pxe for tests, and a boot server as it is observed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan, systems
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Listener, Unit
 
 SERVER = "10.77.0.2"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'
@@ -103,25 +102,28 @@ def findings(given: dict[str, t.Any], **changed: t.Any) -> Findings:
     return dataclasses.replace(Findings(sources=sources), **changed)
 
 
-def host(listeners: str = "", packages: str = PACKAGES, os_release: str = DEBIAN, **facts: str) -> Host:
-    """A Debian on which nothing runs yet; what machines boot has the checksum of its name."""
-    sums = "".join(f"{digest(name)}  {path}\n" for name, path in LOADERS.items())
-    addresses = (
-        f"1: lo    inet 127.0.0.1/8 scope host lo\n2: eth0    inet {SERVER}/24 brd 10.77.0.255 scope global eth0\n"
+def _listener(protocol: str, place: str, program: str, unit: str) -> Listener:
+    address, _colon, port = place.rpartition(":")
+    address, _percent, device = address.strip("[]").partition("%")
+    return Listener(protocol, address, int(port), program, device, unit.strip("-"))
+
+
+def host(
+    listeners: str = "", packages: str = PACKAGES, os_release: str = DEBIAN, firewalls: str = "", **facts: str
+) -> Host:
+    """A Debian on which nothing runs yet; what machines boot has the checksum of its name. listeners: a line each, with protocol, place, program, unit."""
+    return Host(
+        facts={"os_release": os_release, "packages": packages, **facts},
+        checksums={path: digest(name) for name, path in LOADERS.items()},
+        addresses={"127.0.0.1": "lo", SERVER: "eth0"},
+        listeners=tuple(_listener(*line.split()) for line in listeners.splitlines()),
+        firewalls=tuple(firewalls.split()),
     )
-    seen = {
-        "os_release": os_release,
-        "addresses": addresses,
-        "listeners": listeners,
-        "packages": packages,
-        "sums": sums,
-    }
-    return Host(facts={**seen, **facts})
 
 
 def planned(given: dict[str, t.Any] | None = None, seen: Host | None = None, **found: t.Any) -> dict[str, t.Any]:
     given = given or settings()
-    return plan.plan(Seen(seen or host()), given, findings(given, **found))
+    return plan.plan(seen or host(), given, findings(given, **found))
 
 
 def faults(given: dict[str, t.Any] | None = None, seen: Host | None = None, **found: t.Any) -> list[str]:
@@ -134,17 +136,18 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     assert site
     family = systems.family({"ID": "debian"})
     assert family
-    made = host()
     contents = plan.rendered(site, given, family)
     files = {path: text for path, text in contents.items() if not path.startswith(plan.FILES)}
-    made.files = {
-        path: File(path, text, changed_at=at)
-        for path, text in {**files, plan.RECORD: '{"services": {}, "packages": []}'}.items()
-    }
+    files[plan.RECORD] = '{"services": {}, "packages": []}'
     sums = {path: digest(text) for path, text in contents.items() if path.startswith(plan.FILES)}
     sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
         f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions
     }
-    made.facts["sums"] += "".join(f"{checksum}  {path}\n" for path, checksum in sums.items())
-    made.units = {name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx")}
+    bare = host()
+    made = dataclasses.replace(
+        bare,
+        files={path: File(path, text, changed_at=at) for path, text in files.items()},
+        checksums=bare.checksums | sums,
+        units={name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx")},
+    )
     return made, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import plan
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     after,
@@ -53,11 +53,11 @@ def test_what_was_opened_is_recorded_before_and_closed_once_it_is_not_served_any
     assert len(json.loads(record)["openings"]) == len(SERVED)
     given = settings(dhcp=False, pxe=False)
     seen, found = after(given)
-    seen.facts["firewalls"] = "ufw"
+    seen = dataclasses.replace(seen, firewalls=("ufw",))
     seen.files[plan.RECORD] = File(plan.RECORD, record)
-    made = plan.plan(Seen(seen), given, found)
+    made = plan.plan(seen, given, found)
     assert (opened(made), opened(made, is_open=False), made["record"]) == (SERVED[:2], SERVED[2:], "")
-    assert opened(plan.restored(Seen(seen)), is_open=False) == SERVED
+    assert opened(plan.restored(seen), is_open=False) == SERVED
 
 
 def test_what_selinux_is_set_by_is_installed_where_it_is() -> None:

@@ -210,7 +210,7 @@ def test_a_probe_that_has_failed_has_found_nothing_out(probe: dict[str, t.Any], 
 def test_a_service_that_serves_somebody_else_is_not_taken_over() -> None:
     seen = host(foreign_nginx="/etc/nginx/sites-enabled/shop\n", foreign_dnsmasq="/etc/dnsmasq.d/office\n")
     assert faults(seen=seen) == []
-    seen.units = {name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")}
+    seen.units.update({name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")})
     first, second = faults(seen=seen)
     assert "dnsmasq serves somebody else here (/etc/dnsmasq.d/office)" in first
     assert "nginx serves somebody else here (/etc/nginx/sites-enabled/shop)" in second

@@ -11,7 +11,6 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     after,
@@ -43,7 +42,7 @@ class Server:
         seen = host()
         if self.memory is not None:
             seen.files[plan.MEMORY] = File(plan.MEMORY, self.memory)
-        made = plan.plan(Seen(seen), given, findings(given))
+        made = plan.plan(seen, given, findings(given))
         assert made["faults"] == []
         texts = {
             path: base64.b64decode(text[1:]).decode()
@@ -198,7 +197,7 @@ def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
     two = {**settings()["clusters"][0], "name": "two", "domain": "two.example.com"}
     both = {"machines": machines, "clusters": [*settings()["clusters"], two]}
     given = settings(install_again=["worker-0"], **both)
-    (fault,) = plan.plan(Seen(host()), given, findings(given))["faults"]
+    (fault,) = plan.plan(host(), given, findings(given))["faults"]
     assert (
         "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines of this name"
         in fault["text"]
@@ -216,7 +215,7 @@ def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
 def test_memory_that_cannot_be_read_is_a_fault_and_not_an_empty_one(text: str) -> None:
     seen, found = after(settings())
     seen.files[plan.MEMORY] = File(plan.MEMORY, text)
-    made = plan.plan(Seen(seen), settings(), found)
+    made = plan.plan(seen, settings(), found)
     assert [plan.MEMORY in fault["text"] and "none may be installed" in fault["text"] for fault in made["faults"]] == [
         True
     ]
@@ -230,4 +229,4 @@ def test_nothing_is_remembered_or_forgotten_while_nothing_boots_from_here() -> N
     assert not server.changed
     seen, found = after(settings())
     seen.files[plan.MEMORY] = File(plan.MEMORY, server.memory or "")
-    assert plan.MEMORY not in plan.plan(Seen(seen), settings(pxe=False), found)["absent"]
+    assert plan.MEMORY not in plan.plan(seen, settings(pxe=False), found)["absent"]

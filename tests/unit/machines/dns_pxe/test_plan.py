@@ -14,7 +14,6 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory, model, plan, systems, units
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     SERVER,
@@ -264,7 +263,7 @@ def test_everything_is_done_once() -> None:
     assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
     assert [one["state"] for one in first["services"]] == ["restarted", "restarted"]
     seen, found = after(given)
-    assert plan.plan(Seen(seen), given, found)["foreseen"] == []
+    assert plan.plan(seen, given, found)["foreseen"] == []
 
 
 @pytest.mark.parametrize(
@@ -282,18 +281,18 @@ def test_a_service_reads_what_is_newer_than_its_last_reading(path: str, unit: st
     given = settings()
     seen, found = after(given)
     seen.files[path] = dataclasses.replace(seen.files[path], changed_at=300.0)
-    made = plan.plan(Seen(seen), given, found)
+    made = plan.plan(seen, given, found)
     assert made["changes"] == []
     assert {one["unit"]: one["state"] for one in made["services"] if one["state"]} == {unit: state}
     seen.facts[f"{unit}_loaded"] = "301.0"
-    again = plan.plan(Seen(seen), given, found)["services"]
+    again = plan.plan(seen, given, found)["services"]
     assert [one["state"] for one in again if one["state"]] == (["restarted"] if state == "restarted" else [])
 
 
 def test_what_an_earlier_inventory_has_left_goes() -> None:
     seen, found = after(settings())
     given = settings(machines=settings()["machines"][:1], joined={"ocp": []})
-    made = plan.plan(Seen(seen), given, found)
+    made = plan.plan(seen, given, found)
     entries = [
         f"{plan.FILES}/{folder}/{name}{end}"
         for folder, end in (("grub", ""), ("ipxe", ".ipxe"), ("pxelinux.cfg", ""))
@@ -305,7 +304,7 @@ def test_what_an_earlier_inventory_has_left_goes() -> None:
 def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
     seen, found = after(settings())
     seen.files[CONF] = File(CONF, seen.files[CONF].text + "log-queries\n", changed_at=300.0)
-    made = plan.plan(Seen(seen), settings(), found)
+    made = plan.plan(seen, settings(), found)
     assert made["changes"] == [CONF]
     assert "-log-queries" in made["diff"]
     mode, text, path = made["lines"].split()
@@ -332,12 +331,10 @@ def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched
 ) -> None:
     given = settings()
     signed = [{**given["artifacts"][0], "signature": signature, "keyring": "/files/keyring"}, *given["artifacts"][1:]]
-    made = plan.plan(Seen(host(gpgv=gpgv)), {**given, "artifacts": signed}, findings(given))
+    made = plan.plan(host(gpgv=gpgv), {**given, "artifacts": signed}, findings(given))
     assert [fault["what"] for fault in made["faults"]] == expected
     seen, found = after({**given, "artifacts": signed})
-    assert plan.plan(Seen(seen), {**given, "artifacts": signed}, found)["faults"] == [], (
-        "it was checked when it was fetched"
-    )
+    assert plan.plan(seen, {**given, "artifacts": signed}, found)["faults"] == [], "it was checked when it was fetched"
 
 
 def test_a_cluster_that_could_not_be_asked_is_told() -> None:
@@ -361,18 +358,18 @@ def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
     seen.files[plan.RECORD] = File(
         plan.RECORD, '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}'
     )
-    made = plan.plan(Seen(seen), settings(pxe=False), found)
+    made = plan.plan(seen, settings(pxe=False), found)
     assert NGINX in made["absent"]
     released = [{"unit": "nginx", "drop_in": units.path("nginx"), "active": True, "enabled": True}]
     assert made["released"] == released
-    assert plan.plan(Seen(seen), settings(), found)["released"] == []
+    assert plan.plan(seen, settings(), found)["released"] == []
     del seen.files[units.path("nginx")]
-    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == released, (
+    assert plan.plan(seen, settings(pxe=False), found)["released"] == released, (
         "a run was cut off before the service was as it was"
     )
-    assert [one["unit"] for one in plan.restored(Seen(seen))["services"]] == ["dnsmasq", "nginx"]
+    assert [one["unit"] for one in plan.restored(seen)["services"]] == ["dnsmasq", "nginx"]
     del seen.files[NGINX]
-    assert plan.plan(Seen(seen), settings(pxe=False), found)["released"] == []
+    assert plan.plan(seen, settings(pxe=False), found)["released"] == []
 
 
 def test_what_the_server_itself_may_boot_by_stays_when_the_role_goes() -> None:
@@ -398,7 +395,7 @@ def test_time_grows_with_machines_and_no_faster() -> None:
         cluster = {**settings()["clusters"][0], "machine_networks": ["10.77.0.0/16"]}
         given = settings(machines=machines, clusters=[cluster], networks=[{"network": "10.77.0.0/16"}])
         begun = time.process_time()
-        assert plan.plan(Seen(host()), given, findings(given))["faults"] == []
+        assert plan.plan(host(), given, findings(given))["faults"] == []
         return time.process_time() - begun
 
     few, many = min(seconds(100) for _try in range(3)), seconds(1000)

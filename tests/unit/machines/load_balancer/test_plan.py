@@ -11,17 +11,12 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Listener, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine, Server
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.plan import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.record import Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.restored import restored
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.seen import (
-    File,
-    Listener,
-    Machine,
-    Server,
-    Unit,
-)
 
 NOW = 1000.0
 SETTINGS: dict[str, t.Any] = {
@@ -51,23 +46,35 @@ SETTINGS: dict[str, t.Any] = {
     "peers": [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}],
 }
 BARE = Machine(
-    "debian",
-    NOW,
-    {},
-    (),
-    {},
-    (),
-    {"10.0.0.3": "eth0"},
-    "",
-    (),
-    20000,
-    16 << 20,
-    1 << 30,
-    "",
-    {},
-    (),
+    now=NOW,
+    addresses={"10.0.0.3": "eth0"},
+    facts={
+        "os_release": "ID=debian\n",
+        "limit": "Max open files  20000  20000  files",
+        "memory": "MemTotal:  16777216 kB",
+        "free_bytes": str(1 << 30),
+    },
 )
 PAIR = {"virtual_addresses": ["10.0.0.5/24"]}
+
+
+def running(description: str, *servers: Server) -> dict[str, dict[str, str]]:
+    """What HAProxy answers, of a configuration by its description; its worker is the process 7."""
+    columns = ("pxname", "svname", "scur", "status")
+    rows = [(server.backend, server.name, str(server.sessions), server.status) for server in servers]
+    table = "".join(",".join(row) + "\n" for row in (columns, ("web", "FRONTEND", "3", "OPEN"), *rows))
+    return {
+        path: {"show info": f"Name: HAProxy\nPid: 7\ndescription: {description}\n", "show stat": f"# {table}\n"}
+        for path in places.SOCKETS.values()
+    }
+
+
+def observed(machine: Machine, **changed: t.Any) -> Machine:
+    """Otherwise than before. Facts are given by their names."""
+    fields = {field.name for field in dataclasses.fields(Machine)}
+    facts = {name: value for name, value in changed.items() if name not in fields}
+    made = {name: value for name, value in changed.items() if name in fields}
+    return dataclasses.replace(machine, **{"facts": machine.facts | facts, **made})
 
 
 def planned(machine: Machine, **settings: t.Any) -> dict[str, t.Any]:
@@ -77,17 +84,20 @@ def planned(machine: Machine, **settings: t.Any) -> dict[str, t.Any]:
 def configured(machine: Machine = BARE, **settings: t.Any) -> Machine:
     """After a run: everything is on disk since 900, and read at 950."""
     done = planned(machine, **settings)
-    files = {file["path"]: File(done["contents"][file["path"]], file["mode"], 0, 0, 900.0) for file in done["files"]}
-    files[places.RECORD] = File(done["record"], "0600", 0, 0, 900.0)
+    files = {
+        file["path"]: File(file["path"], done["contents"][file["path"]], file["mode"], 0, 0, 900.0)
+        for file in done["files"]
+    }
+    files[places.RECORD] = File(places.RECORD, done["record"], "0600", 0, 0, 900.0)
     mark = haproxy.mark(done["contents"].values())
-    return dataclasses.replace(
+    return observed(
         machine,
         files=files,
-        programs=("haproxy", "keepalived"),
-        description=mark,
-        units={name: Unit(True, True, True, 950.0, 524288) for name in ("haproxy", "keepalived")},
-        listeners=(Listener("0.0.0.0", 80, "haproxy"),),
-        servers=(Server("web", "m0", "UP", 3),),
+        programs="haproxy keepalived",
+        answers=running(mark, Server("web", "m0", "UP", 3)),
+        processes={"7": 950.0},
+        units={name: Unit(True, True, True, 950.0, 950.0, 524288) for name in ("haproxy", "keepalived")},
+        listeners=(Listener("tcp", "0.0.0.0", 80, "haproxy"),),
     )
 
 
@@ -118,22 +128,23 @@ def test_a_bare_machine_gets_packages_files_and_a_drop_in() -> None:
 
 
 def changed(machine: Machine, path: str, **attributes: t.Any) -> Machine:
-    return dataclasses.replace(
-        machine, files={**machine.files, path: dataclasses.replace(machine.files[path], **attributes)}
-    )
+    return observed(machine, files={**machine.files, path: dataclasses.replace(machine.files[path], **attributes)})
 
 
 @pytest.mark.parametrize(
     ("machine", "expected"),
     [
         # Written, and the run was killed before the reload.
-        (dataclasses.replace(configured(), description=f"{haproxy.MARK} other"), ("haproxy", "reloaded")),
+        (observed(configured(), answers=running(f"{haproxy.MARK} other")), ("haproxy", "reloaded")),
         # Somebody changed it, reloaded, and put it back.
         (changed(configured(), places.MAIN, changed_at=960.0), ("haproxy", "reloaded")),
-        (dataclasses.replace(configured(), description=""), ("haproxy", "restarted")),
-        (dataclasses.replace(configured(), units={}), ("haproxy", "started")),
+        (observed(configured(), answers={}), ("haproxy", "restarted")),
+        (observed(configured(), units={}), ("haproxy", "started")),
         # Drained by a run that did not come to its end, after which the member was wanted again.
-        (dataclasses.replace(configured(), servers=(Server("web", "m0", "DRAIN", 0),)), ("haproxy", "reloaded")),
+        (
+            observed(configured(), answers=running(configured().description, Server("web", "m0", "DRAIN", 0))),
+            ("haproxy", "reloaded"),
+        ),
     ],
     ids=["killed", "changed back", "another file", "stopped", "drained"],
 )
@@ -165,7 +176,7 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         Server("web", "m2", "DOWN", 0),
         Server("gone", "m9", "UP", 0),
     )
-    machine = dataclasses.replace(configured(), servers=servers)
+    machine = observed(configured(), answers=running(configured().description, *servers))
     assert planned(machine)["drains"] == [{"backend": "web", "server": "m1"}]
     (fault,) = planned(machine, collections=[])["faults"]
     assert (
@@ -174,19 +185,19 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
     )
     assert planned(configured(), collections=[])["faults"] == []
     # Of a HAProxy that is not ours, nothing is known.
-    assert planned(dataclasses.replace(machine, description=""))["drains"] == []
+    assert planned(observed(machine, answers={}))["drains"] == []
 
 
 @pytest.mark.parametrize(
     ("machine", "settings", "told"),
     [
         (
-            dataclasses.replace(BARE, listeners=(Listener("0.0.0.0", 80, "nginx"),)),
+            observed(BARE, listeners=(Listener("tcp", "0.0.0.0", 80, "nginx"),)),
             {},
             "service web): its port 80 is taken by nginx",
         ),
         (
-            dataclasses.replace(BARE, listeners=(Listener("127.0.0.1", 8404, "java"),)),
+            observed(BARE, listeners=(Listener("tcp", "127.0.0.1", 8404, "java"),)),
             {},
             "load_balancer_stats_port): its port 8404 is taken by java",
         ),
@@ -194,19 +205,21 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         (BARE, {"stats_address": "0.0.0.0"}, "would be readable by everybody"),
         (BARE, {"maxconn": 20000}, "20000 connections need"),
         (BARE, {"maxconn": "many"}, "'many' is no number"),
-        (dataclasses.replace(BARE, free_bytes=4096), {}, "4096 bytes are free there"),
+        (observed(BARE, free_bytes="4096"), {}, "4096 bytes are free there"),
         (
-            dataclasses.replace(BARE, files={places.RECORD: File("{", "0600", 0, 0, 1.0)}),
+            observed(BARE, files={places.RECORD: File(places.RECORD, "{", "0600", 0, 0, 1.0)}),
             {},
             "the record of what the role has changed is damaged",
         ),
         (
-            dataclasses.replace(BARE, files={f"{places.CONFIG}/mine.cfg": File("", "0600", 0, 0, 1.0)}),
+            observed(
+                BARE, files={f"{places.CONFIG}/mine.cfg": File(f"{places.CONFIG}/mine.cfg", "", "0600", 0, 0, 1.0)}
+            ),
             {},
             "HAProxy would read it",
         ),
         (
-            dataclasses.replace(BARE, firewalls=("firewalld",)),
+            observed(BARE, firewalls=("firewalld",)),
             {"collections": []},
             "collection ansible.posix): it is not installed",
         ),
@@ -233,11 +246,11 @@ def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(
 
 
 def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> None:
-    assert planned(dataclasses.replace(BARE, listeners=(Listener("0.0.0.0", 80, "haproxy"),)))["faults"] == []
+    assert planned(observed(BARE, listeners=(Listener("tcp", "0.0.0.0", 80, "haproxy"),)))["faults"] == []
     service = {**SETTINGS["services"][0], "address": "10.0.0.5"}
-    beside = dataclasses.replace(BARE, listeners=(Listener("10.0.0.6", 80, "nginx"),))
+    beside = observed(BARE, listeners=(Listener("tcp", "10.0.0.6", 80, "nginx"),))
     assert planned(beside, services=[service], **PAIR)["faults"] == []
-    assert planned(dataclasses.replace(beside, interfaces={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
+    assert planned(observed(beside, addresses={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
     written_otherwise = planned(
         BARE, services=[{**service, "address": "2001:db8::5"}], virtual_addresses=["2001:DB8:0::5/64"]
     )
@@ -245,16 +258,15 @@ def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> 
 
 
 def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
-    theirs = {places.FOREIGN: File("frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
-    machine = dataclasses.replace(
-        BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs=("haproxy",)
-    )
+    theirs = {places.FOREIGN: File(places.FOREIGN, "frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
+    machine = observed(BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs="haproxy")
     assert "somebody else's" in planned(machine)["faults"][0]["text"]
     done = planned(machine, replace=True)
     assert (done["faults"], actions(done)) == ([], [("haproxy", "restarted")])
     back = restored(
-        dataclasses.replace(
-            configured(), files={**configured().files, places.RECORD: File(done["record"], "0600", 0, 0, 1.0)}
+        observed(
+            configured(),
+            files={**configured().files, places.RECORD: File(places.RECORD, done["record"], "0600", 0, 0, 1.0)},
         )
     )
     assert back["services"] == [{"unit": "haproxy", "state": "restarted", "enabled": True}]
@@ -262,19 +274,19 @@ def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> N
 
 
 def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
-    machine = dataclasses.replace(
+    machine = observed(
         BARE,
-        family="redhat",
+        os_release='ID="rhel"\n',
         selinux="enforcing",
-        selinux_booleans={"haproxy_connect_any": False},
+        haproxy_connect_any="haproxy_connect_any --> off",
         firewalls=("firewalld",),
     )
     done = planned(machine, **PAIR)
     assert (done["faults"], done["apt"], done["selinux"]) == ([], False, True)
     # Booleans are switched by a library that minimal installations lack.
     assert done["packages"] == ["haproxy", "keepalived", "python3-libselinux", "python3-libsemanage"]
-    assert planned(dataclasses.replace(machine, libraries=("selinux", "semanage")))["packages"] == ["haproxy"]
-    assert planned(dataclasses.replace(machine, selinux="disabled"))["packages"] == ["haproxy"]
+    assert planned(observed(machine, libraries="selinux semanage"))["packages"] == ["haproxy"]
+    assert planned(observed(machine, selinux="disabled"))["packages"] == ["haproxy"]
     assert "stats socket /var/lib/haproxy/stats mode 600" in done["contents"][places.MAIN]
     assert f"CFGDIR={places.FRAGMENTS}\n" in done["contents"][places.SETTINGS]
     assert f'KEEPALIVED_OPTIONS="-D -f {places.KEEPALIVED}"' in done["contents"][places.KEEPALIVED_ENVIRONMENT]
@@ -288,13 +300,13 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     assert done["firewall"] == [
         {"firewall": "firewalld", "open": True, "port": 80, "protocol": "tcp", "source": "10.0.0.0/24", "rule": rule}
     ]
-    assert not planned(dataclasses.replace(machine, selinux_booleans={"haproxy_connect_any": True}))["selinux"]
-    assert not planned(dataclasses.replace(machine, selinux="disabled"))["selinux"]
+    assert not planned(observed(machine, haproxy_connect_any="haproxy_connect_any --> on"))["selinux"]
+    assert not planned(observed(machine, selinux="disabled"))["selinux"]
 
 
 def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None:
     opened = Record(openings=({"port": 80, "source": "10.0.0.0/24"}, {"port": 81, "source": ""})).as_text()
-    machine = dataclasses.replace(configured(), firewalls=("ufw",))
+    machine = observed(configured(), firewalls=("ufw",))
     machine = changed(machine, places.RECORD, text=opened)
     assert [(change["open"], change["port"]) for change in planned(machine)["firewall"]] == [(True, 80), (False, 81)]
     assert [(change["open"], change["port"]) for change in restored(machine)["firewall"]] == [(False, 80), (False, 81)]
@@ -304,11 +316,9 @@ def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None
         (change["open"], change["port"]) for change in planned(changed(machine, places.RECORD, text=after))["firewall"]
     ] == [(True, 80)]
     # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
-    theirs = planned(dataclasses.replace(BARE, firewalls=("ufw",)), firewall=False)
+    theirs = planned(observed(BARE, firewalls=("ufw",)), firewall=False)
     assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
-    assert planned(dataclasses.replace(BARE, firewalls=("nftables",)))["told"][-1].endswith(
-        "let in 80/tcp from 10.0.0.0/24"
-    )
+    assert planned(observed(BARE, firewalls=("nftables",)))["told"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
 
 
 def test_passwords_are_in_a_file_of_roots_alone_that_is_shown_nowhere() -> None:

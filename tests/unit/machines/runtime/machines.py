@@ -1,10 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines for the tests of node_runtime, as look.sh would have seen them."""
+"""Machines for the tests of node_runtime, as they are observed."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
@@ -41,14 +42,16 @@ def host(
     version: str = "1.6.20", files: dict[str, str] | None = None, imports: tuple[str, ...] = (), **facts: str
 ) -> Host:
     """A machine with containerd of a version, and files by path."""
-    made = Host(facts=dict(facts), imports=list(imports))
-    made.files = {path: File(path, text, changed_at=100.0) for path, text in (files or {}).items()}
-    made.commands = {
-        "containerd": Command(0, f"containerd containerd.io {version} abc"),
-        "containerd_dump": Command(0, DUMPS[version]),
-    }
-    made.units = {"containerd": Unit(loaded=True, active=True, enabled=True, started_at=200.0)}
-    return made
+    return Host(
+        facts=dict(facts),
+        imports=imports,
+        files={path: File(path, text, changed_at=100.0) for path, text in (files or {}).items()},
+        commands={
+            "containerd": Command(0, f"containerd containerd.io {version} abc"),
+            "containerd_dump": Command(0, DUMPS[version]),
+        },
+        units={"containerd": Unit(loaded=True, active=True, enabled=True, started_at=200.0)},
+    )
 
 
 def after(before: Host, made: Rendered) -> Host:
@@ -60,13 +63,8 @@ def after(before: Host, made: Rendered) -> Host:
     imports = [*before.imports]
     if containerd.DROP_IN in files and containerd.DROP_IN not in imports:
         imports.append(containerd.DROP_IN)
-    return Host(
-        before.facts,
-        {path: file for path, file in files.items() if path not in made.absent},
-        before.commands,
-        before.units,
-        imports,
-    )
+    left = {path: file for path, file in files.items() if path not in made.absent}
+    return dataclasses.replace(before, files=left, imports=tuple(imports))
 
 
 def text(made: Rendered, path: str) -> str:

@@ -39,7 +39,7 @@ FACTS = {
     "gpus": "0x030200\n0x030200\n",
     "usr_writable": "yes",
     "etc_writable": "yes",
-    "managers": "/usr/bin/apt-get\n",
+    "managers": "apt-get\n",
     "package": "1.20.1-1",
     "runtime_binary": "/usr/bin/nvidia-container-runtime",
     "cgroup": "cgroup2fs",
@@ -160,7 +160,8 @@ def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(
     generated: str, since: str, restarted: bool
 ) -> None:
     host = machine(k3s_generated=generated, runtime_since=since)
-    host.units = {"k3s-agent": Unit(loaded=True, active=True, started_at=200.0)}
+    host.units.clear()
+    host.units["k3s-agent"] = Unit(loaded=True, active=True, started_at=200.0)
     assert [one["unit"] for one in planned(host)["restarts"]] == (["k3s-agent"] if restarted else [])
 
 
@@ -189,7 +190,7 @@ def test_pods_leave_before_a_restart_that_ends_them(
 ) -> None:
     host = machine({docker.CONFIG: file})
     host.units["docker"] = Unit(loaded=True, active=True)
-    host.commands |= {"docker_live_restore": live} if live else {}
+    host.commands.update({"docker_live_restore": live} if live else {})
     made = planned(host, drain=drain)
     assert (made["drain"], made["drains"]) == (drained, looked)
     assert [one for one in made["told"] if "pods leave" in one] == (
@@ -284,7 +285,7 @@ def test_packages_are_pinned_and_only_new_ones_are_the_roles() -> None:
     made = planned(machine(package=""), **asked)
     assert made["toolkit"]["names"][-1] == "nvidia-container-toolkit=1.20.1-*"
     assert (
-        planned(machine(managers="/usr/bin/dnf\n", package=""), **asked)["toolkit"]["names"][-1]
+        planned(machine(managers="dnf\n", package=""), **asked)["toolkit"]["names"][-1]
         == "nvidia-container-toolkit-1.20.1"
     )
     assert json.loads(made["record"])["packages"] == list(plan.PACKAGES)

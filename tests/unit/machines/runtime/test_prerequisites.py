@@ -16,7 +16,7 @@ RIGHT = {
     "kernel": "6.8.0-134-generic",
     "cgroup": "cgroup2fs",
     "driver": "580.105.08",
-    "disk_kib": str(50 * 1024**2),
+    "free_bytes": str(50 * 1024**3),
     "clock": "yes",
     "secure_boot": "0",
 }
@@ -70,7 +70,7 @@ def test_what_is_not_there_yet_is_no_miss() -> None:
         ({"modules": "nouveau\n"}, {}, "the kernel module nouveau is loaded"),
         ({"secure_boot": "1", "module_file": "/lib/modules/x/nvidia.ko"}, {}, "NVIDIA's module is not signed"),
         ({"clock": "no"}, {}, "the clock is not synchronised"),
-        ({"disk_kib": "5242880"}, {}, "5.0 GiB are free, fewer than 10"),
+        ({"free_bytes": "5368709120"}, {}, "5.0 GiB are free, fewer than 10"),
         ({"cgroup": "tmpfs"}, {"kubelet": "Kubernetes v1.35.0"}, "the machine has cgroup version 1"),
     ],
 )
@@ -93,11 +93,11 @@ def test_a_signed_module_may_be_under_secure_boot() -> None:
 
 
 def test_everything_is_told_at_once() -> None:
-    assert len(told(machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", disk_kib="1"))) == 4
+    assert len(told(machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", free_bytes="1"))) == 4
 
 
 def test_what_is_borne_is_not_told() -> None:
-    host = machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", disk_kib="1")
+    host = machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", free_bytes="1")
     assert [fault.what for fault in prerequisites.faults(host, 10, ("clock", "disk", "versions"))] == [
         "the kernel module nouveau is loaded"
     ]

@@ -35,7 +35,7 @@ def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, 
             "tasks": tasks,
         }
     ]
-    (folder / "plan.json").write_text(json.dumps({"__node_runtime_plan": plan}), encoding="utf-8")
+    (folder / "plan.json").write_text(json.dumps({"__machine_plan": plan}), encoding="utf-8")
     (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
     command = [
         sys.executable,
@@ -63,7 +63,7 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
         for path in sorted(TASKS.glob("*.yml"))
         for copy in copies(yaml.safe_load(path.read_text(encoding="utf-8")))
     ]
-    planned = [content for content in contents if "__node_runtime_plan" in content]
+    planned = [content for content in contents if "__machine_plan" in content]
     assert len(planned) > 2
     text = '{"z": true,   "a": 9007199254740993}\n'
     plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text, "restarted": text}

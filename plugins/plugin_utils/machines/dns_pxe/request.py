@@ -1,0 +1,43 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role dns_pxe asks about a boot server, before its system is known."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, systems, units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
+    CONFIG,
+    FILES,
+    IGNITION,
+    MEMORY,
+    RECORD,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Request
+
+_SERVICES = (units.DNSMASQ, units.NGINX)
+#: Files that dnsmasq does not read: packages and their tools leave them in its folder. nginx reads all.
+_LEFT, _NONE = r"/README$|\.dpkg-|\.rpm", "(?!)"
+
+
+def request(settings: c.Mapping[str, t.Any]) -> Request:
+    """settings: the role's variables by their names without dns_pxe_."""
+    packages, programs = systems.candidates(settings)
+    return Request(
+        files=(RECORD, MEMORY, *map(units.path, _SERVICES)),
+        patterns=(f"{CONFIG}/*",),
+        checksums=(FILES, IGNITION, *programs),
+        excluded=(f"{FILES}/{entries.IMAGES}",),
+        units=_SERVICES,
+        facts={
+            "packages": ("installed", *packages),
+            "gpgv": ("program", "gpgv"),
+            "foreign_dnsmasq": ("own", "dnsmasq", _LEFT, "/etc/dnsmasq.conf", "/etc/dnsmasq.d/*"),
+            "foreign_nginx": ("own", "nginx-common", _NONE, "/etc/nginx/sites-enabled/*", "/etc/nginx/conf.d/*.conf"),
+            **{f"{unit}_loaded": ("changed_at", units.stamp(unit)) for unit in _SERVICES},
+        },
+        network=True,
+    )

@@ -1,0 +1,346 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Observes a machine for a host role and writes nothing: look.py REQUEST. Prints one line of JSON.
+
+Both are defined by plugins/plugin_utils/machines/host.py: the request as Request, what is printed as Host. What is not there gives an empty value:
+whether that is wrong is decided on the controller. Runs with the Python of the machine, 3.6 or newer, and nothing else.
+"""
+
+import glob
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+PATH = ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROPERTIES = (
+    "LoadState,ActiveState,UnitFileState,ExecMainStartTimestampMonotonic,StateChangeTimestampMonotonic,LimitNOFILE"
+)
+#: Seconds after which a program is taken for one that does not answer.
+PATIENCE = 60
+#: CLOCK_BOOTTIME of Linux, which Python has a name for from 3.7 on.
+CLOCK_BOOTTIME = 7
+
+
+def which(program):
+    return shutil.which(program, path=os.environ["PATH"])
+
+
+def run(argv):
+    """Exit status, output and errors of a program; 127 where it is not there."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    try:
+        done = subprocess.run(argv, check=False, timeout=PATIENCE, **pipes)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 127, "", str(error)
+    return done.returncode, decoded(done.stdout), decoded(done.stderr)
+
+
+def output(*argv):
+    return run(argv)[1]
+
+
+def decoded(text):
+    # Surrogates keep bytes that are not UTF-8, so that such a text is compared byte for byte.
+    return text.decode("utf-8", "surrogateescape")
+
+
+def content(path):
+    try:
+        with open(path, "rb") as file:
+            return decoded(file.read())
+    except OSError:
+        return ""
+
+
+def booted_at():
+    # Nothing is opened or read between the two clocks: a pause there would make services older or younger than they are.
+    return time.time() - time.clock_gettime(CLOCK_BOOTTIME)
+
+
+def file(path):
+    # Of a link, what it leads to.
+    status = os.stat(path)
+    return {
+        "text": content(path),
+        "mode": "%04o" % (status.st_mode & 0o7777),
+        "uid": status.st_uid,
+        "gid": status.st_gid,
+        "changed_at": status.st_ctime,
+    }
+
+
+def files(request):
+    wanted = request["files"] + [path for pattern in request["patterns"] for path in sorted(glob.glob(pattern))]
+    return {path: file(path) for path in wanted if os.path.isfile(path)}
+
+
+def imports(main):
+    """Paths that a configuration of containerd imports, in the order in which it reads them."""
+    found = re.search(r"^[ \t]*imports[ \t]*=[ \t]*\[((?:#[^\n]*|[^]#])*)\]", content(main), re.M)
+    patterns = re.findall(r"[\"']([^\"']*)[\"']", re.sub(r"#[^\n]*", "", found.group(1))) if found else []
+    absolute = [os.path.join(os.path.dirname(main), pattern) for pattern in patterns]
+    return [path for pattern in absolute for path in sorted(glob.glob(pattern)) or [pattern]]
+
+
+def units(names):
+    """By name, the properties of units of systemd."""
+    blocks = output("systemctl", "show", "--property=" + PROPERTIES, *names).strip("\n").split("\n\n") if names else []
+    read = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in blocks]
+    return {name: read[at] for at, name in enumerate(names) if at < len(read)}
+
+
+def commands(requested):
+    done = {}
+    for one in requested:
+        if not which(one["argv"][0]):
+            continue
+        if one["active"] and output("systemctl", "is-active", one["active"]).strip() != "active":
+            continue
+        if (one["file"] and not os.path.isfile(one["file"])) or (one["no_file"] and os.path.isfile(one["no_file"])):
+            continue
+        status, printed, error = run(one["argv"])
+        done[one["name"]] = {"status": status, "output": printed, "error": error}
+    return done
+
+
+def packages(names):
+    """Version by name, of those that are installed."""
+    if which("dpkg-query"):
+        printed = output("dpkg-query", "-W", "-f=${db:Status-Abbrev} ${Package} ${Version}\\n", *names)
+        rows = [line.split()[1:] for line in printed.splitlines() if line.startswith("ii ")]
+    else:
+        rows = [
+            line.split()
+            for line in output("rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n", *names).splitlines()
+        ]
+    return {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in names}
+
+
+def listeners():
+    """Everything that waits for connections or datagrams."""
+    rows = [line.split(None, 6) for line in output("ss", "-Hlntup").splitlines()]
+    found = []
+    for row in (row for row in rows if len(row) > 5):
+        address, _colon, port = row[4].rpartition(":")
+        address, _percent, device = address.strip("[]").partition("%")
+        process = re.search(r'\("([^"]*)",pid=(\d+)', row[6] if len(row) > 6 else "")
+        one = {"protocol": row[0], "address": address.strip("[]"), "device": device.strip("]"), "port": int(port)}
+        one.update(process=process.group(1) if process else "", pid=process.group(2) if process else "")
+        found.append(one)
+    pids = ",".join(sorted({one["pid"] for one in found if one["pid"]}))
+    printed = output("ps", "-o", "pid=,unit=", "-p", pids) if pids else ""
+    owners = dict(line.split() for line in printed.splitlines() if len(line.split()) == 2)
+    for one in found:
+        one["unit"] = owners.get(one.pop("pid"), "").strip("-")
+    return found
+
+
+def network():
+    rows = (line.split() for line in output("ip", "-o", "address", "show").splitlines())
+    firewalls = [
+        name for name in ("firewalld", "nftables") if output("systemctl", "is-active", name).strip() == "active"
+    ]
+    return {
+        "addresses": {row[3].split("/")[0]: row[1] for row in rows if len(row) > 3},
+        "listeners": listeners(),
+        "firewalls": firewalls + ["ufw"] * ("Status: active" in output("ufw", "status")),
+    }
+
+
+def checksum(path):
+    found = hashlib.sha256()
+    with open(path, "rb") as source:
+        for piece in iter(lambda: source.read(1 << 20), b""):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def checksums(paths, excluded):
+    """Of files, and of all files below folders but those that are excluded."""
+    found = [path for path in paths if os.path.isfile(path)]
+    for path in paths:
+        for folder, inner, names in os.walk(path):
+            inner[:] = [name for name in inner if os.path.join(folder, name) not in excluded]
+            found += [os.path.join(folder, name) for name in names]
+    return {path: checksum(path) for path in found if os.path.isfile(path)}
+
+
+def started_at(pid):
+    """When a process was started, in seconds since 1970, 0 where it has ended meanwhile."""
+    fields = content("/proc/" + pid + "/stat").rpartition(")")[2].split()
+    return booted_at() + int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0.0
+
+
+def processes(programs):
+    """Of these programs: start by process id."""
+    pids = [pid for pid in os.listdir("/proc") if pid.isdigit()] if programs else []
+    return {pid: started_at(pid) for pid in pids if content("/proc/" + pid + "/comm").strip() in programs}
+
+
+def answer(path, command):
+    """What a service says to a command on its socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(5)
+        try:
+            connection.connect(path)
+            connection.sendall(command.encode() + b"\n")
+            return decoded(b"".join(iter(lambda: connection.recv(65536), b"")))
+        except OSError:
+            return ""
+
+
+# -- facts: each a function of what stands behind its name in the request, with a text or a list of lines
+
+
+def lines(path, pattern):
+    return [line for line in content(path).split("\n") if re.search(pattern, line)]
+
+
+def count(path, pattern):
+    """Empty where there is no such file."""
+    return str(len(lines(path, pattern))) if os.path.isfile(path) else ""
+
+
+def exists(*paths):
+    return [path for path in paths if os.path.exists(path)]
+
+
+def writable(*paths):
+    return [path for path in paths if os.access(path, os.W_OK)]
+
+
+def paths(pattern):
+    return sorted(glob.glob(pattern))
+
+
+def program(*names):
+    """The first that is there."""
+    return ([found for found in map(which, names) if found] or [""])[0]
+
+
+def programs(*names):
+    return [name for name in names if which(name)]
+
+
+def version(package):
+    return packages([package]).get(package, "")
+
+
+def installed(*names):
+    return sorted(packages(names))
+
+
+def libraries(*names):
+    return [name for name in names if importlib.util.find_spec(name)]
+
+
+def free(folder):
+    """Bytes, where a folder is or would be."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    state = os.statvfs(folder)
+    return str(state.f_bavail * state.f_frsize)
+
+
+def changed_at(path):
+    """Of a file, or of a program by its name."""
+    found = path if os.path.isabs(path) else which(path)
+    return str(round(os.stat(found).st_ctime, 6)) if found and os.path.exists(found) else ""
+
+
+def pci(vendor, pattern):
+    """Classes of the devices of a vendor, those that match."""
+    devices = [one for one in glob.glob("/sys/bus/pci/devices/*") if content(one + "/vendor").strip() == vendor]
+    return [found for found in (content(one + "/class").strip() for one in devices) if re.search(pattern, found)]
+
+
+def modules(*names):
+    """Of the kernel, those that are loaded."""
+    loaded = {line.split(" ", 1)[0] for line in content("/proc/modules").splitlines()}
+    return [name for name in names if name in loaded]
+
+
+def own(package, excluded, *patterns):
+    """Files of somebody's own: with a line that is not a comment, and not as a package of Debian has brought them."""
+    found = [path for pattern in patterns for path in sorted(glob.glob(pattern)) if not re.search(excluded, path)]
+    brought = output("dpkg-query", "-W", "-f=${Conffiles}\\n", package) if which("dpkg-query") else ""
+    return [path for path in found if re.search(r"^\s*[^#\s]", content(path), re.M) and not brought_by(path, brought)]
+
+
+def brought_by(path, conffiles):
+    """conffiles: paths and checksums of a package. Where none is known, no checksum is computed: a system may forbid MD5."""
+    real = " " + os.path.realpath(path) + " "
+    if real not in conffiles:
+        return False
+    digest = hashlib.new("md5", content(path).encode("utf-8", "surrogateescape")).hexdigest()
+    return real + digest in conffiles
+
+
+FACTS = {
+    one.__name__: one
+    for one in (
+        changed_at,
+        count,
+        exists,
+        free,
+        installed,
+        libraries,
+        lines,
+        modules,
+        output,
+        own,
+        paths,
+        pci,
+        program,
+        programs,
+        version,
+        writable,
+    )
+}
+
+
+def always():
+    release = content("/etc/os-release") or content("/usr/lib/os-release")
+    return {"os_release": release, "kernel": platform.release(), "selinux": output("getenforce").strip()}
+
+
+def fact(kind, *arguments):
+    found = FACTS[kind](*arguments)
+    return found.strip() if isinstance(found, str) else "\n".join(found)
+
+
+def main(request):
+    os.environ.update(PATH=":".join([os.environ.get("PATH", "") + PATH] + request["path"]), LC_ALL="C")
+    followed = [path for main_file in request["imports"] for path in imports(main_file)]
+    request["files"] += followed
+    folders = {os.path.dirname(path) for path in request["files"]}
+    # Last of all files, so that none of them can be from the future.
+    observed = {
+        "files": files(request),
+        "imports": followed,
+        "folders": sorted(path for path in folders if os.path.isdir(path)),
+        "checksums": checksums(request["checksums"], request["excluded"]),
+        "units": units(request["units"]),
+        "commands": commands(request["commands"]),
+        "answers": {path: {text: answer(path, text) for text in texts} for path, texts in request["sockets"].items()},
+        "processes": processes(request["processes"]),
+        "facts": dict(always(), **{name: fact(*given) for name, given in request["facts"].items()}),
+        "booted_at": booted_at(),
+        "now": time.time(),
+    }
+    if request["network"]:
+        observed.update(network())
+    print(json.dumps({"observed": observed}))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
