@@ -243,7 +243,7 @@ def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_pow
     asked = [
         task["seconds"]
         for task in switched.tasks
-        if task["host"] == "master-4" and task["name"].endswith("Ask it of itself and of the machine")
+        if task["host"] == "master-4" and task["name"].endswith("power | Observe the machine, act and confirm")
     ]
     assert max(asked) > 4
 

@@ -49,7 +49,7 @@ class Plan:
     """started: whether the machine begins a boot by these steps that is then watched."""
 
     steps: list[Step] = dataclasses.field(default_factory=list)
-    told: list[str] = dataclasses.field(default_factory=list)
+    messages: list[str] = dataclasses.field(default_factory=list)
     faults: list[Fault] = dataclasses.field(default_factory=list)
     started: bool = False
 
@@ -67,11 +67,11 @@ def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
             )
         )
     elif seen.power == OFF and asked.power == OFF:
-        made.told.append("it is off, as it is to be")
+        made.messages.append("it is off, as it is to be")
     elif seen.power == OFF:
         _start(made, asked, seen, joined, ON)
     elif asked.power == ON:
-        made.told.append(
+        made.messages.append(
             "it runs, nothing is done to its power"
             + (", its node has joined the cluster" if joined.state == YES else "")
         )
@@ -123,12 +123,14 @@ def _back_to_disk(seen: Seen, is_node: bool, boots: bool) -> list[Step]:
 def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> None:
     device = asked.boot
     if device != DISK and joined.state == YES and not asked.named:
-        made.told.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
+        made.messages.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
         device = DISK
     if device == NETWORK and seen.written and not asked.named:
         next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={asked.name}"
         what = "whether something is on its disk cannot be told" if seen.unread else "something is on its disk"
-        made.told.append(f"{what}: it starts from that, and from the network where nothing there boots; {next_step}")
+        made.messages.append(
+            f"{what}: it starts from that, and from the network where nothing there boots; {next_step}"
+        )
         device = DISK
     if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
         wanted = redfish.target(asked, device)
@@ -151,7 +153,7 @@ def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> 
         made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
     if seen.device == device:
         told = "it starts" if asked.vm else "its BMC has been told to start it"
-        made.told.append(f"{told} from the {device}" + (" once" if seen.lasts == ONCE else ""))
+        made.messages.append(f"{told} from the {device}" + (" once" if seen.lasts == ONCE else ""))
     else:
         before = f", and had the {seen.device}" if seen.device else ""
         made.steps.append(Step(BOOT, device, f"it is to start from the {device}{before}"))

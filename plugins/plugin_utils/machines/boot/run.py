@@ -28,7 +28,15 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
     """looked: result of the task that has asked the machine's BMC or hypervisor. nodes: what its cluster has said. booted, ended: what logs have said."""
     asked = asking.read(entry)
     joined = seen.joined(entry.get("nodes") or [asked.name], nodes)
-    result = {"told": [], "faults": [], "steps": [], "back": [], "power": "", "started": False, "joined": joined.state}
+    result = {
+        "messages": [],
+        "faults": [],
+        "steps": [],
+        "back": [],
+        "power": "",
+        "started": False,
+        "joined": joined.state,
+    }
     found = _seen(asked, looked)
     if isinstance(found, Fault):
         return {**result, "faults": [found.as_dict()]}
@@ -36,10 +44,10 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
     back = libvirt.back(found) if isinstance(found, libvirt.Machine) else plan.back(asked, found, joined, booted, ended)
     if isinstance(found, libvirt.Machine) and not made.faults:
         steps, told = libvirt.before(asked, found)
-        made.steps[:0], made.told[:0] = steps, told
+        made.steps[:0], made.messages[:0] = steps, told
     return {
         **result,
-        "told": made.told,
+        "messages": made.messages,
         "faults": [fault.as_dict() for fault in made.faults],
         "steps": plan.done_by(asked, found, made.steps),
         "back": plan.done_by(asked, found, back),
@@ -52,12 +60,16 @@ def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str,
     """What teardown does to a machine. One that has a BMC stays as it is."""
     asked = asking.read(entry)
     if asked.provider != asking.LIBVIRT:
-        return {"told": ["it is no virtual machine, and is left as it is"], "faults": [], "steps": []}
+        return {"messages": ["it is no virtual machine, and is left as it is"], "faults": [], "steps": []}
     found = libvirt.read(asked, looked)
     if isinstance(found, Fault):
-        return {"told": [], "faults": [found.as_dict()], "steps": []}
+        return {"messages": [], "faults": [found.as_dict()], "steps": []}
     steps, told, faults = libvirt.removal(asked, found, seen.joined(entry.get("nodes") or [asked.name], nodes), disks)
-    return {"told": told, "faults": [fault.as_dict() for fault in faults], "steps": plan.done_by(asked, found, steps)}
+    return {
+        "messages": told,
+        "faults": [fault.as_dict() for fault in faults],
+        "steps": plan.done_by(asked, found, steps),
+    }
 
 
 def _seen(asked: Asked, looked: _Data) -> Seen | Fault:

@@ -277,7 +277,7 @@ def test_a_definition_has_what_is_wanted(changed: dict[str, t.Any], kind: str, c
         "define the virtual machine: hypervisor hyper does not have it (16384 MiB, 4 CPUs, 100 GiB, bridge br0)",
         "power on: it is off",
     ]
-    assert made["told"] == ["it starts from the network once"]
+    assert made["messages"] == ["it starts from the network once"]
     top = ElementTree.fromstring(made["steps"][0]["give"]["xml"])
     assert (top.get("type"), top.find("cpu").get("mode"), top.findtext("memory"), top.findtext("vcpu")) == (
         kind,
@@ -305,7 +305,7 @@ def test_a_definition_has_what_is_wanted(changed: dict[str, t.Any], kind: str, c
 def test_a_disk_that_is_there_is_taken_and_not_made() -> None:
     made = planned(answer(disk=100, written=1))
     assert "create" not in made["steps"][0]["give"]
-    assert "is there already, and is taken as it is" in made["told"][0]
+    assert "is there already, and is taken as it is" in made["messages"][0]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, to
     after = answer(define["give"]["xml"], "shut off", pool=LOGICAL, disk=100, written=written)
     made = planned(after, pool="fast")
     assert (texts(made), made["started"]) == (["power on: it is off"], started)
-    assert told in made["told"][0]
+    assert told in made["messages"][0]
     # Its room is taken already.
     full = LOGICAL.replace("500000000000", "0")
     assert "too little room in pool fast" in str(asked.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS))
@@ -398,9 +398,9 @@ def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() 
 
 def test_a_disk_is_never_made_anew_nor_smaller() -> None:
     made = planned(answer(defined(), "running", disk=100, written=1), disk=200)
-    assert (made["steps"], made["told"][0]) == ([], "its disk has 100 GiB, and not 200: disks are left as they are")
+    assert (made["steps"], made["messages"][0]) == ([], "its disk has 100 GiB, and not 200: disks are left as they are")
     made = planned(answer(defined(), "running", disk=0), path="/srv/other.qcow2")
-    assert made["steps"] == [] and "and not /srv/other.qcow2: disks are left as they are" in made["told"][0]
+    assert made["steps"] == [] and "and not /srv/other.qcow2: disks are left as they are" in made["messages"][0]
 
 
 def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named() -> None:
@@ -410,8 +410,8 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
     # Logs of the network tell nothing of a start from the disk.
     assert (planned(empty)["started"], made["started"], planned(full, named=True)["started"]) == (True, False, True)
     assert texts(made) == ["power on: it is off"]
-    assert "something is on its disk: it starts from that" in made["told"][0]
-    assert "-e machine_boot_named=master-0" in made["told"][0]
+    assert "something is on its disk: it starts from that" in made["messages"][0]
+    assert "-e machine_boot_named=master-0" in made["messages"][0]
 
     named = planned(full, named=True)
     assert texts(named) == [
@@ -508,7 +508,7 @@ def test_teardown_removes_the_machine_and_its_disk_only_where_that_is_asked_for(
     }
     assert texts(removed(answer(defined(), "shut off", disk=100)))[0].startswith("remove the virtual machine")
     assert removed(answer(disk=100)) == {
-        "told": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is left"],
+        "messages": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is left"],
         "faults": [],
         "steps": [],
     }

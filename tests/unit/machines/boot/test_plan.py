@@ -292,7 +292,7 @@ def test_who_is_asked_for_by_name_or_runs_no_node_is_switched(power: str, expect
 def test_a_machine_whose_node_has_joined_starts_from_its_disk_unless_named() -> None:
     made = planned(redfish("Off"), THERE)
     assert commands(made["steps"]) == ["SetOneTimeBoot Hdd", "PowerOn"]
-    assert any("starts from its disk" in line for line in made["told"])
+    assert any("starts from its disk" in line for line in made["messages"])
     assert commands(planned(redfish("Off"), THERE, named=True)["steps"]) == ["SetOneTimeBoot Pxe", "PowerOn"]
 
 
