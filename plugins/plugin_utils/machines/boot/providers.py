@@ -63,9 +63,9 @@ class Redfish:
         return self.host.run(f"community.general.{module}", {**way, **ca, **credentials, **arguments})
 
     def _repeated(self, request: c.Callable[[], dict[str, t.Any]], once: bool = False) -> dict[str, t.Any]:
-        for _try in range(self.retries):
+        for _try in range(0 if once else self.retries):
             result = request()
-            if once or not result.get("failed") or not _transient(result.get("msg", "")):
+            if not result.get("failed") or not _transient(result.get("msg", "")):
                 return result
             self.clock.sleep(DELAY)
         return request()
