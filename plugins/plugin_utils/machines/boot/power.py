@@ -30,9 +30,11 @@ class Clock(t.Protocol):
 
 
 class Provider(t.Protocol):
-    """The way to a machine's power. retries: how often a request is repeated after what may be over in a moment."""
+    """The way to a machine's power."""
 
-    retries: int
+    @property
+    def retries(self) -> int:
+        """How often a request is repeated after what may be over in a moment."""
 
     def open(self) -> str:
         """Why nothing can be requested; empty where it can."""
