@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_fi
 AGENTS = "hwaccel-gpu"
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 MACHINE = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
-#: A node whose driver never loads, which is borne.
+#: A node whose driver never loads, which is tolerated.
 BROKEN = "broken-0"
 FLEET = {
     "time_scale": 0.02,

@@ -199,7 +199,7 @@ def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress
 
 
 def _node(client: Client, settings: Settings) -> Obj | None:
-    """None where the cluster has no such node, and that is borne. Raises ManyFaults where it is another cluster."""
+    """None where the cluster has no such node, and that is tolerated. Raises ManyFaults where it is another cluster."""
     fleet.refuse_another(client, settings.cluster_uid or "")
     try:
         return client.get(_NODE, settings.name)

@@ -134,7 +134,7 @@ def not_ours(machine: Machine, wanted: Vm, whose: str) -> Fault:
 
 
 def _host(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
-    """What stands against it on its hypervisor."""
+    """Problems on its hypervisor."""
     if host.definition and (whose := domain.foreign(host.definition, machine)):
         return [not_ours(machine, wanted, whose)]
     wrong = []

@@ -23,7 +23,7 @@ OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 
 def faults(seen: Host, settings: Settings, found: Findings) -> list[Fault]:
-    """What stands against this server or its network."""
+    """Problems of this server or its network."""
     return [
         *_addresses(seen, settings),
         *_ports(seen, settings),

@@ -144,7 +144,7 @@ _NO_CGROUP_1 = (1, 35)
 
 
 def faults(host: Host, least_disk_gib: float, skipped: c.Collection[str] = ()) -> list[Fault]:
-    """Everything that stands against it, at once. What is not there yet is no miss: other roles bring it. skipped: of CHECKS, what is borne."""
+    """All problems, at once. What is not there yet is no miss: other roles bring it. skipped: of CHECKS, what is tolerated."""
     found = [
         (
             "versions",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that stands against a boot server is told before anything is touched, all of it at once."""
+"""All problems of a boot server are reported before anything is touched, all of it at once."""
 
 from __future__ import annotations
 
