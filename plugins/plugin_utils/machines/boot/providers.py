@@ -242,5 +242,6 @@ class Libvirt:
 
 def _command(host: Host, argv: c.Sequence[str], **more: t.Any) -> dict[str, t.Any]:
     result = host.run("ansible.builtin.command", {"argv": list(argv), "expand_argument_vars": False, **more})
-    # A module that could not even start has said why elsewhere.
-    return {**result, "stderr": result.get("stderr") or result.get("module_stderr") or ""}
+    # The module's own message tells of no more than the status; one that could not even start has said why elsewhere.
+    stderr = result.get("stderr") or result.get("module_stderr") or ""
+    return {**result, "stderr": stderr, "msg": "" if stderr else result.get("msg", "")}

@@ -89,3 +89,16 @@ def test_a_power_state_that_does_not_come_is_told_with_what_it_is() -> None:
     host = Host(redfish("Off", "Pxe", "Once"), {}, redfish("Off"))
     with pytest.raises(power.Refused, match=r'has taken the step "power on" .*, and its power is still off. Next: '):
         ensured(host, sessions=False)
+
+
+def test_what_ipmitool_says_is_told_and_not_its_status() -> None:
+    refused = (
+        "Error: Unable to establish IPMI v2 / RMCP+ session\nRAKP 2 message indicates an error : unauthorized name"
+    )
+    host = Host({"failed": True, "rc": 1, "msg": "non-zero return code", "stdout": "", "stderr": refused})
+    entry = {**GOOD, "provider": "ipmi"}
+    provider = providers.Ipmi(host, Clock(), entry, BMC)
+    done = power.Power(entry, NOT_THERE, provider, provider.clock, str).ensure(power.PRESENT, False)
+    assert "its BMC refuses the credentials" in done["faults"][0]["text"]
+    assert len(host.run_there) == 1
+    assert host.run_there[0]["stdin"] == "secret" and "secret" not in str(host.run_there[0]["argv"])
