@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._variables import plain
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, power, providers
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import power, providers, request
 
 display = Display()
 #: Of the role, which has no other place for what is run on machines.
@@ -80,11 +80,11 @@ class ActionModule(ActionBase):
 
     def _provider(self, args: dict[str, t.Any], host: _Host) -> providers.Redfish | providers.Ipmi | providers.Libvirt:
         entry, bmc, clock = args["request"], args["bmc"], _Clock()
-        if entry["provider"] == asked.LIBVIRT:
+        if entry["provider"] == request.LIBVIRT:
             return providers.Libvirt(
                 host, entry, _SCRIPT.read_text(encoding="utf-8"), self._python(host), args["reachable"]
             )
-        if entry["provider"] == asked.IPMI:
+        if entry["provider"] == request.IPMI:
             return providers.Ipmi(host, clock, entry, bmc)
         return providers.Redfish(host, clock, entry, bmc, bmc["sessions"])
 

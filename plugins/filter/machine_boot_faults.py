@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import version
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, virtual
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, virtual
 
 DOCUMENTATION = r"""
 name: machine_boot_faults
@@ -44,10 +44,10 @@ _value:
 
 def machine_boot_faults(entries: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
     """See DOCUMENTATION."""
-    versions = {name: version(name) for name in (asked.COLLECTION, virtual.COLLECTION)}
+    versions = {name: version(name) for name in (request.COLLECTION, virtual.COLLECTION)}
     return t.cast(
         "list[dict[str, t.Any]]",
-        computed("machine_boot_faults", lambda: [fault.as_dict() for fault in asked.faults(entries, versions)]),
+        computed("machine_boot_faults", lambda: [fault.as_dict() for fault in request.faults(entries, versions)]),
     )
 
 

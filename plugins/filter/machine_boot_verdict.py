@@ -28,7 +28,7 @@ options:
     type: list
     elements: dict
     required: true
-  asked:
+  request:
     description: What is asked of the machine, as the role's C(machine_boot_asked) has it.
     type: dict
     required: true
@@ -45,7 +45,7 @@ options:
 EXAMPLES = r"""
 - name: See how far it has come
   ansible.builtin.set_fact:
-    verdict: "{{ logs.results | hwaccel.gpu.machine_boot_verdict(asked=machine_boot_asked, awaited='ignition') }}"
+    verdict: "{{ logs.results | hwaccel.gpu.machine_boot_verdict(request=machine_boot_asked, awaited='ignition') }}"
 """
 
 RETURN = r"""
@@ -80,12 +80,14 @@ _value:
 
 def machine_boot_verdict(
     read: list[dict[str, t.Any]],
-    asked: dict[str, t.Any],
+    request: dict[str, t.Any],
     awaited: str = "reported",
     nodes: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(read, asked, awaited, nodes)))
+    return t.cast(
+        "dict[str, t.Any]", computed("machine_boot_verdict", lambda: run.judged(read, request, awaited, nodes))
+    )
 
 
 class FilterModule:

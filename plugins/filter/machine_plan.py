@@ -47,7 +47,7 @@ _value:
   description: The plan. Beside these keys it has what the role's tasks read, as C(plan) of the role's package in C(plugin_utils/machines) documents it.
   type: dict
   contains:
-    told:
+    messages:
       description: What was decided, in sentences.
       type: list
       elements: str

@@ -55,7 +55,7 @@ _value:
       description: What is wrong, each with C(text).
       type: list
       elements: dict
-    told:
+    messages:
       description: What was found beside that, in sentences.
       type: list
       elements: str

@@ -21,40 +21,40 @@ def opening(port: int, source: str = "", protocol: str = "tcp") -> Opening:
     return {"port": port, "source": source, "protocol": protocol}
 
 
-def distinct(wanted: c.Iterable[Opening]) -> tuple[Opening, ...]:
+def distinct(desired: c.Iterable[Opening]) -> tuple[Opening, ...]:
     """In their order."""
-    return tuple({tuple(sorted(one.items())): one for one in wanted}.values())
+    return tuple({tuple(sorted(one.items())): one for one in desired}.values())
 
 
 def changes(
-    firewalls: c.Collection[str], wanted: c.Sequence[Opening], before: c.Sequence[Opening]
+    firewalls: c.Collection[str], desired: c.Sequence[Opening], before: c.Sequence[Opening]
 ) -> list[dict[str, t.Any]]:
     """By firewall that runs: what is opened, and what an earlier run has opened and is not wanted any more."""
     # Records of earlier versions name no protocol.
-    gone = [one for one in (opening(**made) for made in before) if one not in wanted]
+    gone = [one for one in (opening(**made) for made in before) if one not in desired]
     return [
         {"firewall": name, "open": opened, "rule": rich_rule(one), **one}
         for name in COLLECTIONS
         if name in firewalls
-        for opened, group in ((True, wanted), (False, gone))
+        for opened, group in ((True, desired), (False, gone))
         for one in group
     ]
 
 
-def rich_rule(wanted: Opening) -> str:
+def rich_rule(desired: Opening) -> str:
     """firewalld's, for an opening with a source."""
-    if not wanted["source"]:
+    if not desired["source"]:
         return ""
-    family = f"ipv{ipaddress.ip_network(wanted['source']).version}"
-    return f'rule family="{family}" source address="{wanted["source"]}" port port="{wanted["port"]}" protocol="{wanted["protocol"]}" accept'
+    family = f"ipv{ipaddress.ip_network(desired['source']).version}"
+    return f'rule family="{family}" source address="{desired["source"]}" port port="{desired["port"]}" protocol="{desired["protocol"]}" accept'
 
 
-def told(firewalls: c.Collection[str], wanted: c.Sequence[Opening]) -> list[str]:
+def messages(firewalls: c.Collection[str], desired: c.Sequence[Opening]) -> list[str]:
     """Rules of nftables are a text of somebody's, into which nothing can be added from outside."""
     if "nftables" not in firewalls or "firewalld" in firewalls or "ufw" in firewalls:
         return []
     ports = ", ".join(
-        f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in wanted
+        f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in desired
     )
     return [f"nftables runs with rules of this machine's own: see that they let in {ports}"]
 

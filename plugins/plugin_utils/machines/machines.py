@@ -165,7 +165,7 @@ _VARIABLES = {key: f" (hwaccel_{key})" for key in ("address", "mac", "firmware",
 
 
 def _text(value: t.Any) -> str:
-    """Of a value of YAML: a MAC without quotes can become a number, which is told as no MAC address."""
+    """Of a value of YAML: a MAC without quotes can become a number, which is reported as no MAC address."""
     return "" if value is None else str(value).strip()
 
 

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templa
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.plan import plan as load_balancer_plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, drop_ins
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import RuntimeSettings
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer.test_plan import BARE, PAIR, SETTINGS
 
@@ -42,8 +42,8 @@ def samples() -> None:
     assert boot_server.planned()["faults"] == []
     assert load_balancer_plan(BARE, SETTINGS | PAIR | {"stats_user": "ops", "stats_password": "secret"})["faults"] == []
     cdi.units(Host())
-    drop_ins.render_crio(Wanted(default=True))
-    drop_ins.render_rancher(Host(), "k3s", Wanted(default=True))
+    drop_ins.render_crio(RuntimeSettings(default=True))
+    drop_ins.render_rancher(Host(), "k3s", RuntimeSettings(default=True))
 
 
 @pytest.mark.usefixtures("fresh")

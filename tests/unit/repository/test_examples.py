@@ -16,9 +16,9 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import faults, model
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import desired
 
 TOP = pathlib.Path(__file__).parents[3]
 
@@ -45,7 +45,7 @@ def dgxpod() -> Inventory:
 
 def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> None:
     found = machine_inventory(dgxpod.groups, "load_balancer", dgxpod.hostvars, "lb")
-    made = wanted(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
+    made = desired(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
     assert made.faults == ()
     members = {service.name: [member.name for member in service.members] for service in made.services}
     control = ["bootstrap-0", "master-0", "master-1", "master-2"]
@@ -98,8 +98,8 @@ def _asked(dgxpod: Inventory, host: str, role: str) -> dict[str, t.Any]:
 def test_bootstrap_and_masters_are_virtual_machines_of_the_least_size_that_openshift_needs(dgxpod: Inventory) -> None:
     groups = {"bootstrap": "bootstrap", "control_plane": "master", "workers": "worker"}
     entries = [_asked(dgxpod, host, role) for group, role in groups.items() for host in dgxpod.groups[group]]
-    assert asked.faults(entries, {"community.libvirt": "2.0.0"}) == []
-    virtual = {entry["name"]: wanted for entry in entries if (wanted := asked.read(entry).vm)}
+    assert request.faults(entries, {"community.libvirt": "2.0.0"}) == []
+    virtual = {entry["name"]: wanted for entry in entries if (wanted := request.read(entry).vm)}
     least = ("br0", 16384, 4, 100)
     assert {
         host: (wanted.on, wanted.bridge, wanted.memory, wanted.vcpus, wanted.disk) for host, wanted in virtual.items()

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer import test_plan as load_balancer
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import test_plan as node_runtime
@@ -150,7 +150,7 @@ def faults(role: str, settings: dict[str, t.Any]) -> list[str]:
     if role == "dns_pxe":
         return boot_server.faults(settings)
     if role == "machine_boot":
-        return [str(one) for one in asked.faults([settings], {asked.COLLECTION: "11.0.0"})]
+        return [str(one) for one in request.faults([settings], {request.COLLECTION: "11.0.0"})]
     return node_runtime.texts(node_runtime.planned(node_runtime.machine(), **settings))
 
 

@@ -9,15 +9,15 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import DISK, MEDIA, NETWORK, Asked
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, ONCE, Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.boot_state import ALWAYS, ONCE, BootState
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.request import DISK, MEDIA, NETWORK, BootRequest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, SHUTDOWN, Step
 
 _DEVICES = {"Force PXE": NETWORK, "Force Boot from default Hard-Drive": DISK, "Force Boot from CD/DVD": MEDIA}
 _NAMES = {NETWORK: "pxe", DISK: "disk", MEDIA: "cdrom"}
 
 
-def read(printed: str) -> Seen:
+def read(printed: str) -> BootState:
     """printed: what `chassis power status` and `chassis bootparam get 5` have printed."""
     power = re.search(r"Chassis Power is (\w+)", printed)
     selected = re.search(r"Boot Device Selector : (.*)", printed)
@@ -25,13 +25,13 @@ def read(printed: str) -> Seen:
     device = _DEVICES.get(selected.group(1).strip(), "") if selected and valid else ""
     lasts = (ONCE if "only next boot" in printed else ALWAYS) if device else ""
     mode = "UEFI" if "EFI boot" in printed and "legacy" not in printed else ""
-    return Seen(power.group(1).lower() if power else "", device, lasts, mode)
+    return BootState(power.group(1).lower() if power else "", device, lasts, mode)
 
 
-def arguments(asked: Asked, _seen: Seen, step: Step) -> dict[str, t.Any]:
+def arguments(request: BootRequest, _observed: BootState, step: Step) -> dict[str, t.Any]:
     """Of ipmitool, without the way to the BMC."""
     if step.kind == BOOT:
         # Without it a BMC falls back to the old mode, in which machines that know UEFI alone find no network.
-        options = ["options=efiboot"] if asked.machine.firmware == machines.UEFI else []
+        options = ["options=efiboot"] if request.machine.firmware == machines.UEFI else []
         return {"argv": ["chassis", "bootdev", _NAMES[step.value], *options]}
     return {"argv": ["chassis", "power", "soft" if step.value == SHUTDOWN else step.value]}

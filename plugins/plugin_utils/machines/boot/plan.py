@@ -11,7 +11,16 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import ipmi, libvirt, redfish
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import (
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.boot_state import (
+    ALWAYS,
+    NO,
+    ONCE,
+    UNKNOWN,
+    YES,
+    BootState,
+    Joined,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.request import (
     CYCLE,
     DISK,
     IPMI,
@@ -21,16 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked im
     OFF,
     ON,
     REDFISH,
-    Asked,
-)
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import (
-    ALWAYS,
-    NO,
-    ONCE,
-    UNKNOWN,
-    YES,
-    Joined,
-    Seen,
+    BootRequest,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import (
     BOOT,
@@ -45,7 +45,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step imp
 
 
 @dataclasses.dataclass
-class Plan:
+class BootPlan:
     """started: whether the machine begins a boot by these steps that is then watched."""
 
     steps: list[Step] = dataclasses.field(default_factory=list)
@@ -54,133 +54,140 @@ class Plan:
     started: bool = False
 
 
-def plan(asked: Asked, seen: Seen, joined: Joined) -> Plan:
+def plan(request: BootRequest, observed: BootState, joined: Joined) -> BootPlan:
     """Nothing is done to a machine that is as it is to be; a boot device is told only to a machine that starts by this run."""
-    made = Plan()
-    if seen.power not in (ON, OFF):
+    made = BootPlan()
+    if observed.power not in (ON, OFF):
         made.faults.append(
             _fault(
-                asked,
-                f"its power is {seen.power or 'not told'}",
+                request,
+                f"its power is {observed.power or 'not told'}",
                 "it is changing, or not known",
                 "run this again in a minute",
             )
         )
-    elif seen.power == OFF and asked.power == OFF:
+    elif observed.power == OFF and request.power == OFF:
         made.messages.append("it is off, as it is to be")
-    elif seen.power == OFF:
-        _start(made, asked, seen, joined, ON)
-    elif asked.power == ON:
+    elif observed.power == OFF:
+        _start(made, request, observed, joined, ON)
+    elif request.power == ON:
         made.messages.append(
             "it runs, nothing is done to its power"
             + (", its node has joined the cluster" if joined.state == YES else "")
         )
-    elif refusal := _refusal(asked, joined):
+    elif refusal := _refusal(request, joined):
         made.faults.append(refusal)
-    elif asked.power == OFF:
-        made.steps += _off(asked)
+    elif request.power == OFF:
+        made.steps += _off(request)
     else:
-        _start(made, asked, seen, joined, CYCLE)
+        _start(made, request, observed, joined, CYCLE)
     if made.faults:
         made.steps.clear()
     return made
 
 
-def _off(asked: Asked) -> list[Step]:
+def _off(request: BootRequest) -> list[Step]:
     """Its operating system is asked first: file systems and pods end as they should."""
-    if not asked.shutdown:
+    if not request.shutdown:
         return [Step(POWER, OFF, "it is to be off", OFF)]
     return [
-        Step(POWER, SHUTDOWN, f"it is to be off, and has {asked.shutdown} s for it", OFF, limit=asked.shutdown),
-        Step(POWER, OFF, f"only where it still runs after {asked.shutdown} s", OFF, instead=True),
+        Step(POWER, SHUTDOWN, f"it is to be off, and has {request.shutdown} s for it", OFF, limit=request.shutdown),
+        Step(POWER, OFF, f"only where it still runs after {request.shutdown} s", OFF, instead=True),
     ]
 
 
-def back(asked: Asked, seen: Seen, joined: Joined, boots: bool, ended: bool) -> list[Step]:
+def back(request: BootRequest, observed: BootState, joined: Joined, boots: bool, ended: bool) -> list[Step]:
     """What was told for one boot, and would stay. boots: whether logs have said that the machine has what it needs for its boot. ended: it has reported."""
     # A machine that is installed anew because somebody has named it may still have its old node.
-    is_node = joined.state == YES and not asked.named
-    steps = _back_to_disk(seen, is_node, boots)
-    if asked.media in seen.images and (ended or is_node):
-        steps.append(Step(EJECT, asked.media, "its node has joined" if is_node else "it has reported in"))
+    is_node = joined.state == YES and not request.named
+    steps = _back_to_disk(observed, is_node, boots)
+    if request.media in observed.images and (ended or is_node):
+        steps.append(Step(EJECT, request.media, "its node has joined" if is_node else "it has reported in"))
     return steps
 
 
-def _back_to_disk(seen: Seen, is_node: bool, boots: bool) -> list[Step]:
+def _back_to_disk(observed: BootState, is_node: bool, boots: bool) -> list[Step]:
     """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next."""
-    if seen.power != ON or seen.lasts != ALWAYS or seen.device in ("", DISK) or not (boots or is_node):
+    if observed.power != ON or observed.lasts != ALWAYS or observed.device in ("", DISK) or not (boots or is_node):
         return []
     why = (
         "its node has joined"
         if is_node
         else "it runs from its media"
-        if seen.device == MEDIA
+        if observed.device == MEDIA
         else "its kernel is loaded"
     )
-    return [Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {seen.device} at each start; {why}")]
+    return [
+        Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {observed.device} at each start; {why}")
+    ]
 
 
-def _start(made: Plan, asked: Asked, seen: Seen, joined: Joined, power: str) -> None:
-    device = asked.boot
-    if device != DISK and joined.state == YES and not asked.named:
+def _start(made: BootPlan, request: BootRequest, observed: BootState, joined: Joined, power: str) -> None:
+    device = request.boot
+    if device != DISK and joined.state == YES and not request.named:
         made.messages.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
         device = DISK
-    if device == NETWORK and seen.written and not asked.named:
-        next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={asked.name}"
-        what = "whether something is on its disk cannot be told" if seen.unread else "something is on its disk"
+    if device == NETWORK and observed.written and not request.named:
+        next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={request.name}"
+        what = "whether something is on its disk cannot be told" if observed.unread else "something is on its disk"
         made.messages.append(
             f"{what}: it starts from that, and from the network where nothing there boots; {next_step}"
         )
         device = DISK
-    if asked.provider == REDFISH and seen.devices and redfish.target(asked, device) not in seen.devices:
-        wanted = redfish.target(asked, device)
+    if request.provider == REDFISH and observed.devices and redfish.target(request, device) not in observed.devices:
+        desired = redfish.target(request, device)
         next_step = "set machine_boot_boot to one that it knows" + (
-            ", or machine_boot_http to false" if asked.http and device == NETWORK else ""
+            ", or machine_boot_http to false" if request.http and device == NETWORK else ""
         )
         made.faults.append(
-            _fault(asked, f"its BMC cannot start it from {wanted}", f"it offers {', '.join(seen.devices)}", next_step)
+            _fault(
+                request,
+                f"its BMC cannot start it from {desired}",
+                f"it offers {', '.join(observed.devices)}",
+                next_step,
+            )
         )
         return
-    if device == MEDIA and not seen.holder[0]:
+    if device == MEDIA and not observed.holder[0]:
         next_step = (
             f"set machine_boot_boot to {NETWORK}, or see whether its licence or its settings allow virtual media"
         )
         made.faults.append(
-            _fault(asked, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step)
+            _fault(request, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step)
         )
         return
-    if device == MEDIA and asked.media not in seen.images:
-        made.steps.append(Step(INSERT, asked.media, "it is to start from it"))
-    if seen.device == device:
-        told = "it starts" if asked.vm else "its BMC has been told to start it"
-        made.messages.append(f"{told} from the {device}" + (" once" if seen.lasts == ONCE else ""))
+    if device == MEDIA and request.media not in observed.images:
+        made.steps.append(Step(INSERT, request.media, "it is to start from it"))
+    if observed.device == device:
+        text = "it starts" if request.vm else "its BMC has been told to start it"
+        made.messages.append(f"{text} from the {device}" + (" once" if observed.lasts == ONCE else ""))
     else:
-        before = f", and had the {seen.device}" if seen.device else ""
+        before = f", and had the {observed.device}" if observed.device else ""
         made.steps.append(Step(BOOT, device, f"it is to start from the {device}{before}"))
     made.steps.append(Step(POWER, power, "it is off" if power == ON else "it is to start anew", ON))
     # An installed machine fetches none of what the logs would tell.
     made.started = device != DISK
 
 
-def _refusal(asked: Asked, joined: Joined) -> Fault | None:
+def _refusal(request: BootRequest, joined: Joined) -> Fault | None:
     """Why a machine that runs keeps its power."""
-    if asked.named or joined.state == NO:
+    if request.named or joined.state == NO:
         return None
-    action = "power off" if asked.power == OFF else "power cycle"
+    action = "power off" if request.power == OFF else "power cycle"
     if joined.state == UNKNOWN:
         what, why = f"no {action}: whether it runs a node is not known", joined.why
         next_step = "give its cluster's host credentials (hwaccel_connection), or ask for the machine by name"
     else:
-        what, why = f"no {action}: it runs a node of cluster {asked.machine.cluster}", "pods would end with it"
+        what, why = f"no {action}: it runs a node of cluster {request.machine.cluster}", "pods would end with it"
         next_step = "drain the node, then ask for the machine by name"
-    return _fault(asked, what, why, f"{next_step}: -e machine_boot_named={asked.name}")
+    return _fault(request, what, why, f"{next_step}: -e machine_boot_named={request.name}")
 
 
-def _fault(asked: Asked, what: str, why: str, next_step: str) -> Fault:
-    return Fault(f"machine {asked.name}: {what}", asked.reached, why, next_step)
+def _fault(request: BootRequest, what: str, why: str, next_step: str) -> Fault:
+    return Fault(f"machine {request.name}: {what}", request.reached, why, next_step)
 
 
-def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
+def done_by(request: BootRequest, observed: BootState, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
     """Steps as the role takes them: each with what to tell, and what its provider is to be given."""
     titles: dict[tuple[str, str], str] = {
         (POWER, ON): "power on",
@@ -193,9 +200,9 @@ def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str,
         (DEFINE, "new"): "define the virtual machine",
         (DEFINE, "changed"): "change its definition",
     }
-    give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments, LIBVIRT: libvirt.arguments}[asked.provider]
+    give = {REDFISH: redfish.arguments, IPMI: ipmi.arguments, LIBVIRT: libvirt.arguments}[request.provider]
 
-    def told(step: Step) -> str:
+    def text(step: Step) -> str:
         other = "remove the virtual machine" if step.kind == REMOVE else f"{step.kind} {step.value}"
         return f"{titles.get((step.kind, step.value), other)}: {step.why}"
 
@@ -205,8 +212,8 @@ def done_by(asked: Asked, seen: Seen, steps: c.Sequence[Step]) -> list[dict[str,
             "until": step.until,
             "limit": step.limit,
             "instead": step.instead,
-            "text": told(step),
-            "give": give(asked, seen, step),
+            "text": text(step),
+            "give": give(request, observed, step),
         }
         for step in steps
     ]

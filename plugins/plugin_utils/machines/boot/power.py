@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, run, step
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, run, step
 
 PRESENT, SETTLED, ABSENT, OBSERVED = STATES = ("present", "settled", "absent", "observed")
 #: Seconds between two requests, and between two lines while a power state is waited for.
@@ -70,7 +70,7 @@ class Power:
 
     def ensure(self, state: str, check: bool) -> dict[str, t.Any]:
         """The plan as `run.planned` has it, with its steps taken unless check is set. Raises Refused."""
-        if state == ABSENT and self.entry["provider"] != asked.LIBVIRT:
+        if state == ABSENT and self.entry["provider"] != request.LIBVIRT:
             return {**run.removed(self.entry, {}, self.nodes, self.disks), "changed": False}
         refused = self.provider.open()
         try:
@@ -108,7 +108,7 @@ class Power:
         self.provider.take(planned)
         if planned["kind"] == step.POWER:
             return self._switched(planned)
-        if planned["kind"] == step.BOOT and self.entry["provider"] == asked.REDFISH:
+        if planned["kind"] == step.BOOT and self.entry["provider"] == request.REDFISH:
             # A BMC of IPMI need not keep what it was told for longer than a minute, nor tell it.
             last = self._planned(self._observe())
             if any(other["kind"] == step.BOOT for other in last[part]):
@@ -116,7 +116,7 @@ class Power:
         return last
 
     def _switched(self, planned: dict[str, t.Any]) -> dict[str, t.Any]:
-        if self.entry["provider"] == asked.LIBVIRT and planned["until"] == asked.ON:
+        if self.entry["provider"] == request.LIBVIRT and planned["until"] == request.ON:
             # Before anything else can end this run: its next start is to be from the disk again.
             for back in self._planned(self._observe())["back"]:
                 self.provider.take(back)
@@ -127,7 +127,7 @@ class Power:
         return last
 
     def _unconfirmed(self, planned: _Data, what: str) -> str:
-        virtual = self.entry["provider"] == asked.LIBVIRT
+        virtual = self.entry["provider"] == request.LIBVIRT
         by, where = ("hypervisor", self.entry["vm"]["hypervisor"]) if virtual else ("BMC", self.entry["bmc"]["address"])
         title = planned["text"].split(":")[0]
         return f'machine {self.entry["name"]}: its {by} has taken the step "{title}" ({where}), {what}. Next: look at its own log, and run again'
@@ -140,7 +140,7 @@ class Power:
             observed = self.provider.observe()
             transient = self.provider.transient(observed)
             power = self._planned(observed)["power"]
-            answered = power == expected if expected else power in (asked.ON, asked.OFF)
+            answered = power == expected if expected else power in (request.ON, request.OFF)
             now, tries = self.clock.now(), tries - 1
             ended = now > began + seconds if expected else tries <= 0
             if answered or ended or (not power and not transient):

@@ -9,16 +9,16 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import (
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.boot_state import ALWAYS, ONCE, BootState
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.request import (
     CYCLE,
     DISK,
     MEDIA,
     NETWORK,
     OFF,
     ON,
-    Asked,
+    BootRequest,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import ALWAYS, ONCE, Seen
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, EJECT, INSERT, SHUTDOWN, Step
 
 _DEVICES = {"Pxe": NETWORK, "UefiHttp": NETWORK, "Hdd": DISK, "Cd": MEDIA, "UsbCd": MEDIA}
@@ -31,7 +31,7 @@ class NoSuchSystem(ValueError):
     """Which of the systems behind a BMC is meant cannot be told."""
 
 
-def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.Any] | None = None) -> Seen:
+def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.Any] | None = None) -> BootState:
     """facts: redfish_facts of GetSystemInventory, GetBootOverride and GetVirtualMedia. system: its last part of the path, empty where there is one.
 
     managers: redfish_facts of GetVirtualMedia of managers, where older BMCs have it.
@@ -43,7 +43,7 @@ def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.A
     device = _DEVICES.get(override.get("BootSourceOverrideTarget", ""), "") if lasts else ""
     mode = str(override.get("BootSourceOverrideMode", ""))
     holder, images = _media(facts, "Systems", system) or _media(managers or {}, "Manager", "") or (("", ""), ())
-    return Seen(
+    return BootState(
         str(inventory.get("PowerState", "")).lower(), device, lasts if device else "", mode, devices, images, holder
     )
 
@@ -65,26 +65,31 @@ def _entry(result: c.Mapping[str, t.Any], system: str) -> c.Mapping[str, t.Any]:
     if system in found:
         return t.cast("c.Mapping[str, t.Any]", found[system])
     if system or len(found) != 1:
-        wanted = f"no system {system}" if system else "several systems"
-        raise NoSuchSystem(f"the BMC has {wanted}; it lists {', '.join(sorted(found)) or 'none'}")
+        desired = f"no system {system}" if system else "several systems"
+        raise NoSuchSystem(f"the BMC has {desired}; it lists {', '.join(sorted(found)) or 'none'}")
     return t.cast("c.Mapping[str, t.Any]", next(iter(found.values())))
 
 
-def target(asked: Asked, device: str) -> str:
+def target(request: BootRequest, device: str) -> str:
     """What Redfish calls it."""
-    return {NETWORK: "UefiHttp" if asked.http else "Pxe", DISK: "Hdd", MEDIA: "Cd"}[device]
+    return {NETWORK: "UefiHttp" if request.http else "Pxe", DISK: "Hdd", MEDIA: "Cd"}[device]
 
 
-def arguments(asked: Asked, seen: Seen, step: Step) -> dict[str, t.Any]:
+def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str, t.Any]:
     """Of redfish_command, without the way to the BMC."""
     if step.kind in (INSERT, EJECT):
-        category, name = seen.holder
+        category, name = observed.holder
         command = "VirtualMediaInsert" if step.kind == INSERT else "VirtualMediaEject"
-        media = {"image_url": asked.media} | ({"media_types": ["CD", "DVD"]} if step.kind == INSERT else {})
+        media = {"image_url": request.media} | ({"media_types": ["CD", "DVD"]} if step.kind == INSERT else {})
         return {"category": category, "command": [command], "virtual_media": media, "resource_id": name}
     if step.kind == BOOT:
-        mode = _MODES.get(asked.machine.firmware, "")
+        mode = _MODES.get(request.machine.firmware, "")
         # Some BMCs refuse a request that names the mode at all: it is named only where it has to change.
-        named = {"boot_override_mode": mode} if mode and seen.mode and mode != seen.mode else {}
-        return {"category": "Systems", "command": ["SetOneTimeBoot"], "bootdevice": target(asked, step.value), **named}
+        named = {"boot_override_mode": mode} if mode and observed.mode and mode != observed.mode else {}
+        return {
+            "category": "Systems",
+            "command": ["SetOneTimeBoot"],
+            "bootdevice": target(request, step.value),
+            **named,
+        }
     return {"category": "Systems", "command": [_POWER[step.value]]}

@@ -9,25 +9,25 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked as asking
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import (
+    boot_log,
+    boot_state,
     ipmi,
-    journal,
     libvirt,
     plan,
     redfish,
-    seen,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.asked import Asked
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.seen import Seen
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request as asking
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.boot_state import BootState
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.request import BootRequest
 
 _Data = c.Mapping[str, t.Any]
 
 
 def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool = False) -> dict[str, t.Any]:
     """looked: result of the task that has asked the machine's BMC or hypervisor. nodes: what its cluster has said. booted, ended: what logs have said."""
-    asked = asking.read(entry)
-    joined = seen.joined(entry.get("nodes") or [asked.name], nodes)
+    request = asking.read(entry)
+    joined = boot_state.joined(entry.get("nodes") or [request.name], nodes)
     result = {
         "messages": [],
         "faults": [],
@@ -37,20 +37,22 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
         "started": False,
         "joined": joined.state,
     }
-    found = _seen(asked, looked)
+    found = _observed(request, looked)
     if isinstance(found, Fault):
         return {**result, "faults": [found.as_dict()]}
-    made = plan.plan(asked, found, joined)
-    back = libvirt.back(found) if isinstance(found, libvirt.Machine) else plan.back(asked, found, joined, booted, ended)
+    made = plan.plan(request, found, joined)
+    back = (
+        libvirt.back(found) if isinstance(found, libvirt.Machine) else plan.back(request, found, joined, booted, ended)
+    )
     if isinstance(found, libvirt.Machine) and not made.faults:
-        steps, told = libvirt.before(asked, found)
-        made.steps[:0], made.messages[:0] = steps, told
+        steps, lines = libvirt.before(request, found)
+        made.steps[:0], made.messages[:0] = steps, lines
     return {
         **result,
         "messages": made.messages,
         "faults": [fault.as_dict() for fault in made.faults],
-        "steps": plan.done_by(asked, found, made.steps),
-        "back": plan.done_by(asked, found, back),
+        "steps": plan.done_by(request, found, made.steps),
+        "back": plan.done_by(request, found, back),
         "power": found.power,
         "started": made.started,
     }
@@ -58,33 +60,35 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
 
 def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str, t.Any]:
     """What teardown does to a machine. One that has a BMC stays as it is."""
-    asked = asking.read(entry)
-    if asked.provider != asking.LIBVIRT:
+    request = asking.read(entry)
+    if request.provider != asking.LIBVIRT:
         return {"messages": ["it is no virtual machine, and is left as it is"], "faults": [], "steps": []}
-    found = libvirt.read(asked, looked)
+    found = libvirt.read(request, looked)
     if isinstance(found, Fault):
         return {"messages": [], "faults": [found.as_dict()], "steps": []}
-    steps, told, faults = libvirt.removal(asked, found, seen.joined(entry.get("nodes") or [asked.name], nodes), disks)
+    steps, lines, faults = libvirt.removal(
+        request, found, boot_state.joined(entry.get("nodes") or [request.name], nodes), disks
+    )
     return {
-        "messages": told,
+        "messages": lines,
         "faults": [fault.as_dict() for fault in faults],
-        "steps": plan.done_by(asked, found, steps),
+        "steps": plan.done_by(request, found, steps),
     }
 
 
-def _seen(asked: Asked, looked: _Data) -> Seen | Fault:
+def _observed(request: BootRequest, looked: _Data) -> BootState | Fault:
     """Why, where nothing could be read."""
-    if asked.provider == asking.LIBVIRT:
-        return libvirt.read(asked, looked)
+    if request.provider == asking.LIBVIRT:
+        return libvirt.read(request, looked)
     try:
-        if asked.provider == asking.REDFISH and looked.get("redfish_facts"):
-            return redfish.read(looked["redfish_facts"], asked.bmc.system, looked.get("managers"))
+        if request.provider == asking.REDFISH and looked.get("redfish_facts"):
+            return redfish.read(looked["redfish_facts"], request.bmc.system, looked.get("managers"))
     except redfish.NoSuchSystem as error:
-        return seen.refused(asked.name, asked.bmc.address, f"not found: {error}")
+        return boot_state.refused(request.name, request.bmc.address, f"not found: {error}")
     # ansible-core before 2.19 has made a text of the number.
-    if asked.provider == asking.IPMI and str(looked.get("rc", 0)) == "0":
+    if request.provider == asking.IPMI and str(looked.get("rc", 0)) == "0":
         return ipmi.read(str(looked["stdout"]))
-    return seen.refused(asked.name, asked.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
+    return boot_state.refused(request.name, request.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
 
 
 #: The first line of a log where those after it may be of an earlier boot.
@@ -93,24 +97,26 @@ _EARLIER = "earlier"
 
 def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | None = None) -> dict[str, t.Any]:
     """How far a machine has come. read: results of the task that has read logs, the last of a boot server counts. nodes: what its cluster has said since."""
-    asked = asking.read(entry)
+    request = asking.read(entry)
     logs = {one.get("item", ""): one["stdout_lines"] for one in read if "stdout_lines" in one}
-    joined = seen.joined(entry.get("nodes") or [asked.name], nodes or {}).state == seen.YES
-    media = asked.boot == asking.MEDIA
-    found = journal.verdict(asked.machine, [line for lines in logs.values() for line in lines], joined, media)
+    joined = boot_state.joined(entry.get("nodes") or [request.name], nodes or {}).state == boot_state.YES
+    media = request.boot == asking.MEDIA
+    found = boot_log.verdict(request.machine, [line for lines in logs.values() for line in lines], joined, media)
     # What is done goes by lines of the present boot alone: an old report would end an installation that has begun.
-    present = journal.verdict(
-        asked.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media
+    present = boot_log.verdict(
+        request.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media
     )
     doubt = "" if found.stage == present.stage else ", in this boot or an earlier one"
     # A boot server that has sent a loader sends what comes after it; an address is offered by all of them.
-    sending = [name for name, lines in logs.items() if journal.verdict(asked.machine, lines).at_least(journal.LOADER)]
+    sending = [
+        name for name, lines in logs.items() if boot_log.verdict(request.machine, lines).at_least(boot_log.LOADER)
+    ]
     return {
         "stage": found.stage,
         "text": found.text + doubt,
         "next_step": found.next_step,
         "done": found.at_least(awaited),
         "sending": sending,
-        "loaded": present.at_least(journal.ADDRESS if media else journal.KERNEL),
-        "ended": present.at_least(journal.REPORTED),
+        "loaded": present.at_least(boot_log.ADDRESS if media else boot_log.KERNEL),
+        "ended": present.at_least(boot_log.REPORTED),
     }

@@ -29,20 +29,20 @@ def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
     answered: list[tuple[Machine, Vm, Hypervisor]] = []
     for machine in found:
         wrong += _variables(machine, machine.more["vm"])
-        wanted = vm.read(machine, machine.more["vm"])
-        if wanted.host and wanted.host.lacking:
+        desired = vm.read(machine, machine.more["vm"])
+        if desired.host and desired.host.lacking:
             why = "virtual machines are made by it"
             wrong.append(
                 Fault(
-                    f"hypervisor {wanted.on} lacks {', '.join(wanted.host.lacking)}",
+                    f"hypervisor {desired.on} lacks {', '.join(desired.host.lacking)}",
                     "",
                     why,
                     f"install there: {_PACKAGES}",
                 )
             )
-        elif wanted.host and wanted.host.answers:
-            answered.append((machine, wanted, wanted.host))
-            wrong += _host(machine, wanted, wanted.host)
+        elif desired.host and desired.host.answers:
+            answered.append((machine, desired, desired.host))
+            wrong += _host(machine, desired, desired.host)
     wrong += _together(answered)
     if found and not version:
         next_step = "ansible-galaxy collection install -r requirements-metal.yml"
@@ -122,49 +122,49 @@ def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
     return wrong
 
 
-def not_ours(machine: Machine, wanted: Vm, whose: str) -> Fault:
+def not_ours(machine: Machine, desired: Vm, whose: str) -> Fault:
     next_step = "remove or rename that one, or give this machine another name or hypervisor"
     return _fault(
         machine,
         "there is a virtual machine of this name that is not ours",
         f"{whose}, and is never touched",
         next_step,
-        wanted.on,
+        desired.on,
     )
 
 
-def _host(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
+def _host(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
     """Problems on its hypervisor."""
     if host.definition and (whose := domain.foreign(host.definition, machine)):
-        return [not_ours(machine, wanted, whose)]
+        return [not_ours(machine, desired, whose)]
     wrong = []
-    name, mode = host.networks.get(wanted.bridge, ("", "bridge"))
-    if wanted.bridge and wanted.bridge not in host.bridges:
+    name, mode = host.networks.get(desired.bridge, ("", "bridge"))
+    if desired.bridge and desired.bridge not in host.bridges:
         why = f"its bridges are {', '.join(host.bridges)}" if host.bridges else "it has no bridge"
         wrong.append(
             _fault(
                 machine,
-                f"{wanted.bridge} is no bridge of its hypervisor",
+                f"{desired.bridge} is no bridge of its hypervisor",
                 why,
                 "make it there, with a port on the machine network",
-                wanted.on,
+                desired.on,
             )
         )
     elif mode != "bridge":
         next_step = "set hwaccel_vm_bridge to one that has a port on the machine network"
         why = f"it is that of libvirt's network {name} ({mode})"
         wrong.append(
-            _fault(machine, f"bridge {wanted.bridge} is not on the machine network", why, next_step, wanted.on)
+            _fault(machine, f"bridge {desired.bridge} is not on the machine network", why, next_step, desired.on)
         )
-    if machine.firmware == machines.UEFI and not (host.secure if wanted.secure_boot else host.efi):
-        what = "UEFI with Secure Boot" if wanted.secure_boot else "UEFI"
+    if machine.firmware == machines.UEFI and not (host.secure if desired.secure_boot else host.efi):
+        what = "UEFI with Secure Boot" if desired.secure_boot else "UEFI"
         wrong.append(
-            _fault(machine, f"its hypervisor has no {what}", "", "install there: ovmf (RedHat: edk2-ovmf)", wanted.on)
+            _fault(machine, f"its hypervisor has no {what}", "", "install there: ovmf (RedHat: edk2-ovmf)", desired.on)
         )
     if (
         host.definition
         and machine.firmware
-        and (has := domain.firmware(host.definition)) != (machine.firmware, wanted.secure_boot)
+        and (has := domain.firmware(host.definition)) != (machine.firmware, desired.secure_boot)
     ):
         is_ = f"{has[0]}{' with Secure Boot' if has[1] else ''}"
         next_step = "set it as it is, or remove the machine (machine_boot_entry=teardown) and have it made anew"
@@ -174,30 +174,30 @@ def _host(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
                 f"its firmware is {is_}, which is not changed",
                 "what is installed belongs to it",
                 next_step,
-                wanted.on,
+                desired.on,
             )
         )
-    return wrong + _disk(machine, wanted, host)
+    return wrong + _disk(machine, desired, host)
 
 
-def _disk(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
+def _disk(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
     if not host.place:
         what = (
-            f"its hypervisor has no pool {wanted.pool}"
-            if wanted.pool
-            else f"its hypervisor has no folder for {wanted.path}"
+            f"its hypervisor has no pool {desired.pool}"
+            if desired.pool
+            else f"its hypervisor has no folder for {desired.path}"
         )
         return [
-            _fault(machine, what, "", "make it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", wanted.on)
+            _fault(machine, what, "", "make it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", desired.on)
         ]
-    if (user := host.users.get(wanted.path, machine.name)) != machine.name:
+    if (user := host.users.get(desired.path, machine.name)) != machine.name:
         return [
             _fault(
                 machine,
-                f"its disk {wanted.path} is that of {user}",
+                f"its disk {desired.path} is that of {user}",
                 "",
                 "give each machine a disk of its own (hwaccel_vm_disk_path)",
-                wanted.on,
+                desired.on,
             )
         ]
     return []
@@ -206,7 +206,7 @@ def _disk(machine: Machine, wanted: Vm, host: Hypervisor) -> list[Fault]:
 def _together(found: Found) -> list[Fault]:
     """What is enough for each and not for all."""
     wrong: list[Fault] = []
-    for on in dict.fromkeys(wanted.on for _machine, wanted, _host in found):
+    for on in dict.fromkeys(desired.on for _machine, desired, _host in found):
         here = [one for one in found if one[1].on == on]
         wrong += _memory(on, here) + _room(on, here)
     return wrong
@@ -214,13 +214,13 @@ def _together(found: Found) -> list[Fault]:
 
 def _memory(on: str, here: Found) -> list[Fault]:
     starting = [
-        (machine, wanted, host)
-        for machine, wanted, host in here
+        (machine, desired, host)
+        for machine, desired, host in here
         if machine.more["power"] != "off" and host.state != "running"
     ]
     needed, free = (
-        sum(wanted.memory for _machine, wanted, _host in starting),
-        min((host.memory for _machine, _wanted, host in starting), default=0) // 1024**2,
+        sum(desired.memory for _machine, desired, _host in starting),
+        min((host.memory for _machine, _desired, host in starting), default=0) // 1024**2,
     )
     if needed <= free:
         return []
@@ -238,7 +238,7 @@ def _memory(on: str, here: Found) -> list[Fault]:
 def _room(on: str, here: Found) -> list[Fault]:
     """Of disks that are still to be made. Files grow up to their size: all of it is to be there."""
     wrong = []
-    for path in dict.fromkeys(wanted.path for _machine, wanted, _host in here if wanted.path):
+    for path in dict.fromkeys(desired.path for _machine, desired, _host in here if desired.path):
         if len(owners := [one for one in here if one[1].path == path]) > 1:
             wrong.append(
                 Fault(
@@ -249,11 +249,11 @@ def _room(on: str, here: Found) -> list[Fault]:
                 )
             )
     new = [one for one in here if not one[2].disk and one[2].place]
-    for place in dict.fromkeys(host.place for _machine, _wanted, host in new):
+    for place in dict.fromkeys(host.place for _machine, _desired, host in new):
         there = [one for one in new if one[2].place == place]
         needed, free = (
-            sum(wanted.disk for _machine, wanted, _host in there),
-            gib(min(host.room for _machine, _wanted, host in there)),
+            sum(desired.disk for _machine, desired, _host in there),
+            gib(min(host.room for _machine, _desired, host in there)),
         )
         if needed > free:
             what, why = (
@@ -267,4 +267,4 @@ def _room(on: str, here: Found) -> list[Fault]:
 
 
 def _names(found: Found) -> str:
-    return ", ".join(machine.name for machine, _wanted, _host in found)
+    return ", ".join(machine.name for machine, _desired, _host in found)

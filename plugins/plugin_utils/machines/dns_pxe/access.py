@@ -27,22 +27,22 @@ def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
     return firewall.distinct([*found, *([firewall.opening(67, "", "udp")] if settings["dhcp"] else [])])
 
 
-def changes(seen: Host, wanted: c.Sequence[Opening], record: str) -> list[dict[str, t.Any]]:
-    return firewall.changes(seen.firewalls, wanted, json.loads(record or "{}").get("openings", ()))
+def changes(observed: Host, desired: c.Sequence[Opening], record: str) -> list[dict[str, t.Any]]:
+    return firewall.changes(observed.firewalls, desired, json.loads(record or "{}").get("openings", ()))
 
 
-def recorded(seen: Host, wanted: c.Sequence[Opening], record: str) -> str:
+def recorded(observed: Host, desired: c.Sequence[Opening], record: str) -> str:
     """The record with what is going to be opened: also where a run is cut off, teardown closes it."""
     kept = json.loads(record)
-    every = [*kept.get("openings", ()), *(wanted if seen.firewalls else ())]
+    every = [*kept.get("openings", ()), *(desired if observed.firewalls else ())]
     if len(union := firewall.distinct(every)) == len(kept.get("openings", ())):
         return record
     return json.dumps({**kept, "openings": union}, indent=2, sort_keys=True) + "\n"
 
 
-def faults(seen: Host, settings: Settings) -> list[Fault]:
+def faults(observed: Host, settings: Settings) -> list[Fault]:
     """Collections that are missing on the controller, where this server needs them."""
-    needed = firewall.needed(seen.firewalls) if settings["firewall"] else {}
-    if seen.selinux:
+    needed = firewall.needed(observed.firewalls) if settings["firewall"] else {}
+    if observed.selinux:
         needed["community.general"] = "SELinux has to know what the files are that are served"
     return firewall.lacking("the boot server cannot be configured", needed, settings["collections"])

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 _API_PORT = 6443
 
 
-def expected(seen: Host, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
+def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
     """What a machine must find once all is served. contents: texts of files by path."""
     found: dict[str, t.Any] = {"server": str(site.address), "names": _names(site) if settings["dns"] else []}
     found["apis"] = _apis(site, settings)
@@ -24,7 +24,9 @@ def expected(seen: Host, site: Site, settings: Settings, contents: c.Mapping[str
         return {**found, "tftp": [], "http": [], "refused": []}
     served = {path.removeprefix(f"{FILES}/"): digest(text) for path, text in contents.items() if path.startswith(FILES)}
     images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
-    boots = {name: sums for name in systems.needed(site, settings) if (sums := seen.checksums.get(f"{FILES}/{name}"))}
+    boots = {
+        name: sums for name in systems.needed(site, settings) if (sums := observed.checksums.get(f"{FILES}/{name}"))
+    }
     by_tftp = {f"{entries.IMAGES}/{path}" for one in site.profiles for path in (one.kernel, one.initramfs)}
     small = served | boots
     base = entries.http(site, settings["http_port"])

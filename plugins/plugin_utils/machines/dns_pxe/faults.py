@@ -107,9 +107,9 @@ def _machines(site: Site, settings: Settings) -> c.Iterator[Fault]:
         where = f"dns_pxe_machines: {machine.name}"
         cluster = site.cluster(machine.cluster)
         if site.clusters and cluster is None:
-            told = f"it names {machine.cluster}" if machine.cluster else "it names none"
+            reported = f"it names {machine.cluster}" if machine.cluster else "it names none"
             next_step = f"set its hwaccel_cluster to one of {some(names)}"
-            yield Fault(f"machine {machine.name} is of no cluster that is known", where, told, next_step)
+            yield Fault(f"machine {machine.name} is of no cluster that is known", where, reported, next_step)
         if machine.name in _RESERVED:
             yield Fault(
                 f"machine {machine.name} has a name of the cluster itself",

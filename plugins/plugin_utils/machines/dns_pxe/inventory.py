@@ -36,7 +36,7 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
     """Its nodes, each with the number of its boot, None where it could not be asked. Of a cluster that is new, silence means that it has none yet."""
-    asked = variables.get("hwaccel_asked_nodes") or {}
-    if "nodes" in asked:
-        return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in asked["nodes"]]
+    requested = variables.get("hwaccel_asked_nodes") or {}
+    if "nodes" in requested:
+        return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in requested["nodes"]]
     return [] if machines.truth(variables.get("hwaccel_new_cluster")) else None

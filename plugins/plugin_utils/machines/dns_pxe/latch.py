@@ -64,11 +64,11 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """memory: to be kept. installs: machines that are installed when they boot by network. told: why others are not."""
+    """memory: to be kept. installs: machines that are installed when they boot by network. messages: why others are not."""
 
     memory: Memory
     installs: frozenset[Key]
-    told: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 NOTHING = Memory()
@@ -97,11 +97,11 @@ def decided(
     wishes = _wishes(memory, found, nodes, again)
     learned = Memory(tuple(sorted(members)), tuple(sorted(wishes.values(), key=_key)))
     known = _Known.of(members)
-    kept = {_key(one): _kept(one, known, nodes) for one in found if _told_to_be(one) and _key(one) not in wishes}
-    wanted = {key for key, (reason, _name) in kept.items() if not reason} | {
+    kept = {_key(one): _kept(one, known, nodes) for one in found if _declared(one) and _key(one) not in wishes}
+    desired = {key for key, (reason, _name) in kept.items() if not reason} | {
         key for key, wish in wishes.items() if not wish.done
     }
-    told = _told(
+    messages = _messages(
         [
             *(reason for reason in kept.values() if reason[0]),
             *((_USED_UP if one.done else _AGAIN, one.name) for one in wishes.values()),
@@ -110,12 +110,12 @@ def decided(
     forgotten = (
         (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
     )
-    return Decision(learned, frozenset(wanted), told + forgotten)
+    return Decision(learned, frozenset(desired), messages + forgotten)
 
 
 def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:
     for machine in found:
-        if _told_to_be(machine) is None:
+        if _declared(machine) is None:
             what = f"nobody can tell whether machine {machine.name} is to be installed"
             why = f"its hwaccel_install is {machine.more['install']}, which is neither true nor false"
             yield Fault(what, f"dns_pxe_machines: {machine.name}", why, "write it as true or false")
@@ -138,7 +138,7 @@ def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fau
             )
 
 
-def _told_to_be(machine: Machine) -> bool | None:
+def _declared(machine: Machine) -> bool | None:
     return machines.truth(machine.more.get("install"))
 
 
@@ -148,13 +148,13 @@ def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:
 
 def _nodes(joined: c.Mapping[str, t.Any]) -> Nodes:
     """Nodes may have the domain behind their names."""
-    told = {
+    declared = {
         cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()]
         for cluster, nodes in joined.items()
     }
     return {
         cluster: {str(one["name"]).partition(".")[0]: str(one.get("boot") or "") for one in nodes}
-        for cluster, nodes in told.items()
+        for cluster, nodes in declared.items()
     }
 
 
@@ -237,7 +237,7 @@ class _Known:
 
 
 def _kept(machine: Machine, known: _Known, nodes: Nodes) -> tuple[str, str]:
-    """Why a machine that is told to be installed is not, and what to fill that in with. Empty where it is."""
+    """Why a machine that is declared to be installed is not, and what to fill that in with. Empty where it is."""
     if _boot(machine, nodes) is not None:
         return _JOINED, machine.name
     if _key(machine) in known.keys:
@@ -251,7 +251,7 @@ def _kept(machine: Machine, known: _Known, nodes: Nodes) -> tuple[str, str]:
     return "", ""
 
 
-def _told(reasons: c.Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _messages(reasons: c.Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """A sentence for each reason."""
     by_reason: dict[str, set[str]] = {}
     for text, name in reasons:

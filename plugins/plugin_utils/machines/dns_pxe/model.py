@@ -359,7 +359,7 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
 
 
 def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:
-    """Who is answered where nothing is told: machines and nobody else."""
+    """Who is answered where nothing is declared: machines and nobody else."""
     return tuple(
         dict.fromkeys(
             [*(one.network for one in subnets), *(network for one in clusters for network in one.machine_networks)]

@@ -22,26 +22,26 @@ MEMORY = f"{STATE}/joined.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 
-def faults(seen: Host, settings: Settings, found: Findings) -> list[Fault]:
+def faults(observed: Host, settings: Settings, found: Findings) -> list[Fault]:
     """Problems of this server or its network."""
     return [
-        *_addresses(seen, settings),
-        *_ports(seen, settings),
-        *_foreign(seen, settings),
-        *_servers(seen, settings, found),
+        *_addresses(observed, settings),
+        *_ports(observed, settings),
+        *_foreign(observed, settings),
+        *_servers(observed, settings, found),
     ]
 
 
-def _addresses(seen: Host, settings: Settings) -> c.Iterator[Fault]:
+def _addresses(observed: Host, settings: Settings) -> c.Iterator[Fault]:
     address = str(settings["address"] or "")
-    if address and seen.addresses and address not in seen.addresses:
+    if address and observed.addresses and address not in observed.addresses:
         yield Fault(
             f"this server does not have the address {address}",
             "dns_pxe_address",
-            f"it has {some(seen.addresses, 8)}",
+            f"it has {some(observed.addresses, 8)}",
             "correct one of them",
         )
-    interfaces = set(seen.addresses.values())
+    interfaces = set(observed.addresses.values())
     for name in settings["interfaces"]:
         if interfaces and name not in interfaces:
             yield Fault(
@@ -55,15 +55,15 @@ def _addresses(seen: Host, settings: Settings) -> c.Iterator[Fault]:
         yield Fault("no interface is told to serve at", "dns_pxe_interfaces", "", next_step)
 
 
-def _ports(seen: Host, settings: Settings) -> c.Iterator[Fault]:
-    wanted = [("tcp", 53), ("udp", 53)] if settings["dns"] else []
-    wanted += [("udp", 67)] if settings["dhcp"] else []
-    wanted += [("udp", 69), ("tcp", int(settings["http_port"]))] if settings["pxe"] else []
-    mine = {address for address, interface in seen.addresses.items() if interface in settings["interfaces"]}
-    for one in seen.listeners:
+def _ports(observed: Host, settings: Settings) -> c.Iterator[Fault]:
+    desired = [("tcp", 53), ("udp", 53)] if settings["dns"] else []
+    desired += [("udp", 67)] if settings["dhcp"] else []
+    desired += [("udp", 69), ("tcp", int(settings["http_port"]))] if settings["pxe"] else []
+    mine = {address for address, interface in observed.addresses.items() if interface in settings["interfaces"]}
+    for one in observed.listeners:
         near = (_everywhere(one) or one.address in mine) and one.device in ("", *settings["interfaces"])
         ours = one.unit in (f"{units.DNSMASQ}.service", f"{units.NGINX}.service")
-        if near and not ours and (one.protocol, one.port) in wanted:
+        if near and not ours and (one.protocol, one.port) in desired:
             what = f"port {one.port}/{one.protocol} is taken by {one.process or 'a program that cannot be seen'}"
             where = f"{'all addresses' if _everywhere(one) else one.address}{f' of {one.unit}' if one.unit else ''}"
             yield Fault(
@@ -79,13 +79,13 @@ def _everywhere(listener: Listener) -> bool:
     return listener.address in ("*", "") or ipaddress.ip_address(listener.address).is_unspecified
 
 
-def _foreign(seen: Host, settings: Settings) -> c.Iterator[Fault]:
+def _foreign(observed: Host, settings: Settings) -> c.Iterator[Fault]:
     """A service that somebody else has configured and uses would serve that no more."""
     if FOREIGN in settings["skipped_checks"]:
         return
-    wanted = {units.DNSMASQ: True, units.NGINX: settings["pxe"]}
-    for unit, files in ((unit, seen.fact(f"foreign_{unit}").split()) for unit in wanted if wanted[unit]):
-        if files and seen.unit(unit).active and units.path(unit) not in seen.files:
+    desired = {units.DNSMASQ: True, units.NGINX: settings["pxe"]}
+    for unit, files in ((unit, observed.fact(f"foreign_{unit}").split()) for unit in desired if desired[unit]):
+        if files and observed.unit(unit).active and units.path(unit) not in observed.files:
             why = f"{some(files)} would be served no more, for the service is pointed at files of this role"
             next_step = (
                 f"move that to another server, or add {FOREIGN} to dns_pxe_skipped_checks where it is not needed"
@@ -93,11 +93,11 @@ def _foreign(seen: Host, settings: Settings) -> c.Iterator[Fault]:
             yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
 
 
-def _servers(seen: Host, settings: Settings, found: Findings) -> c.Iterator[Fault]:
+def _servers(observed: Host, settings: Settings, found: Findings) -> c.Iterator[Fault]:
     if OTHER_DHCP in settings["skipped_checks"]:
         return
     # At an interface that is not there nobody can ask.
-    if found.unasked and set(settings["interfaces"]) <= set(seen.addresses.values()):
+    if found.unasked and set(settings["interfaces"]) <= set(observed.addresses.values()):
         next_step = f"see to what it names; or add {OTHER_DHCP} to dns_pxe_skipped_checks where you know of no other"
         yield Fault("nobody can tell whether another DHCP server answers", "", found.unasked, next_step)
     for one in found.dhcp_servers:
@@ -110,22 +110,22 @@ def _servers(seen: Host, settings: Settings, found: Findings) -> c.Iterator[Faul
 
 def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | None:
     """Why a file that has to be fetched cannot be. checksum: empty where any will do."""
-    seen = found.sources.get(source, Source("nobody has looked for it"))
-    if seen.error:
+    observed = found.sources.get(source, Source("nobody has looked for it"))
+    if observed.error:
         # It was looked for beside the playbook, which may be the collection's.
         relative = not source.startswith(("/", "~", "http://", "https://"))
         absolute = "write it as an absolute path, from inventory_dir where it is beside the inventory"
         return Fault(
             f"{path} is missing",
             source,
-            seen.error,
+            observed.error,
             absolute if relative else "correct the source, or put the file there",
         )
-    if checksum and seen.checksum and f"sha256:{seen.checksum}" != checksum:
+    if checksum and observed.checksum and f"sha256:{observed.checksum}" != checksum:
         return Fault(
             f"{path} is another file than it should be",
             source,
-            f"it has sha256:{seen.checksum}, not {checksum}",
+            f"it has sha256:{observed.checksum}, not {checksum}",
             "correct one of them",
         )
     return None

@@ -46,7 +46,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 
 
-def plan(seen: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
+def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
 
     foreseen: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
@@ -57,57 +57,57 @@ def plan(seen: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     released: services that the role needs no more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need labels.
     firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. expected: what machines must find, for the self test.
     """
-    site, system, wrong = _read(seen, settings)
-    wrong += place.faults(seen, settings, found) + access.faults(seen, settings)
+    site, system, wrong = _read(observed, settings)
+    wrong += place.faults(observed, settings, found) + access.faults(observed, settings)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
-    installed = seen.fact("packages").split()
-    lacking = [name for name in systems.packages(system, site, settings, seen.selinux) if name not in installed]
-    loaders, missing = _loaders(seen, site, settings, system)
+    installed = observed.fact("packages").split()
+    lacking = [name for name in systems.packages(system, site, settings, observed.selinux) if name not in installed]
+    loaders, missing = _loaders(observed, site, settings, system)
     # Before packages are there, what they bring is not missing.
     brought = set(system.packages) - set(settings["loaders"]) if lacking else set()
     wrong += [fault for name, fault in missing.items() if name not in brought]
-    fetched, copied = _fetched(seen, site, settings, found, wrong), _copied(seen, site, settings, found, wrong)
+    fetched, copied = _fetched(observed, site, settings, found, wrong), _copied(observed, site, settings, found, wrong)
     if wrong:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
-    contents = rendered(site, settings, system) | _remembered(seen, site, settings)
-    changes = sorted(path for path, text in contents.items() if not _same(seen, path, text))
-    absent = _absent(seen, site, contents)
-    due = [services.due(seen, one, changes) for one in services.of(contents)]
+    contents = rendered(site, settings, system) | _remembered(observed, site, settings)
+    changes = sorted(path for path, text in contents.items() if not _same(observed, path, text))
+    absent = _absent(observed, site, contents)
+    due = [services.due(observed, one, changes) for one in services.of(contents)]
     openings = access.openings(site, settings)
-    record = access.recorded(seen, openings, seen.text(RECORD) or _record(seen, lacking))
+    record = access.recorded(observed, openings, observed.text(RECORD) or _record(observed, lacking))
     made = {
-        "told": _told(site, settings, due, lacking) + firewall.told(seen.firewalls, openings),
+        "messages": _messages(site, settings, due, lacking) + firewall.messages(observed.firewalls, openings),
         "changes": changes,
         "absent": absent,
         "lines": _lines({path: contents[path] for path in changes}),
-        "diff": _diff(seen, contents, changes),
+        "diff": _diff(observed, contents, changes),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
         "packages": lacking,
         "services": due,
         "loaders": loaders,
         "web_user": system.web_user,
-        "record": _lines({RECORD: record}) if record != seen.text(RECORD) else "",
-        "firewall": access.changes(seen, openings, seen.text(RECORD)),
-        "selinux": seen.selinux,
+        "record": _lines({RECORD: record}) if record != observed.text(RECORD) else "",
+        "firewall": access.changes(observed, openings, observed.text(RECORD)),
+        "selinux": observed.selinux,
         "artifacts": fetched,
         "ignitions": copied,
-        "released": [one for one in restored(seen)["services"] if one["drop_in"] not in contents],
-        "expected": expected.expected(seen, site, settings, contents),
+        "released": [one for one in restored(observed)["services"] if one["drop_in"] not in contents],
+        "expected": expected.expected(observed, site, settings, contents),
     }
     return {**_nothing(), **made, **_staged(site, settings, system), "foreseen": _foreseen(made)}
 
 
-def _read(seen: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
+def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
     """The site and the system of the boot server, None where either is not known, with everything that is wrong in what was given."""
-    memory, unreadable = latch.read(seen.text(MEMORY), MEMORY)
+    memory, unreadable = latch.read(observed.text(MEMORY), MEMORY)
     site, faulty = model.read(settings, memory)
     wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
     if site:
         wrong += faults.found(site, settings)
-    system = systems.family(seen.os_release)
+    system = systems.family(observed.os_release)
     if system is None:
-        name = seen.os_release.get("PRETTY_NAME", "it has no name")
+        name = observed.os_release.get("PRETTY_NAME", "it has no name")
         step = "take a boot server of the Debian or RedHat family"
         wrong.append(Fault("this system is not known", "/etc/os-release", name, step))
     return site, system, wrong
@@ -145,17 +145,17 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
     return made
 
 
-def _remembered(seen: Host, site: Site, settings: Settings) -> dict[str, str]:
+def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str]:
     """By path, in one write with the entries that follow from it. Nothing where there is nothing to remember yet."""
     text = site.decision.memory.text
-    return {MEMORY: text} if settings["pxe"] and (text or MEMORY in seen.files) else {}
+    return {MEMORY: text} if settings["pxe"] and (text or MEMORY in observed.files) else {}
 
 
 def _counted(verb: str, paths: list[str]) -> list[str]:
     """Files of machines are counted: there are hundreds."""
     boots = [path for path in paths if path.startswith(FILES)]
-    told = [f"{verb} {path}" for path in paths if path not in boots]
-    return told + (
+    messages = [f"{verb} {path}" for path in paths if path not in boots]
+    return messages + (
         [
             f"{verb} {len(boots)} files by which machines boot: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"
         ]
@@ -176,43 +176,45 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
     return {"staged": _lines(texts), "checks": checks}
 
 
-def _same(seen: Host, path: str, text: str) -> bool:
-    if path in seen.files:
-        return seen.files[path].text == text
-    return seen.checksums.get(path) == digest(text)
+def _same(observed: Host, path: str, text: str) -> bool:
+    if path in observed.files:
+        return observed.files[path].text == text
+    return observed.checksums.get(path) == digest(text)
 
 
-def _absent(seen: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
+def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
     """What an earlier inventory has left: entries of machines that are gone, keys that nobody needs any more."""
     folders = tuple(f"{FILES}/{name}/" for name in _ENTRIES)
-    old = [path for path in seen.checksums if path.startswith(folders) and path not in contents]
+    old = [path for path in observed.checksums if path.startswith(folders) and path not in contents]
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
     ours = [
         path
         for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX))
-        if path in seen.files and path not in contents
+        if path in observed.files and path not in contents
     ]
     return sorted(
-        [*old, *ours, *(path for path in seen.checksums if path.startswith(f"{IGNITION}/") and path not in needed)]
+        [*old, *ours, *(path for path in observed.checksums if path.startswith(f"{IGNITION}/") and path not in needed)]
     )
 
 
 def _loaders(
-    seen: Host, site: Site, settings: Settings, system: systems.Family
+    observed: Host, site: Site, settings: Settings, system: systems.Family
 ) -> tuple[list[dict[str, str]], dict[str, Fault]]:
     """Programs that are to be copied to where they are served, and those that are nowhere."""
     copies, missing = [], {}
     for name, source in systems.sources(system, site, settings).items():
-        if source not in seen.checksums:
+        if source not in observed.checksums:
             why = f"it is not at {source}" if source else "no package of this system has it"
             next_step = f"install it there, or tell where it is: dns_pxe_loaders: {{{name}: /path}}"
             missing[name] = Fault(f"{name}, which machines boot, is missing", "dns_pxe_loaders", why, next_step)
-        elif seen.checksums.get(f"{FILES}/{name}") != seen.checksums[source]:
+        elif observed.checksums.get(f"{FILES}/{name}") != observed.checksums[source]:
             copies.append({"source": source, "path": f"{FILES}/{name}"})
     return copies, missing
 
 
-def _fetched(seen: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
+def _fetched(
+    observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
+) -> list[dict[str, t.Any]]:
     """Artifacts that are not there yet, or are others than they should be."""
     if not settings["pxe"]:
         return []
@@ -224,7 +226,7 @@ def _fetched(seen: Host, site: Site, settings: Settings, found: Findings, wrong:
             *([] if model.is_address(one.signature) else [(f"the signature of {one.path}", one.signature)]),
         ]
         wrong += filter(None, (place.unusable(what, source, "", found) for what, source in keys))
-        if not seen.fact("gpgv"):
+        if not observed.fact("gpgv"):
             wrong.append(
                 Fault(
                     f"the signature of {one.path} cannot be checked",
@@ -236,14 +238,16 @@ def _fetched(seen: Host, site: Site, settings: Settings, found: Findings, wrong:
     return [{**dataclasses.asdict(one), "remote": one.remote} for one in lacking]
 
 
-def _copied(seen: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]) -> list[dict[str, t.Any]]:
+def _copied(
+    observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
+) -> list[dict[str, t.Any]]:
     """Ignition files that a machine needs now and that are not there yet."""
     needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
     wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed))
     return [
         dataclasses.asdict(one)
         for one in needed
-        if seen.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
+        if observed.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
     ]
 
 
@@ -251,10 +255,10 @@ def _checksum(found: Findings, source: str) -> str:
     return found.sources[source].checksum if source in found.sources else ""
 
 
-def _record(seen: Host, packages: list[str]) -> str:
+def _record(observed: Host, packages: list[str]) -> str:
     """How services were before the first run, for teardown."""
     before = {
-        name: {"active": seen.unit(name).active, "enabled": seen.unit(name).enabled}
+        name: {"active": observed.unit(name).active, "enabled": observed.unit(name).enabled}
         for name in (units.DNSMASQ, units.NGINX)
     }
     return (
@@ -267,16 +271,16 @@ def _record(seen: Host, packages: list[str]) -> str:
     )
 
 
-def _told(site: Site, settings: Settings, services: list[dict[str, t.Any]], lacking: list[str]) -> list[str]:
-    told = []
+def _messages(site: Site, settings: Settings, services: list[dict[str, t.Any]], lacking: list[str]) -> list[str]:
+    messages = []
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
-        told.append(
+        messages.append(
             f"{len(site.machines)} machines boot from here; to be installed: {some(installed, 12) or 'none'}; all others boot their disks"
         )
-        told += site.decision.told
-    told += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
-    return told + [f"{one['unit']} is {one['state']}: {one['why']}" for one in services if one["state"]]
+        messages += site.decision.messages
+    messages += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
+    return messages + [f"{one['unit']} is {one['state']}: {one['why']}" for one in services if one["state"]]
 
 
 def _lines(texts: c.Mapping[str, str]) -> str:
@@ -287,11 +291,11 @@ def _lines(texts: c.Mapping[str, str]) -> str:
     )
 
 
-def _diff(seen: Host, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
+def _diff(observed: Host, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
     lines: list[str] = []
     for path in changes:
         lines += difflib.unified_diff(
-            seen.text(path).splitlines(),
+            observed.text(path).splitlines(),
             contents[path].splitlines(),
             f"before: {path}",
             f"after: {path}",
@@ -303,9 +307,9 @@ def _diff(seen: Host, contents: c.Mapping[str, str], changes: list[str]) -> list
 
 def _nothing() -> dict[str, t.Any]:
     texts = dict.fromkeys(("lines", "early", "record", "staged", "web_user"), "")
-    told = (
+    names = (
         "faults",
-        "told",
+        "messages",
         "foreseen",
         "changes",
         "absent",
@@ -318,20 +322,20 @@ def _nothing() -> dict[str, t.Any]:
         "artifacts",
         "ignitions",
     )
-    lists: dict[str, t.Any] = {key: [] for key in (*told, "firewall")}
+    lists: dict[str, t.Any] = {key: [] for key in (*names, "firewall")}
     return {**texts, **lists, "expected": {}, "selinux": False}
 
 
-def restored(seen: Host) -> dict[str, t.Any]:
+def restored(observed: Host) -> dict[str, t.Any]:
     """What teardown does: services go back to what they were, for the record says it.
 
     A drop-in goes first and the configuration last: a run that is cut off between leaves a service that is known by what is still there.
     """
-    record = json.loads(seen.text(RECORD) or '{"services": {}, "packages": []}')
+    record = json.loads(observed.text(RECORD) or '{"services": {}, "packages": []}')
     ours = [
         unit
         for unit in (units.DNSMASQ, units.NGINX)
-        if units.path(unit) in seen.files or f"{CONFIG}/{unit}.conf" in seen.files
+        if units.path(unit) in observed.files or f"{CONFIG}/{unit}.conf" in observed.files
     ]
     before: c.Mapping[str, c.Mapping[str, bool]] = record["services"]
     return {
@@ -345,5 +349,5 @@ def restored(seen: Host) -> dict[str, t.Any]:
             for unit in ours
         ],
         "folders": [CONFIG, STATE],
-        "firewall": access.changes(seen, (), seen.text(RECORD)),
+        "firewall": access.changes(observed, (), observed.text(RECORD)),
     }

@@ -40,19 +40,19 @@ def of(contents: c.Mapping[str, str]) -> list[Service]:
     return found
 
 
-def due(seen: Host, service: Service, changes: list[str]) -> dict[str, t.Any]:
+def due(observed: Host, service: Service, changes: list[str]) -> dict[str, t.Any]:
     """Whether it runs with what is on disk, or will be there, and what makes it so."""
-    unit = seen.unit(service.unit)
-    loaded = max(unit.started_at, float(seen.fact(f"{service.unit}_loaded") or 0))
+    unit = observed.unit(service.unit)
+    loaded = max(unit.started_at, float(observed.fact(f"{service.unit}_loaded") or 0))
     newer = [
         path
         for path in service.started
-        if path in changes or (path in seen.files and seen.files[path].changed_at > unit.started_at)
+        if path in changes or (path in observed.files and observed.files[path].changed_at > unit.started_at)
     ]
     changed = [
         path
         for path in service.reread
-        if path in changes or (path in seen.files and seen.files[path].changed_at > loaded)
+        if path in changes or (path in observed.files and observed.files[path].changed_at > loaded)
     ]
     state, why = "", ""
     if not unit.active:

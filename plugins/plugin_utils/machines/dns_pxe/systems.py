@@ -59,17 +59,17 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
 
 def packages(kind: Family, site: Site, settings: Settings, selinux: bool) -> list[str]:
     """Packages of the service and of programs that are not told to lie elsewhere. selinux: whether files and ports need labels."""
-    wanted = [*kind.packages["dnsmasq"], *(kind.packages.get("selinux", ()) if selinux else ())]
+    desired = [*kind.packages["dnsmasq"], *(kind.packages.get("selinux", ()) if selinux else ())]
     if settings["pxe"]:
-        wanted += kind.packages["nginx"]
+        desired += kind.packages["nginx"]
         # Of another architecture no package can be installed.
-        wanted += [
+        desired += [
             package
             for name in needed(site, settings)
             if name not in settings["loaders"]
             for package in kind.packages.get(name, ())
         ]
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(desired))
 
 
 def sources(kind: Family, site: Site, settings: Settings) -> dict[str, str]:

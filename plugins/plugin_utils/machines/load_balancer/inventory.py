@@ -34,8 +34,8 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    asked = variables.get("hwaccel_bootstrap") or {}
-    complete = asked.get("complete")
+    requested = variables.get("hwaccel_bootstrap") or {}
+    complete = requested.get("complete")
     if complete is None and machines.truth(variables.get("hwaccel_new_cluster")):
         # Silence means that its bootstrap is still to come, whatever a cluster of this name had before.
         complete = False

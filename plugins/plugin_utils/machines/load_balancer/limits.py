@@ -40,15 +40,15 @@ def connections(limits: Limits, listeners: int, members: int) -> int:
     return found // 500 * 500 if found >= 500 else found
 
 
-def shortage(wanted: int, limits: Limits, listeners: int, members: int) -> list[Fault]:
+def shortage(desired: int, limits: Limits, listeners: int, members: int) -> list[Fault]:
     """Why the machine cannot carry as many as somebody wants. HAProxy's own check does not see it."""
     what, possible = "the load balancer cannot be configured", connections(limits, listeners, members)
-    needed = _needed(wanted, listeners, members)
-    if wanted and needed > limits.files:
-        why = f"{wanted} connections need {needed} open files, and the service may have {limits.files}"
+    needed = _needed(desired, listeners, members)
+    if desired and needed > limits.files:
+        why = f"{desired} connections need {needed} open files, and the service may have {limits.files}"
         step = f"set it to {possible} or leave it empty, or raise the limit: LimitNOFILE of haproxy.service, and in a container that of the container"
         return [Fault(what, "load_balancer_maxconn", why, step)]
-    if not wanted and possible < 100:
+    if not desired and possible < 100:
         why = f"the service may have {limits.files} open files, which is enough for {possible} connections"
         return [
             Fault(

@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     limits,
     record,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import desired
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,
@@ -40,7 +41,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     USERS,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Reader, Service
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import wanted
 
 #: More would end the word in HAProxy's configuration, or begin a comment.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
@@ -74,9 +74,9 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     record: by which teardown puts everything back, empty where it is as it is to be; record_after: the same once firewalls are as wanted.
     firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is switched on.
     """
-    found = wanted(settings, machine.text(MAIN))
+    found = desired(settings, machine.text(MAIN))
     # First of all: what follows takes texts apart at line ends and blanks, and might tell only of the consequences.
-    faults, told = [*oneline.faults("load_balancer", settings, ("extra",)), *found.faults], list(found.told)
+    faults, messages = [*oneline.faults("load_balancer", settings, ("extra",)), *found.faults], list(found.messages)
     virtual, wrong = keepalived.read(settings, machine)
     given = _global(machine, settings, found.services, virtual, faults)
     faults += wrong
@@ -92,11 +92,11 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     actions = _actions(machine, contents, changed, absent) if contents else []
     switch = _switches(machine, settings)
     packages = _packages(machine, virtual is not None, switch)
-    told += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
-    told += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
+    messages += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
+    messages += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
     opened, after = _access(machine, settings, found.services, packages)
     return {
-        "told": told + after,
+        "messages": messages + after,
         "faults": [fault.as_dict() for fault in faults],
         "packages": packages,
         "apt": machine.family == "debian",
@@ -150,7 +150,7 @@ def _access(
         "firewall": firewall.changes(machine.firewalls, openings, before) if settings["firewall"] else [],
         "record_after": after if after != kept.as_text() else "",
     }
-    return opened, firewall.told(machine.firewalls, openings)
+    return opened, firewall.messages(machine.firewalls, openings)
 
 
 def _global(
@@ -164,11 +164,11 @@ def _global(
     known = [limit for limit in (machine.unit("haproxy").limit, machine.limit) if limit]
     possible = limits.Limits(min(known, default=1024), machine.memory_kib)
     count, members = len(services) + 2, sum(len(service.members) for service in services)
-    asked = str(settings["maxconn"] or 0)
-    if not asked.isdecimal():
-        faults.append(Fault(_WHAT, "load_balancer_maxconn", f"{asked!r} is no number", "correct it, or leave it empty"))
-        asked = "0"
-    faults += limits.shortage(int(asked), possible, count, members)
+    given = str(settings["maxconn"] or 0)
+    if not given.isdecimal():
+        faults.append(Fault(_WHAT, "load_balancer_maxconn", f"{given!r} is no number", "correct it, or leave it empty"))
+        given = "0"
+    faults += limits.shortage(int(given), possible, count, members)
     address, user = str(settings["stats_address"]), settings["stats_user"] if settings["stats_password"] else ""
     if user and not _USER.fullmatch(user):
         faults.append(
@@ -193,7 +193,7 @@ def _global(
         faults.append(Fault(_WHAT, "load_balancer_stats_address", f"{address!r} is no IP address", "correct it"))
         address = "127.0.0.1"
     return haproxy.Global(
-        int(asked) or limits.connections(possible, count, members),
+        int(given) or limits.connections(possible, count, members),
         SOCKETS[machine.family],
         address,
         int(settings["stats_port"]),

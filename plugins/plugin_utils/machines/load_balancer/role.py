@@ -44,4 +44,4 @@ def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dic
     result = results["haproxy"]
     said = f"{result.get('stdout', '')}\n{result.get('stderr', '')}".strip() or str(result.get("msg", ""))
     found = verdict.faults(result["configuration"], int(result.get("rc", 1)), said)
-    return {"faults": [fault.as_dict() for fault in found], "told": []}
+    return {"faults": [fault.as_dict() for fault in found], "messages": []}

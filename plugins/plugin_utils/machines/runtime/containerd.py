@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
     Check,
     Content,
     Rendered,
-    Wanted,
+    RuntimeSettings,
 )
 
 CONFIG = "/etc/containerd/config.toml"
@@ -63,7 +63,7 @@ def handler_of_others(host: Host, config: str, handler: str) -> str:
     return ""
 
 
-def render(host: Host, config: str, wanted: Wanted) -> Rendered:
+def render(host: Host, config: str, desired: RuntimeSettings) -> Rendered:
     """The main file with at most one line more, and the drop-in. Raises HwaccelError where the files that are there cannot be understood."""
     made = Rendered()
     dumped = host.commands.get("containerd_dump", Command(127, ""))
@@ -85,10 +85,10 @@ def render(host: Host, config: str, wanted: Wanted) -> Rendered:
     others = [toml.parse(host.text(path), path) for path in _others(host)]
     replacing = host.version("containerd")[:1] < (2,)
     plugin = _PLUGINS[version > 2]
-    table = _wanted_table([parsed, *others], plugin, wanted, effective, replacing=replacing)
+    table = _desired_table([parsed, *others], plugin, desired, effective, replacing=replacing)
     text = (
         HEADER
-        + (_COPY.format(handler=wanted.handler) if replacing else "")
+        + (_COPY.format(handler=desired.handler) if replacing else "")
         + toml.dump({"version": version, "plugins": {plugin: table}})
     )
     own = host.files.get(config)
@@ -111,7 +111,7 @@ def render(host: Host, config: str, wanted: Wanted) -> Rendered:
     return made
 
 
-def staged_faults(before: Command, after: Command, wanted: Wanted) -> list[Fault]:
+def staged_faults(before: Command, after: Command, desired: RuntimeSettings) -> list[Fault]:
     """What speaks against a staged configuration, by containerd's own reading of it: it must differ in the runtime alone."""
     what, where = "containerd does not take its new configuration, nothing was changed", f"{AFTER} on the machine"
     if after.status:
@@ -124,17 +124,17 @@ def staged_faults(before: Command, after: Command, wanted: Wanted) -> list[Fault
     if new:
         return [Fault(what, where, new[0][-300:], "report it with that file and `containerd --version`")]
     was, becomes = toml.parse(before.output, BEFORE), toml.parse(after.output, AFTER)
-    present = [_plugin(becomes, name) for name in _PLUGINS if wanted.handler in _runtimes(_plugin(becomes, name))]
-    if not present or (wanted.default and present[0]["containerd"].get("default_runtime_name") != wanted.handler):
+    present = [_plugin(becomes, name) for name in _PLUGINS if desired.handler in _runtimes(_plugin(becomes, name))]
+    if not present or (desired.default and present[0]["containerd"].get("default_runtime_name") != desired.handler):
         return [
             Fault(
                 what,
                 where,
-                f"the runtime {wanted.handler} is not in what containerd has read",
+                f"the runtime {desired.handler} is not in what containerd has read",
                 "report it with that file and `containerd --version`",
             )
         ]
-    if lost := _differences(_without_ours(was, wanted.handler), _without_ours(becomes, wanted.handler)):
+    if lost := _differences(_without_ours(was, desired.handler), _without_ours(becomes, desired.handler)):
         return [
             Fault(
                 what,
@@ -146,7 +146,9 @@ def staged_faults(before: Command, after: Command, wanted: Wanted) -> list[Fault
     return []
 
 
-def _wanted_table(files: list[Table], plugin: str, wanted: Wanted, effective: Table, *, replacing: bool) -> Table:
+def _desired_table(
+    files: list[Table], plugin: str, desired: RuntimeSettings, effective: Table, *, replacing: bool
+) -> Table:
     """The plugin's table of the drop-in. files: the others', in the order in which containerd reads them. effective: as it has read them."""
     tables = [_plugin(parsed, plugin) for parsed in files if plugin in parsed.get("plugins", {})]
     merged: Table = {}
@@ -154,25 +156,25 @@ def _wanted_table(files: list[Table], plugin: str, wanted: Wanted, effective: Ta
         _merge(merged, one)
     known, chosen = _runtimes(merged), merged.get("containerd", {}).get("default_runtime_name", "")
     model = (
-        known.get(chosen if chosen != wanted.handler else "runc")
+        known.get(chosen if chosen != desired.handler else "runc")
         or known.get("runc")
         or {"runtime_type": "io.containerd.runc.v2"}
     )
     runtime = copy.deepcopy(model)
-    runtime.setdefault("options", {})["BinaryName"] = wanted.binary
+    runtime.setdefault("options", {})["BinaryName"] = desired.binary
     table = copy.deepcopy(merged) if replacing else {}
     section = table.setdefault("containerd", {})
-    if wanted.default:
-        section["default_runtime_name"] = wanted.handler
-    elif chosen == wanted.handler:
+    if desired.default:
+        section["default_runtime_name"] = desired.handler
+    elif chosen == desired.handler:
         section["default_runtime_name"] = "runc"
     if replacing and not known and (built_in := _runtimes(_plugin(effective, plugin)).get("runc")):
         # The runc that 1.x has by itself goes as soon as a file names any runtime.
         section["runtimes"] = {"runc": built_in}
-    section.setdefault("runtimes", {})[wanted.handler] = runtime
+    section.setdefault("runtimes", {})[desired.handler] = runtime
     # Versions that do not know it have it always on (2.4), or not at all (1.6).
     if any("enable_cdi" in _plugin(effective, name) for name in _PLUGINS):
-        table["enable_cdi"] = wanted.cdi
+        table["enable_cdi"] = desired.cdi
     return table
 
 
@@ -205,8 +207,8 @@ def _order(host: Host, parsed: Table, config: str) -> list[str]:
 
 def _matches(path: str, pattern: str) -> bool:
     """As Go's filepath.Glob: a star stays within its folder."""
-    parts, wanted = path.split("/"), pattern.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+    parts, desired = path.split("/"), pattern.split("/")
+    return len(parts) == len(desired) and all(map(fnmatch.fnmatchcase, parts, desired))
 
 
 def _others(host: Host) -> list[str]:

@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
     Check,
     Content,
     Rendered,
-    Wanted,
+    RuntimeSettings,
 )
 
 CONFIG = "/etc/docker/daemon.json"
@@ -31,20 +31,20 @@ _STAGED = f"{STAGING}/docker/daemon.json"
 Settings = dict[str, t.Any]
 
 
-def render(host: Host, wanted: Wanted, original: str = "") -> Rendered:
+def render(host: Host, desired: RuntimeSettings, original: str = "") -> Rendered:
     """original: the file as it was before the first run. Raises HwaccelError for a file that is no JSON object."""
     old = host.files.get(CONFIG)
     text = old.text if old else ""
     version = host.version("docker")
-    new = with_runtime(text, wanted, knows_cdi=version >= _CDI_SINCE, original=original)
+    new = with_runtime(text, desired, knows_cdi=version >= _CDI_SINCE, original=original)
     # Proxies have their credentials in it.
     made = Rendered(contents=[Content.instead_of(old, CONFIG, new, sensitive="prox" in new)])
     if version >= _VALIDATES_SINCE:
         made.staged = [Content(_STAGED, new, "0600")]
         made.checks = [Check("docker", ("dockerd", "--validate", "--config-file", _STAGED))]
-    if wanted.cdi and version < _CDI_SINCE:
-        made.told = [
-            f"Docker {'.'.join(map(str, version))} has no CDI (25 has): containers get GPUs by the runtime {wanted.handler} alone"
+    if desired.cdi and version < _CDI_SINCE:
+        made.messages = [
+            f"Docker {'.'.join(map(str, version))} has no CDI (25 has): containers get GPUs by the runtime {desired.handler} alone"
         ]
     return made
 
@@ -61,26 +61,26 @@ def keeps_containers(host: Host) -> bool:
     """
     running = host.commands.get("docker_live_restore", Command(1, ""))
     try:
-        wanted = _parsed(host.text(CONFIG)).get("live-restore", True)
+        desired = _parsed(host.text(CONFIG)).get("live-restore", True)
     except HwaccelError:
         return False
-    return running.status == 0 and running.output.strip() == "true" and wanted is True
+    return running.status == 0 and running.output.strip() == "true" and desired is True
 
 
-def with_runtime(text: str, wanted: Wanted, *, knows_cdi: bool, original: str = "") -> str:
+def with_runtime(text: str, desired: RuntimeSettings, *, knows_cdi: bool, original: str = "") -> str:
     """Settings with the runtime. A default that is no longer wanted becomes what the original says. Raises HwaccelError for what is no JSON object."""
     before = _parsed(text)
     after = copy.deepcopy(before)
-    runtime = (after.setdefault("runtimes", {}) or {}).get(wanted.handler) or {"args": []}
-    after["runtimes"] = {**(after["runtimes"] or {}), wanted.handler: {**runtime, "path": wanted.binary}}
-    if wanted.default:
-        after["default-runtime"] = wanted.handler
-    elif after.get("default-runtime") == wanted.handler:
+    runtime = (after.setdefault("runtimes", {}) or {}).get(desired.handler) or {"args": []}
+    after["runtimes"] = {**(after["runtimes"] or {}), desired.handler: {**runtime, "path": desired.binary}}
+    if desired.default:
+        after["default-runtime"] = desired.handler
+    elif after.get("default-runtime") == desired.handler:
         del after["default-runtime"]
-        if (first := _parsed(original).get("default-runtime", wanted.handler)) != wanted.handler:
+        if (first := _parsed(original).get("default-runtime", desired.handler)) != desired.handler:
             after["default-runtime"] = first
     if knows_cdi:
-        features = {**(after.get("features") or {}), "cdi": wanted.cdi}
+        features = {**(after.get("features") or {}), "cdi": desired.cdi}
         after["features"] = features
     return _written(text, before, after)
 

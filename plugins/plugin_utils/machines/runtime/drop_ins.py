@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
     Check,
     Content,
     Rendered,
-    Wanted,
+    RuntimeSettings,
 )
 
 CRIO_DROP_IN = "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf"
@@ -34,15 +34,15 @@ def template_paths(product: str) -> list[str]:
     return [f"/var/lib/rancher/{product}/agent/etc/containerd/{name}" for name in TEMPLATES]
 
 
-def render_crio(wanted: Wanted) -> Rendered:
+def render_crio(desired: RuntimeSettings) -> Rendered:
     """CDI needs no setting: it is on, in /etc/cdi and /var/run/cdi (README of tags.cncf.io/container-device-interface v1.1.1)."""
     text = templating.render(
         "node_runtime",
         "crio.conf",
-        default=wanted.default,
-        key=toml.as_key(wanted.handler),
-        handler=toml.as_value(wanted.handler),
-        binary=toml.as_value(wanted.binary),
+        default=desired.default,
+        key=toml.as_key(desired.handler),
+        handler=toml.as_value(desired.handler),
+        binary=toml.as_value(desired.binary),
     )
     return Rendered(
         contents=[Content(CRIO_DROP_IN, text)],
@@ -51,7 +51,7 @@ def render_crio(wanted: Wanted) -> Rendered:
     )
 
 
-def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
+def render_rancher(host: Host, product: str, desired: RuntimeSettings) -> Rendered:
     """product: k3s or rke2. They find the runtime when they start and write containerd's configuration themselves: only the default is ours."""
     made = Rendered()
     if host.fact(f"{product}_generated") == "0":
@@ -70,7 +70,7 @@ def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
                 )
             )
     path = drop_in(product)
-    if not wanted.default:
+    if not desired.default:
         made.absent = [path]
     elif (version := host.version(product)) and version < _DEFAULT_RUNTIME_SINCE:
         why, next_step = (
@@ -79,5 +79,5 @@ def render_rancher(host: Host, product: str, wanted: Wanted) -> Rendered:
         )
         made.faults.append(Fault(f"{product} cannot make NVIDIA's runtime the default", path, why, next_step))
     else:
-        made.contents = [Content(path, templating.render("node_runtime", "rancher.yaml", handler=wanted.handler))]
+        made.contents = [Content(path, templating.render("node_runtime", "rancher.yaml", handler=desired.handler))]
     return made

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, drop_ins, record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
 
 #: hwaccel: this role. container: the toolkit's container of the role driver. existing: somebody else. none: there is no GPU.
 HWACCEL, CONTAINER, EXISTING, NONE = "hwaccel", "container", "existing", "none"
@@ -44,10 +44,10 @@ def service(host: Host, engine: Engine) -> str:
 
 def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], list[Fault]]:
     """Those that are to know the runtime, what is to be told of the others, and names in the settings that are not there."""
-    asked = list(settings["engines"])
+    requested = list(settings["engines"])
     here = [engine for engine in ENGINES if service(host, engine)]
-    if asked:
-        missing = sorted(set(asked) - {engine.name for engine in here})
+    if requested:
+        missing = sorted(set(requested) - {engine.name for engine in here})
         why = f"the machine has {', '.join(engine.name for engine in here) or 'none'}"
         faults = [
             Fault(
@@ -58,10 +58,10 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
             )
             for name in missing
         ]
-        return [engine for engine in here if engine.name in asked], [], faults
+        return [engine for engine in here if engine.name in requested], [], faults
     config = settings["containerd_config"]
     idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
-    told = [f"containerd serves no pods ({config} switches its plugin cri off): left as it is" for _engine in idle]
+    messages = [f"containerd serves no pods ({config} switches its plugin cri off): left as it is" for _engine in idle]
     found = [engine for engine in here if engine not in idle]
     faults = (
         []
@@ -75,20 +75,20 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
             )
         ]
     )
-    return found, told, faults
+    return found, messages, faults
 
 
 def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, str, list[Fault]]:
     """Who brings it, why, and what speaks against what was asked."""
-    asked, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
-    if asked:
+    requested, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
+    if requested:
         faults = []
-        if asked == HWACCEL and immutable:
+        if requested == HWACCEL and immutable:
             next_step = "leave node_runtime_provider empty: the toolkit's container of the role driver does it there"
             faults.append(
                 Fault("nothing can be installed on this machine", "node_runtime_provider", immutable, next_step)
             )
-        if asked == HWACCEL and containerd.OF_TOOLKIT_CONTAINER in host.files:
+        if requested == HWACCEL and containerd.OF_TOOLKIT_CONTAINER in host.files:
             why = "two would write one configuration"
             next_step = "label the node nvidia.com/gpu.deploy.container-toolkit=false and remove that file, or leave node_runtime_provider empty"
             faults.append(
@@ -96,7 +96,7 @@ def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, 
                     "the toolkit's container has configured containerd", containerd.OF_TOOLKIT_CONTAINER, why, next_step
                 )
             )
-        return asked, "node_runtime_provider says so", faults
+        return requested, "node_runtime_provider says so", faults
     if not (host.fact("gpus") or is_tegra(host) or settings["without_gpu"]):
         return NONE, "no GPU of NVIDIA is in the machine (node_runtime_without_gpu: true to go on)", []
     if immutable:
@@ -110,13 +110,15 @@ def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, 
     return HWACCEL, "nobody else does", []
 
 
-def render(host: Host, engine: Engine, settings: Settings, wanted: Wanted) -> Rendered:
+def render(host: Host, engine: Engine, settings: Settings, desired: RuntimeSettings) -> Rendered:
     """Raises HwaccelError where files that are there cannot be understood."""
     if engine.name == "containerd":
-        return containerd.render(host, settings["containerd_config"], wanted)
+        return containerd.render(host, settings["containerd_config"], desired)
     if engine.name == "docker":
-        return docker.render(host, wanted, host.text(record.original(docker.CONFIG)))
-    return drop_ins.render_crio(wanted) if engine.name == "crio" else drop_ins.render_rancher(host, engine.name, wanted)
+        return docker.render(host, desired, host.text(record.original(docker.CONFIG)))
+    return (
+        drop_ins.render_crio(desired) if engine.name == "crio" else drop_ins.render_rancher(host, engine.name, desired)
+    )
 
 
 def stale(host: Host, engine: Engine, made: Rendered) -> str:

@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
     Check,
     Content,
     Rendered,
-    Wanted,
+    RuntimeSettings,
 )
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -60,7 +60,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     try:
         kept = record.read(host)
         who, why, against = engines.provider(host, settings, kept)
-        made.told.append(_whose(who, why))
+        made.messages.append(_whose(who, why))
         faults += against
         if who == engines.HWACCEL and not against:
             return _ours(host, settings, kept, made, faults)
@@ -88,7 +88,7 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
         made.contents += cdi.units(host)
     toolkit = _toolkit(host, settings, faults)
     drained = _drained(host, settings, restarts)
-    made.told += _told(host, settings, toolkit, restarts, drained["drain"])
+    made.messages += _messages(host, settings, toolkit, restarts, drained["drain"])
     faults += made.faults
     new = record.recorded(kept, host, made.contents)
     if toolkit["install"] and not host.fact("package"):
@@ -116,18 +116,18 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
 
 def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault]) -> list[dict[str, str]]:
     """Adds what every engine of the machine reads, and gives the restarts that are due."""
-    wanted = _wanted(host, settings)
-    found, told, missing = engines.engines(host, settings)
-    made.told += told
+    desired = _desired(host, settings)
+    found, messages, missing = engines.engines(host, settings)
+    made.messages += messages
     faults += missing
     restarts = []
     for engine in found:
         try:
-            one = engines.render(host, engine, settings, wanted)
+            one = engines.render(host, engine, settings, desired)
         except HwaccelError as error:
             faults += error.faults
             continue
-        for field in ("contents", "absent", "staged", "checks", "told", "faults"):
+        for field in ("contents", "absent", "staged", "checks", "messages", "faults"):
             getattr(made, field).extend(getattr(one, field))
         if why := engines.stale(host, engine, one):
             restarts.append(_restart(host, engine, why))
@@ -136,14 +136,14 @@ def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault
 
 def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) -> dict[str, t.Any]:
     """What the services' own checkers, and nvidia-ctk, say of what was staged. results: by the name of the check."""
-    wanted = _wanted(host, settings)
+    desired = _desired(host, settings)
     faults: list[Fault] = []
-    told: list[str] = []
+    messages: list[str] = []
     for name, done in results.items():
         if name == "containerd_after":
-            faults += containerd.staged_faults(results["containerd_before"], done, wanted)
+            faults += containerd.staged_faults(results["containerd_before"], done, desired)
         elif name == "cdi_generate":
-            found, told = cdi.judged(host, done, results.get("cdi_list", Command(0, "")))
+            found, messages = cdi.judged(host, done, results.get("cdi_list", Command(0, "")))
             faults += found
         elif name in ("docker", "crio") and done.status:
             what, next_step = (
@@ -151,7 +151,7 @@ def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) ->
                 "correct what it names; the role adds its runtime alone",
             )
             faults.append(Fault(what, "", (done.error or done.output).strip()[-300:], next_step))
-    return {"faults": [fault.as_dict() for fault in faults], "told": told}
+    return {"faults": [fault.as_dict() for fault in faults], "messages": messages}
 
 
 def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
@@ -162,8 +162,8 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     units of the role have made it, or empty. units: units of systemd that go.
     """
     kept = record.read(host)
-    contents, absent, told = record.restored(kept, host, settings["containerd_config"], settings["handler"])
-    made = Rendered(contents=contents, absent=absent, told=told)
+    contents, absent, messages = record.restored(kept, host, settings["containerd_config"], settings["handler"])
+    made = Rendered(contents=contents, absent=absent, messages=messages)
     touched = {one.path for one in contents if one.text != host.text(one.path)} | set(absent)
     restarts = []
     for engine in engines.ENGINES:
@@ -211,9 +211,12 @@ def _drained(host: Host, settings: Settings, restarts: list[dict[str, t.Any]]) -
     return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "drains": there}
 
 
-def _wanted(host: Host, settings: Settings) -> Wanted:
-    return Wanted(
-        settings["default_runtime"], settings["cdi"], host.fact("runtime_binary") or Wanted.binary, settings["handler"]
+def _desired(host: Host, settings: Settings) -> RuntimeSettings:
+    return RuntimeSettings(
+        settings["default_runtime"],
+        settings["cdi"],
+        host.fact("runtime_binary") or RuntimeSettings.binary,
+        settings["handler"],
     )
 
 
@@ -259,10 +262,10 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
                 Fault("NVIDIA's container toolkit is not there", "node_runtime_toolkit_source", "", next_step)
             )
         return {"install": False, "manager": manager, "names": []}
-    for asked, needed in (("repository", "repository_key"), ("archive", "archive")):
-        if source == asked and not settings[needed]:
+    for requested, needed in (("repository", "repository_key"), ("archive", "archive")):
+        if source == requested and not settings[needed]:
             next_step = f"set node_runtime_{needed}"
-            what = f"the toolkit cannot be installed: node_runtime_toolkit_source is {asked}"
+            what = f"the toolkit cannot be installed: node_runtime_toolkit_source is {requested}"
             faults.append(Fault(what, f"node_runtime_{needed}", "it is not set", next_step))
     if not right and not manager:
         next_step = "install nvidia-container-toolkit yourself and leave node_runtime_toolkit_source empty"
@@ -283,25 +286,29 @@ def _toolkit_config(host: Host, settings: Settings, kept: record.Record) -> list
     return [Content.instead_of(host.files.get(TOOLKIT_CONFIG), TOOLKIT_CONFIG, text, sensitive=False)]
 
 
-def _told(host: Host, settings: Settings, toolkit: Settings, restarts: list[dict[str, t.Any]], drain: str) -> list[str]:
-    told = []
+def _messages(
+    host: Host, settings: Settings, toolkit: Settings, restarts: list[dict[str, t.Any]], drain: str
+) -> list[str]:
+    messages = []
     version, package = settings["toolkit_version"], host.fact("package")
     if toolkit["install"]:
-        told.append(
+        messages.append(
             f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}"
             + (f" in place of {package}" if package else "")
         )
-    told += [f"{one['unit']} is restarted: {one['why']}" for one in restarts]
-    told += [f"pods leave the node before: {drain}"] * bool(drain)
+    messages += [f"{one['unit']} is restarted: {one['why']}" for one in restarts]
+    messages += [f"pods leave the node before: {drain}"] * bool(drain)
     if settings["cdi"] and not cdi.can(host):
-        told.append(
+        messages.append(
             "GPUs are not described here (CDI): no driver of the host's own works, and one in a container is described by the toolkit's container"
         )
     if host.fact("apparmor") == "Y":
-        told.append("AppArmor is on: its default profile of containers lets them use devices that they are given")
+        messages.append("AppArmor is on: its default profile of containers lets them use devices that they are given")
     if host.fact("denials"):
-        told.append(f"SELinux has denied something to a container today: {host.fact('denials').splitlines()[0][:160]}")
-    return told
+        messages.append(
+            f"SELinux has denied something to a container today: {host.fact('denials').splitlines()[0][:160]}"
+        )
+    return messages
 
 
 def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
@@ -312,7 +319,7 @@ def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[s
     ]
     return {
         "provider": who,
-        "told": made.told,
+        "messages": made.messages,
         "faults": [fault.as_dict() for fault in faults],
         "files": files,
         "contents": {one.path: one.text for one in made.contents},
@@ -333,13 +340,13 @@ def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[s
     }
 
 
-def _differs(host: Host, wanted: Content) -> bool:
-    there = host.files.get(wanted.path)
+def _differs(host: Host, desired: Content) -> bool:
+    there = host.files.get(desired.path)
     return there is None or (there.text, there.mode, there.uid, there.gid) != (
-        wanted.text,
-        wanted.mode,
-        wanted.uid,
-        wanted.gid,
+        desired.text,
+        desired.mode,
+        desired.uid,
+        desired.gid,
     )
 
 

@@ -84,7 +84,7 @@ def restored(record: Record, host: Host, config: str, handler: str) -> tuple[lis
     """
     contents: list[Content] = []
     absent: list[str] = []
-    told: list[str] = []
+    messages: list[str] = []
     for path, entry in sorted(record.files.items()):
         now = host.files.get(path)
         if now is None:
@@ -96,10 +96,10 @@ def restored(record: Record, host: Host, config: str, handler: str) -> tuple[lis
             absent.append(path)
             continue
         if shared and not untouched:
-            told.append(f"{path} was changed since: what this role had set is taken out, the rest stays")
+            messages.append(f"{path} was changed since: what this role had set is taken out, the rest stays")
             kept = _without_ours(path, now.text, kept, handler)
         contents.append(Content(path, kept, now.mode, now.uid, now.gid, sensitive=True))
-    return contents, absent, told
+    return contents, absent, messages
 
 
 def _without_ours(path: str, text: str, kept: str, handler: str) -> str:

@@ -16,7 +16,7 @@ HEADER = "# Written by the role hwaccel.gpu.node_runtime, which writes it anew: 
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class RuntimeSettings:
     """default: containers that name no runtime get NVIDIA's. binary: path of nvidia-container-runtime. handler: its name, which the RuntimeClass has."""
 
     default: bool = False
@@ -63,5 +63,5 @@ class Rendered:
     checks: list[Check] = dataclasses.field(default_factory=list)
     loaded: list[str] = dataclasses.field(default_factory=list)
     stale: str = ""
-    told: list[str] = dataclasses.field(default_factory=list)
+    messages: list[str] = dataclasses.field(default_factory=list)
     faults: list[Fault] = dataclasses.field(default_factory=list)

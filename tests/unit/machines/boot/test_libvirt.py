@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, domain, hypervisor, run, vm
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import domain, hypervisor, request, run, vm
 
 VM: dict[str, t.Any] = {
     "hypervisor": "hyper",
@@ -108,7 +108,7 @@ def entry(**changed: t.Any) -> dict[str, t.Any]:
 
 
 def told(*entries: dict[str, t.Any]) -> list[str]:
-    return [str(fault) for fault in asked.faults(entries, VERSIONS)]
+    return [str(fault) for fault in request.faults(entries, VERSIONS)]
 
 
 def planned(looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, **changed: t.Any) -> dict[str, t.Any]:
@@ -117,7 +117,7 @@ def planned(looked: dict[str, t.Any], nodes: dict[str, t.Any] | None = None, **c
 
 def defined(**changed: t.Any) -> str:
     """As libvirt would have it after it was made."""
-    one = asked.read(entry(**changed))
+    one = request.read(entry(**changed))
     assert one.vm
     return domain.made(one.machine, one.vm, hypervisor.read(answer()))
 
@@ -259,9 +259,9 @@ def test_what_a_hypervisor_has_against_a_machine_is_told_with_what_its_variables
 
 
 def test_the_collection_is_asked_for_by_virtual_machines_alone() -> None:
-    assert "need the collection community.libvirt: it is not installed" in str(asked.faults([GOOD], {})[0])
+    assert "need the collection community.libvirt: it is not installed" in str(request.faults([GOOD], {})[0])
     bmc = {"address": "10.9.0.11", "username": "admin", "has_password": True, "system": "", "verify": True}
-    assert asked.faults([{**GOOD, "provider": "ipmi", "bmc": bmc}], {}) == []
+    assert request.faults([{**GOOD, "provider": "ipmi", "bmc": bmc}], {}) == []
 
 
 @pytest.mark.parametrize(
@@ -325,9 +325,11 @@ def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, to
     assert told in made["messages"][0]
     # Its room is taken already.
     full = LOGICAL.replace("500000000000", "0")
-    assert "too little room in pool fast" in str(asked.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS))
+    assert "too little room in pool fast" in str(
+        request.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS)
+    )
     assert (
-        asked.faults(
+        request.faults(
             [entry(pool="fast", found=answer(define["give"]["xml"], "shut off", pool=full, disk=100, written=written))],
             VERSIONS,
         )

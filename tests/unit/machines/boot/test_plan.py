@@ -9,7 +9,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import asked, run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, run
 
 BMC = {"address": "10.9.0.11:8443", "username": "admin", "has_password": True, "system": "", "verify": True}
 GOOD: dict[str, t.Any] = {
@@ -38,7 +38,7 @@ ALLOWED = ["Pxe", "Cd", "Hdd", "UefiHttp"]
 
 
 def told(*entries: dict[str, t.Any]) -> list[str]:
-    return [str(fault) for fault in asked.faults(entries, {"community.general": "11.4.2"})]
+    return [str(fault) for fault in request.faults(entries, {"community.general": "11.4.2"})]
 
 
 def redfish(
@@ -124,10 +124,10 @@ def test_machines_behind_one_bmc_are_told_apart_by_its_systems() -> None:
     [("", "it is not installed"), ("9.5.1", "version 9.5.1 is too old"), ("10.5.0", "too old"), ("10.6.0", "")],
 )
 def test_the_collection_that_redfish_needs_is_named(version: str, why: str) -> None:
-    found = [str(fault) for fault in asked.faults([GOOD], {"community.general": version})]
+    found = [str(fault) for fault in request.faults([GOOD], {"community.general": version})]
     assert bool(found) is bool(why)
     assert all(why in fault and "requirements-metal.yml" in fault for fault in found)
-    assert asked.faults([{**GOOD, "provider": "ipmi"}], {}) == []
+    assert request.faults([{**GOOD, "provider": "ipmi"}], {}) == []
 
 
 def test_a_machine_that_is_off_is_told_where_to_start_from_and_started() -> None:

@@ -50,7 +50,7 @@ class Server:
         }
         self.changed = plan.MEMORY in made["changes"]
         assert self.changed == (f"write {plan.MEMORY}" in made["foreseen"])
-        self.memory, self.told = texts.get(plan.MEMORY, self.memory), made["told"]
+        self.memory, self.told = texts.get(plan.MEMORY, self.memory), made["messages"]
         entries = {path.rpartition("/")[2]: text for path, text in texts.items() if "/pxelinux.cfg/" in path}
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}
         return sorted(names[path] for path, text in entries.items() if "LOCALBOOT" not in text)

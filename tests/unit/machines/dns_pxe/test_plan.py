@@ -338,7 +338,7 @@ def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched
 
 
 def test_a_cluster_that_could_not_be_asked_is_told() -> None:
-    assert any("cluster ocp could not be asked" in line for line in planned(settings(joined={}))["told"])
+    assert any("cluster ocp could not be asked" in line for line in planned(settings(joined={}))["messages"])
 
 
 def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:

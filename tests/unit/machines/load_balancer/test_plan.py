@@ -318,7 +318,7 @@ def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None
     # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
     theirs = planned(observed(BARE, firewalls=("ufw",)), firewall=False)
     assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
-    assert planned(observed(BARE, firewalls=("nftables",)))["told"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
+    assert planned(observed(BARE, firewalls=("nftables",)))["messages"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
 
 
 def test_passwords_are_in_a_file_of_roots_alone_that_is_shown_nowhere() -> None:

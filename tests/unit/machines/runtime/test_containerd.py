@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, RuntimeSettings
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import (
     CRI,
     DUMPS,
@@ -34,10 +34,10 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import
 
 CONFIG, DROP_IN = containerd.CONFIG, containerd.DROP_IN
 BINARY = "/usr/bin/nvidia-container-runtime"
-ADDITIONAL, DEFAULT = Wanted(), Wanted(default=True)
+ADDITIONAL, DEFAULT = RuntimeSettings(), RuntimeSettings(default=True)
 
 
-def drop_in(machine: Host, wanted: Wanted = ADDITIONAL) -> dict[str, t.Any]:
+def drop_in(machine: Host, wanted: RuntimeSettings = ADDITIONAL) -> dict[str, t.Any]:
     return tomllib.loads(text(containerd.render(machine, CONFIG, wanted), DROP_IN))
 
 
@@ -75,7 +75,7 @@ def test_2_gets_the_runtime_alone(version: str, plugin: str, form: int) -> None:
 
 @pytest.mark.parametrize(("version", "known"), [("1.6.20", False), ("1.7.29", True), ("2.0.5", True), ("2.4.2", False)])
 def test_cdi_is_switched_where_the_version_knows_the_switch(version: str, known: bool) -> None:
-    for wanted in (ADDITIONAL, Wanted(cdi=False)):
+    for wanted in (ADDITIONAL, RuntimeSettings(cdi=False)):
         found = next(iter(drop_in(host(version, {}), wanted)["plugins"].values()))
         assert found.get("enable_cdi") == (wanted.cdi if known else None)
 
@@ -122,7 +122,7 @@ def test_what_other_drop_ins_say_is_in_the_copy_and_the_last_one_wins() -> None:
 
 @pytest.mark.parametrize("version", sorted(DUMPS))
 @pytest.mark.parametrize("wanted", [ADDITIONAL, DEFAULT])
-def test_its_own_files_are_what_it_wants(version: str, wanted: Wanted) -> None:
+def test_its_own_files_are_what_it_wants(version: str, wanted: RuntimeSettings) -> None:
     machine = host(version, {CONFIG: EDITED})
     made = containerd.render(machine, CONFIG, wanted)
     again = containerd.render(after(machine, made), CONFIG, wanted)
@@ -227,7 +227,7 @@ def programs() -> list[pathlib.Path]:
     ],
 )
 def test_the_real_program_reads_the_runtime_and_no_other_change(
-    tmp_path: pathlib.Path, program: pathlib.Path, wanted: Wanted, main: str
+    tmp_path: pathlib.Path, program: pathlib.Path, wanted: RuntimeSettings, main: str
 ) -> None:
     def ask(*arguments: str) -> Command:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)

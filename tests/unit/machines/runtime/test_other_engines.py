@@ -15,9 +15,9 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import docker, drop_ins
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Wanted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import RuntimeSettings
 
-ADDITIONAL, DEFAULT = Wanted(), Wanted(default=True)
+ADDITIONAL, DEFAULT = RuntimeSettings(), RuntimeSettings(default=True)
 OURS = {"args": [], "path": "/usr/bin/nvidia-container-runtime"}
 THEIRS = """{
   "storage-opts": ["size=9007199254740993"],
@@ -28,7 +28,7 @@ THEIRS = """{
 """
 
 
-def with_runtime(text: str, wanted: Wanted = ADDITIONAL, *, knows_cdi: bool = False) -> str:
+def with_runtime(text: str, wanted: RuntimeSettings = ADDITIONAL, *, knows_cdi: bool = False) -> str:
     return docker.with_runtime(text, wanted, knows_cdi=knows_cdi)
 
 
@@ -89,10 +89,12 @@ def test_another_default_and_arguments_of_the_runtime_stay() -> None:
 def test_cdi_and_the_checker_are_used_where_the_version_has_them(
     version: str, cdi: bool, features: t.Any, checked: bool
 ) -> None:
-    made = docker.render(Host(commands={"docker": Command(0, f"Docker version {version}, build 1")}), Wanted(cdi=cdi))
+    made = docker.render(
+        Host(commands={"docker": Command(0, f"Docker version {version}, build 1")}), RuntimeSettings(cdi=cdi)
+    )
     assert json.loads(made.contents[0].text).get("features") == features
     assert [check.command[:2] for check in made.checks] == ([("dockerd", "--validate")] if checked else [])
-    assert bool(made.told) == (features is None)
+    assert bool(made.messages) == (features is None)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_applied_twice_is_applied_once_and_taken_back_is_as_before(seed: int) ->
         if chance.random() < 0.5:
             before[section] = entry
     text = json.dumps(before, indent=chance.choice([None, 2, 4]))
-    wanted, knows = Wanted(default=chance.random() < 0.5), chance.random() < 0.5
+    wanted, knows = RuntimeSettings(default=chance.random() < 0.5), chance.random() < 0.5
     once = with_runtime(text, wanted, knows_cdi=knows)
     assert with_runtime(once, wanted, knows_cdi=knows) == once
     back = docker.with_runtime(with_runtime(text, DEFAULT), ADDITIONAL, knows_cdi=False, original=text)
@@ -134,7 +136,7 @@ def test_applied_twice_is_applied_once_and_taken_back_is_as_before(seed: int) ->
 
 
 @pytest.mark.parametrize("wanted", [ADDITIONAL, DEFAULT])
-def test_cri_o_has_a_file_of_ours(wanted: Wanted) -> None:
+def test_cri_o_has_a_file_of_ours(wanted: RuntimeSettings) -> None:
     made = drop_ins.render_crio(wanted)
     runtime = tomllib.loads(made.contents[0].text)["crio"]["runtime"]
     assert runtime["runtimes"] == {"nvidia": {"runtime_path": OURS["path"], "runtime_type": "oci"}}

@@ -105,7 +105,7 @@ def test_who_brings_it(
 ) -> None:
     made = planned(machine(files, **facts), **settings)
     assert made["provider"] == provider
-    assert told in made["told"][0]
+    assert told in made["messages"][0]
     assert bool(made["files"]) == (provider == "hwaccel")
     assert made["faults"] == []
 
@@ -193,7 +193,7 @@ def test_pods_leave_before_a_restart_that_ends_them(
     host.commands.update({"docker_live_restore": live} if live else {})
     made = planned(host, drain=drain)
     assert (made["drain"], made["drains"]) == (drained, looked)
-    assert [one for one in made["told"] if "pods leave" in one] == (
+    assert [one for one in made["messages"] if "pods leave" in one] == (
         [f"pods leave the node before: {drained}"] if drained else []
     )
     back = plan.restored(applied(host, made), {**SETTINGS, "drain": drain})
@@ -240,7 +240,7 @@ def test_containerd_that_serves_docker_alone_is_left_as_it_is() -> None:
     host.units["docker"] = Unit(loaded=True)
     made = planned(host)
     assert list(made["contents"]) == [docker.CONFIG]
-    assert "containerd serves no pods" in made["told"][1]
+    assert "containerd serves no pods" in made["messages"][1]
 
 
 def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
@@ -349,7 +349,7 @@ def test_jetson_boards_are_described_by_their_csv_files() -> None:
 def test_a_description_is_complete_or_refused(generated: Command, listed: str, fault: str, told: int) -> None:
     found = plan.checked(machine(), SETTINGS, {"cdi_generate": generated, "cdi_list": Command(0, listed)})
     assert fault in " ".join(texts(found)) if fault else found["faults"] == []
-    assert len(found["told"]) == told
+    assert len(found["messages"]) == told
 
 
 def test_what_other_checkers_say_is_told() -> None:
@@ -387,7 +387,7 @@ def test_teardown_puts_back_what_was_there_and_removes_the_rest() -> None:
     assert back["contents"] == {containerd.CONFIG: EDITED, docker.CONFIG: '{"debug": true}'}
     assert back["absent"] == [containerd.DROP_IN]
     assert {one["unit"] for one in back["restarts"]} == {"containerd", "docker"}
-    assert back["told"] == []
+    assert back["messages"] == []
 
 
 def ended_before_its_restart(host: Host, back: dict[str, t.Any]) -> Host:
@@ -442,7 +442,7 @@ def test_teardown_leaves_what_others_have_changed_since() -> None:
     back = plan.restored(there, SETTINGS)
     assert back["contents"][containerd.CONFIG] == EDITED.replace("4711", "4712").replace("true", "false")
     assert json.loads(back["contents"][docker.CONFIG]) == {"debug": False}
-    assert len(back["told"]) == 2
+    assert len(back["messages"]) == 2
 
 
 @pytest.mark.parametrize("default", [False, True])

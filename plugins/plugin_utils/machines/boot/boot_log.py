@@ -12,7 +12,7 @@ import re
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 
 #: What a machine passes, in this order.
-NOTHING, ASKED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
+NOTHING, REQUESTED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
     "nothing",
     "asked",
     "address",
@@ -73,10 +73,10 @@ def _dhcp(line: str, machine: Machine) -> Event | None:
     if kind in ("DHCPOFFER", "DHCPACK"):
         return Event(ADDRESS, words[0])
     if kind == "DHCPNAK":
-        return Event(ASKED, refused=after or "it was told no")
+        return Event(REQUESTED, refused=after or "it was told no")
     # Behind the MAC of a request dnsmasq says why it does not answer.
     return Event(
-        ASKED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else ""
+        REQUESTED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else ""
     )
 
 
@@ -120,23 +120,23 @@ def _stage_of(path: str) -> str:
 
 def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, media: bool = False) -> Verdict:
     """What the logs say of one machine since its power came on. joined: its cluster has its node. media: it starts from such, and not from the network."""
-    seen = events(lines, machine)
-    passed = [event.stage for event in seen if not event.refused]
-    stage = REPORTED if joined else max(passed, key=STAGES.index, default=ASKED if seen else NOTHING)
+    observed = events(lines, machine)
+    passed = [event.stage for event in observed if not event.refused]
+    stage = REPORTED if joined else max(passed, key=STAGES.index, default=REQUESTED if observed else NOTHING)
     if joined:
         return Verdict(stage, "its node has joined")
-    if refused := _last_refusal(seen, stage):
+    if refused := _last_refusal(observed, stage):
         return _refused(stage, refused)
     if media and stage in (NOTHING, ADDRESS):
         return Verdict(stage, *_FROM_MEDIA[stage])
-    last = next((event.what for event in reversed(seen) if event.stage == stage and not event.refused), "")
-    return Verdict(stage, *_TOLD[stage](machine, last))
+    last = next((event.what for event in reversed(observed) if event.stage == stage and not event.refused), "")
+    return Verdict(stage, *_MESSAGES[stage](machine, last))
 
 
-def _last_refusal(seen: c.Sequence[Event], stage: str) -> Event | None:
+def _last_refusal(observed: c.Sequence[Event], stage: str) -> Event | None:
     """What holds the machine up: a refusal after which nothing was given that is as far or further on its way, nor the same file."""
     given: set[str] = set()
-    for event in reversed(seen):
+    for event in reversed(observed):
         as_far = STAGES.index(event.stage) >= STAGES.index(stage)
         if not event.refused:
             if as_far:
@@ -150,7 +150,7 @@ def _last_refusal(seen: c.Sequence[Event], stage: str) -> Event | None:
 
 
 def _refused(stage: str, event: Event) -> Verdict:
-    if event.stage == ASKED:
+    if event.stage == REQUESTED:
         next_step = "see that the machine's MAC is the one in hwaccel_mac, and run hwaccel.gpu.dns_pxe"
         return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
     what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(
@@ -170,12 +170,12 @@ _FROM_MEDIA = {
         "it fetches nothing from here that would tell more; see whether it joins, or look at its console",
     ),
 }
-_TOLD: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
+_MESSAGES: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     NOTHING: lambda machine, _last: (
         f"no DHCP request of {machine.mac or 'it'} was seen",
         "see that this is the MAC of the port that it boots by, that its firmware boots by this port, and that the port is in the boot server's segment",
     ),
-    ASKED: lambda machine, _last: (
+    REQUESTED: lambda machine, _last: (
         f"DHCP requests of {machine.mac} were seen, and not answered",
         "see that dns_pxe knows this MAC (hwaccel_mac), and run hwaccel.gpu.dns_pxe",
     ),

@@ -26,19 +26,19 @@ Given = c.Mapping[str, t.Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """told: what was decided on bootstrap machines, in sentences."""
+class DesiredServices:
+    """messages: what was decided on bootstrap machines, in sentences."""
 
     services: tuple[Service, ...]
     faults: tuple[Fault, ...]
-    told: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
-def wanted(settings: Given, present: str) -> Wanted:
+def desired(settings: Given, present: str) -> DesiredServices:
     """All services, of clusters' profiles and of their own, with every fault in what was given. present: the configuration that is in place."""
     faults: list[Fault] = []
     reader = Reader(faults)
-    told: list[str] = []
+    messages: list[str] = []
     known, wrong = inventory.read(settings["machines"], "load_balancer_machines")
     faults += wrong
     given: list[tuple[dict[str, t.Any], list[Machine]]] = []
@@ -51,7 +51,7 @@ def wanted(settings: Given, present: str) -> Wanted:
         if key in own:
             reader.fault(f"service {key[1]}", "another service has this name", "rename one of them")
         own[key] = service
-    serving = {cluster.get("name", ""): _serving(cluster, known, present, told) for cluster in settings["clusters"]}
+    serving = {cluster.get("name", ""): _serving(cluster, known, present, messages) for cluster in settings["clusters"]}
     for cluster in settings["clusters"]:
         for service in _of_profile(cluster, serving[cluster.get("name", "")], reader):
             changes = own.pop((service["cluster"], service["name"]), {})
@@ -80,10 +80,10 @@ def wanted(settings: Given, present: str) -> Wanted:
         dataclasses.replace(service, name=f"{service.cluster}-{service.name}" if service.cluster else service.name)
         for service in read
     )
-    return Wanted(services, (*faults, *collisions(services)), tuple(told))
+    return DesiredServices(services, (*faults, *collisions(services)), tuple(messages))
 
 
-def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: list[str]) -> list[Machine]:
+def _serving(cluster: Given, known: c.Sequence[Machine], present: str, messages: list[str]) -> list[Machine]:
     """Machines of a cluster that can be members: those for its bootstrap only as long as that is not complete."""
     own = [machine for machine in known if machine.cluster == cluster.get("name")]
     bootstrap = [machine.name for machine in own if machine.role == BOOTSTRAP]
@@ -95,7 +95,7 @@ def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: lis
     members = _members(cluster, present)
     was_out = bool(members) and not members & set(bootstrap)
     if complete or (complete is None and was_out):
-        told.append(
+        messages.append(
             f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}"
         )
         return [machine for machine in own if machine.role != BOOTSTRAP]
@@ -104,7 +104,7 @@ def _serving(cluster: Given, known: c.Sequence[Machine], present: str, told: lis
         if complete is None
         else "bootstrap is not complete"
     )
-    told.append(f"{named} is a member, as {why}")
+    messages.append(f"{named} is a member, as {why}")
     return own
 
 

@@ -16,7 +16,7 @@ ONCE, ALWAYS = "once", "always"
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class BootState:
     """power: on, off, or what the BMC says while it changes. device: what the next boot is to take (network, disk, media), empty where nothing is told.
 
     lasts: once, or always, as on a BMC that knows no "once". mode: the firmware's, as the BMC has it. devices: what it can be told, empty where unknown.

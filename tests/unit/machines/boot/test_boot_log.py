@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import journal, run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import boot_log, run
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 from ansible_collections.hwaccel.gpu.tests.unit.machines.boot.test_plan import GOOD
 
@@ -91,7 +91,7 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
     ],
 )
 def test_each_stage_has_its_words_and_its_next_step(lines: list[str], stage: str, text: str) -> None:
-    found = journal.verdict(MACHINE, lines)
+    found = boot_log.verdict(MACHINE, lines)
     assert (found.stage, text in found.text) == (stage, True), found
     assert bool(found.next_step) is (stage != "reported")
 
@@ -99,31 +99,31 @@ def test_each_stage_has_its_words_and_its_next_step(lines: list[str], stage: str
 def test_lines_of_others_say_nothing_of_a_machine() -> None:
     others = [line.replace("10.77.0.1", "10.77.0.11").replace("00:21", "00:22") for line in IGNITION]
     assert (
-        journal.verdict(MACHINE, [*others, http("/report/x", address="110.77.0.1"), "not a line of any service"]).stage
+        boot_log.verdict(MACHINE, [*others, http("/report/x", address="110.77.0.1"), "not a line of any service"]).stage
         == "nothing"
     )
 
 
 def test_what_was_refused_and_given_later_is_no_fault() -> None:
-    assert journal.verdict(MACHINE, [*OFFER, http("/images/kernel", 503), http("/images/kernel")]).text.startswith(
+    assert boot_log.verdict(MACHINE, [*OFFER, http("/images/kernel", 503), http("/images/kernel")]).text.startswith(
         "the kernel is fetched"
     )
     missing = tftp("file /srv/tftp/other.efi not found for 10.77.0.1")
-    assert journal.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("the boot file is fetched")
-    assert journal.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi is not there"
+    assert boot_log.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("the boot file is fetched")
+    assert boot_log.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi is not there"
 
 
 def test_a_file_that_was_refused_before_the_kernel_or_given_since_is_no_fault() -> None:
     initramfs = "/images/rhcos-live-initramfs.x86_64.img"
-    assert journal.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith(
+    assert boot_log.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith(
         "the kernel is fetched"
     )
-    assert journal.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith(
+    assert boot_log.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith(
         "the kernel is fetched"
     )
     # The web log is read behind that of TFTP, and says nothing of which was first.
-    assert journal.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("the kernel is fetched")
-    assert journal.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("ignition is fetched")
+    assert boot_log.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("the kernel is fetched")
+    assert boot_log.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("ignition is fetched")
 
 
 def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
@@ -131,12 +131,12 @@ def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
         tftp("file /srv/tftp/pxelinux.cfg/0A4D0001 not found for 10.77.0.1"),
         tftp("file /srv/tftp/grub/x86_64-efi/command.lst not found for 10.77.0.1"),
     ]
-    assert journal.verdict(MACHINE, [*LOADER, *tried]).text.startswith("the boot file is fetched")
+    assert boot_log.verdict(MACHINE, [*LOADER, *tried]).text.startswith("the boot file is fetched")
 
 
 def test_a_mac_in_capitals_is_the_same() -> None:
     assert (
-        journal.verdict(
+        boot_log.verdict(
             MACHINE, [line.replace("52:54:00:77:00:21", "52:54:00:77:00:21".upper()) for line in OFFER]
         ).stage
         == "address"
@@ -144,14 +144,14 @@ def test_a_mac_in_capitals_is_the_same() -> None:
 
 
 def test_who_has_joined_its_cluster_has_reported() -> None:
-    assert journal.verdict(MACHINE, [], joined=True).stage == "reported"
+    assert boot_log.verdict(MACHINE, [], joined=True).stage == "reported"
 
 
 def test_who_starts_from_media_fetches_nothing_that_would_tell_more() -> None:
-    assert journal.verdict(MACHINE, OFFER, media=True).text == "it runs from its media"
-    assert "its BMC has to be able to fetch" in journal.verdict(MACHINE, [], media=True).next_step
-    assert journal.verdict(MACHINE, REQUEST, media=True).text == journal.verdict(MACHINE, REQUEST).text
-    assert journal.verdict(MACHINE, IGNITION, media=True).stage == "ignition"
+    assert boot_log.verdict(MACHINE, OFFER, media=True).text == "it runs from its media"
+    assert "its BMC has to be able to fetch" in boot_log.verdict(MACHINE, [], media=True).next_step
+    assert boot_log.verdict(MACHINE, REQUEST, media=True).text == boot_log.verdict(MACHINE, REQUEST).text
+    assert boot_log.verdict(MACHINE, IGNITION, media=True).stage == "ignition"
 
 
 def judged(*read: dict[str, t.Any], awaited: str = "ignition", **changed: t.Any) -> dict[str, t.Any]:
@@ -195,8 +195,8 @@ def test_lines_of_an_earlier_boot_are_told_and_end_nothing() -> None:
 
 
 def test_stages_are_in_their_order() -> None:
-    found = journal.verdict(MACHINE, KERNEL)
-    assert [found.at_least(stage) for stage in journal.STAGES] == [True] * 5 + [False] * 2
+    found = boot_log.verdict(MACHINE, KERNEL)
+    assert [found.at_least(stage) for stage in boot_log.STAGES] == [True] * 5 + [False] * 2
 
 
 @pytest.mark.parametrize(
@@ -212,4 +212,4 @@ def test_stages_are_in_their_order() -> None:
     ],
 )
 def test_a_file_is_known_by_its_path(path: str, stage: str) -> None:
-    assert journal.verdict(MACHINE, [http(path)]).stage == stage
+    assert boot_log.verdict(MACHINE, [http(path)]).stage == stage

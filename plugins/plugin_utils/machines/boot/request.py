@@ -39,7 +39,7 @@ class Bmc:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class BootRequest:
     """What one machine is to do. named: somebody has asked for this machine by its name. logs: whether a boot server's logs can be read.
 
     media: address of an image. shutdown: so many seconds its operating system has to end, before its power is cut.
@@ -74,7 +74,7 @@ class Asked:
         return self.machine.name
 
 
-def read(entry: c.Mapping[str, t.Any]) -> Asked:
+def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
     """Of a machine in which `faults` found nothing."""
     found, wrong = machines.read([entry], VARIABLE)
     if wrong:
@@ -85,7 +85,9 @@ def read(entry: c.Mapping[str, t.Any]) -> Asked:
     virtual_ = vm.read(machine, more["vm"]) if more["provider"] == LIBVIRT else None
     # ansible-core before 2.19 has made a text of it.
     shutdown = int(more.get("shutdown", 0))
-    return Asked(machine, bmc=bmc, vm=virtual_, shutdown=shutdown, **{key: more[key] for key in keys if key in more})
+    return BootRequest(
+        machine, bmc=bmc, vm=virtual_, shutdown=shutdown, **{key: more[key] for key in keys if key in more}
+    )
 
 
 def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, str]) -> list[Fault]:

@@ -9,8 +9,8 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import DesiredServices, desired
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Check, Member
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.wanted import Wanted, wanted
 
 CLUSTER = {"name": "ocp", "profile": "openshift", "machine_network": "10.0.0.0/24"}
 MACHINES = (
@@ -22,11 +22,13 @@ MACHINES = (
 MEMBERS = [{"name": "m", "address": "10.0.0.31"}]
 
 
-def given(clusters: t.Any = (CLUSTER,), machines: t.Any = MACHINES, services: t.Any = (), present: str = "") -> Wanted:
-    return wanted({"clusters": list(clusters), "machines": list(machines), "services": list(services)}, present)
+def given(
+    clusters: t.Any = (CLUSTER,), machines: t.Any = MACHINES, services: t.Any = (), present: str = ""
+) -> DesiredServices:
+    return desired({"clusters": list(clusters), "machines": list(machines), "services": list(services)}, present)
 
 
-def members(found: Wanted, service: str) -> list[str]:
+def members(found: DesiredServices, service: str) -> list[str]:
     return [member.name for one in found.services if one.name == service for member in one.members]
 
 
@@ -60,7 +62,7 @@ def test_bootstrap_is_a_member_until_it_is_complete(complete: bool | None, there
     found = given([{**CLUSTER, "bootstrap_complete": complete}], services=[own])
     for service in ("ocp-api", "ocp-machine-config", "ocp-metrics"):
         assert ("bootstrap" in members(found, service)) == there
-    assert why in found.told[0]
+    assert why in found.messages[0]
 
 
 @pytest.mark.parametrize(("complete", "there"), [(None, False), (False, True)])
