@@ -37,7 +37,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Compute what is to be
+- name: Compute the plan
   ansible.builtin.set_fact:
     plan: "{{ look.stdout | hwaccel.gpu.machine_plan('load_balancer', settings=settings) }}"
 """
