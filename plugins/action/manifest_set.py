@@ -50,7 +50,7 @@ def _lines_as_they_come() -> None:
 
 
 def _write_while_read(stream: io.TextIOWrapper) -> None:
-    # Below what Display has put its lock around, and without buffers where Python has been told so.
+    # Below what Display has put its lock around, and without buffers where Python was started so.
     file: t.Any = getattr(stream.buffer, "raw", stream.buffer)
     write = file.write
 

@@ -22,7 +22,7 @@ author:
 positional: _input
 options:
   _input:
-    description: What is asked of each machine, as the role's C(machine_boot_asked) has it.
+    description: What is requested of each machine, as the role's C(machine_boot_asked) has it.
     type: list
     elements: dict
     required: true

@@ -24,12 +24,12 @@ options:
     description: >-
       Results of the task that has read log lines since the machine got its power, each with C(stdout_lines), and C(item), the boot server.
       Of each boot server the last one counts. Lines of other machines may be among them. Those behind a first line V(earlier) may be of an earlier boot:
-      they are told, and count for nothing else.
+      they are reported, and count for nothing else.
     type: list
     elements: dict
     required: true
   request:
-    description: What is asked of the machine, as the role's C(machine_boot_asked) has it.
+    description: What is requested of the machine, as the role's C(machine_boot_asked) has it.
     type: dict
     required: true
   awaited:

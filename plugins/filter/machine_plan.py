@@ -60,7 +60,7 @@ _value:
       type: list
       elements: str
     selinux:
-      description: Whether SELinux has to be told something.
+      description: Whether SELinux has to be configured.
       type: bool
     record:
       description: The record by which teardown puts everything back.

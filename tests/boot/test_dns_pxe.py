@@ -75,14 +75,14 @@ def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[S
 
 
 @pytest.fixture(scope="module")
-def foreseen(site: Site) -> tuple[Run, str, str]:
+def predicted(site: Site) -> tuple[Run, str, str]:
     """A run in check mode, and the server before and after it."""
     before = site.state()
     return site.done("--check", "--diff"), before, site.state()
 
 
 @pytest.fixture(scope="module")
-def served(site: Site, foreseen: tuple[Run, str, str]) -> Run:
+def served(site: Site, predicted: tuple[Run, str, str]) -> Run:
     return site.done()
 
 
@@ -123,9 +123,9 @@ def far(site: Site, rig: BootRig, served: Run, tmp_path_factory: pytest.TempPath
 
 
 def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(
-    foreseen: tuple[Run, str, str], served: Run, site: Site
+    predicted: tuple[Run, str, str], served: Run, site: Site
 ) -> None:
-    run, before, after = foreseen
+    run, before, after = predicted
     assert before == after
     told = run.stdout
     for path in ("dnsmasq.conf", "hosts", "extra-hosts", "nginx.conf", "clients.nft"):
@@ -514,7 +514,7 @@ def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> N
     assert again < 3 * few
 
 
-def test_teardown_puts_the_server_back(site: Site, foreseen: tuple[Run, str, str]) -> None:
+def test_teardown_puts_the_server_back(site: Site, predicted: tuple[Run, str, str]) -> None:
     site.done("-e", "dns_pxe_entry=teardown")
     left = site.server.sh(
         f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False

@@ -52,8 +52,8 @@ def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(
     offering(other, tmp_path)
     assert f"another DHCP server answers at eth0: {other.address}" in site.refused(), "the firewall does not hide it"
     other.stop()
-    foreseen = site.done("--check")
-    assert (machine.sh(tell), "access | " in foreseen.stdout or name in foreseen.stdout) == (before, True)
+    predicted = site.done("--check")
+    assert (machine.sh(tell), "access | " in predicted.stdout or name in predicted.stdout) == (before, True)
     site.done()
     assert site.done().changed() == 0
     client = rig.host(f"client-{name}")

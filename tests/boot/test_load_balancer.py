@@ -27,7 +27,7 @@ class Configured:
     checked: str
     refused: str
     after_refusal: str
-    foreseen: int
+    predicted: int
     changed: int
 
 
@@ -41,14 +41,14 @@ def state(balanced: Balanced) -> str:
 @pytest.fixture(scope="module")
 def configured(balanced: Balanced) -> Configured:
     before = state(balanced)
-    foreseen = balanced.done("--check", "--diff").changed("lb")
+    predicted = balanced.done("--check", "--diff").changed("lb")
     checked = state(balanced)
     refused = balanced.refused(load_balancer_extra=BROKEN)
-    return Configured(before, checked, refused, state(balanced), foreseen, balanced.done().changed("lb"))
+    return Configured(before, checked, refused, state(balanced), predicted, balanced.done().changed("lb"))
 
 
 def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> None:
-    assert configured.foreseen > 0
+    assert configured.predicted > 0
     assert configured.checked == configured.before
 
 

@@ -105,12 +105,12 @@ REMOVED = {"master-5": machine(5), "master-6": machine(6, hwaccel_firmware="uefi
 
 
 @pytest.fixture(scope="module")
-def foreseen(hyper: Hypervisor, workers: Machines, run: c.Callable[..., Run]) -> Run:
+def predicted(hyper: Hypervisor, workers: Machines, run: c.Callable[..., Run]) -> Run:
     return run(NEW, "--check", workers=first(workers))
 
 
 @pytest.fixture(scope="module")
-def made(foreseen: Run, workers: Machines, run: c.Callable[..., Run]) -> Run:
+def made(predicted: Run, workers: Machines, run: c.Callable[..., Run]) -> Run:
     return run(NEW, "-vvv", workers=workers)
 
 
@@ -164,15 +164,15 @@ def failed(run: Run, *names: str) -> list[str]:
 
 
 def test_check_mode_tells_what_would_be_made_and_makes_nothing(
-    hyper: Hypervisor, chassis: Chassis, foreseen: Run
+    hyper: Hypervisor, chassis: Chassis, predicted: Run
 ) -> None:
-    assert foreseen.rc == 0, foreseen.stdout[-6000:]
+    assert predicted.rc == 0, predicted.stdout[-6000:]
     assert (
         "would define the virtual machine: hypervisor hyper does not have it (256 MiB, 1 CPUs, 1 GiB, bridge br0)"
-        in foreseen.shown("master-0")
+        in predicted.shown("master-0")
     )
-    assert "would power on: it is off" in foreseen.shown("master-0")
-    assert foreseen.changed("master-0") == 1
+    assert "would power on: it is off" in predicted.shown("master-0")
+    assert predicted.changed("master-0") == 1
     assert hyper.virsh("list", "--all", "--name") == ""
     assert chassis.asked() == []
 

@@ -95,7 +95,7 @@ def _turns(place: Place, shaky: Proxy, url: str) -> Turns:
     for name in ("runs", "deaf"):
         powered(place.bmcs[name])
     (place.bmcs["deaf"].folder / "deaf").touch()
-    foreseen = place.turn({"media": {}, "shaky": {}, "deaf": {}, "sessions": {}}, "--check")
+    predicted = place.turn({"media": {}, "shaky": {}, "deaf": {}, "sessions": {}}, "--check")
     connections = shaky.connections
     place.logs.play(0, place.bmcs["media"], 1)
     with watched() as seen:
@@ -108,7 +108,7 @@ def _turns(place: Place, shaky: Proxy, url: str) -> Turns:
     )
     with open(place.logs.web, "a", encoding="ascii") as web:
         web.write(REPORTED)
-    turns = [foreseen, done, again, place.turn({"media": {}}, "--check")]
+    turns = [predicted, done, again, place.turn({"media": {}}, "--check")]
     turns.append(place.turn({"media": {}, "runs": {}}, "-e", "machine_boot_named=runs"))
     return Turns([*turns, place.turn({"media": {}})], connections, seen, url)
 
@@ -126,7 +126,7 @@ def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_brea
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Turns) -> None:
-    _foreseen, refused, cycled, _reported, done, _last = met.turns
+    _predicted, refused, cycled, _reported, done, _last = met.turns
     assert "no power off: whether it runs a node is not known" in refused.run.failures_of("runs")[-1]
     assert refused.states["runs"] == ("On", "Hdd")
     assert not cycled.failed("runs"), cycled.run.stdout
@@ -138,10 +138,10 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Tu
 
 
 def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: Turns) -> None:
-    foreseen, done, again, *_others = met.turns
-    assert "would shut down: it is to be off, and has 4 s for it" in foreseen.run.shown("deaf")
-    assert "would power off: only where it still runs after 4 s" in foreseen.run.shown("deaf")
-    assert foreseen.asked["deaf"] == ["On"]
+    predicted, done, again, *_others = met.turns
+    assert "would shut down: it is to be off, and has 4 s for it" in predicted.run.shown("deaf")
+    assert "would power off: only where it still runs after 4 s" in predicted.run.shown("deaf")
+    assert predicted.asked["deaf"] == ["On"]
     assert not done.failed("deaf"), done.run.stdout
     assert done.states["deaf"][0] == "Off"
     assert done.asked["deaf"] == ["On", "GracefulShutdown", "ForceOff"]
@@ -151,9 +151,9 @@ def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: 
 def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_reported_also_by_a_later_run(
     met: Turns,
 ) -> None:
-    foreseen, done, again, reported, ejected, last = met.turns
-    assert f"would insert {met.url}: it is to start from it" in foreseen.run.shown("media")
-    assert (foreseen.states["media"], foreseen.inserted) == (("Off", "Hdd"), "")
+    predicted, done, again, reported, ejected, last = met.turns
+    assert f"would insert {met.url}: it is to start from it" in predicted.run.shown("media")
+    assert (predicted.states["media"], predicted.inserted) == (("Off", "Hdd"), "")
     assert not done.failed("media"), done.run.stdout
     assert "start from media once" in done.run.shown("media")
     # The emulator knows no "once"; the machine has its media until it says that it needs them no more.
@@ -168,8 +168,8 @@ def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_repor
 
 
 def test_a_bmc_that_has_sessions_is_asked_by_them_and_none_is_left(met: Turns) -> None:
-    foreseen, done, refused, *_others = met.turns
-    assert "would power on" in foreseen.run.shown("sessions"), foreseen.run.stdout
+    predicted, done, refused, *_others = met.turns
+    assert "would power on" in predicted.run.shown("sessions"), predicted.run.stdout
     assert (done.failed("sessions"), done.states["sessions"]) == (False, ("On", "Pxe")), done.run.stdout
     assert PASSWORD not in done.run.stdout and met.seen == []
     assert (done.begun > 2, done.open) == (True, {}), "it has one at a time, and nobody could log in any more"

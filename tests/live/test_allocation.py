@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole nodes in the hands of pods that try them. All GPUs in one pod's hands, and one more pod that waits: a real scheduler refuses it. And the
+"""Whole nodes in use by pods that try them. All GPUs in one pod's hands, and one more pod that waits: a real scheduler refuses it. And the
 bandwidth between nodes: pods on two nodes find each other, and the node that has fallen back to TCP is named.
 
 Runtime: one run of site, four of validate.

@@ -202,9 +202,9 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
     cluster.serve(DEPLOYMENTS, "train")
     cluster.serve(DEPLOYMENTS, "web")
     cluster.budget("train")
-    foreseen = cluster.drain(check_mode=True)
-    assert (foreseen.failure, foreseen.changed) == (None, True)
-    assert [one["why"] for one in foreseen.values["held"]] == [
+    predicted = cluster.drain(check_mode=True)
+    assert (predicted.failure, predicted.changed) == (None, True)
+    assert [one["why"] for one in predicted.values["held"]] == [
         "The disruption budget train needs 1 healthy pods and has 1 currently"
     ]
 

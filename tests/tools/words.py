@@ -21,7 +21,7 @@ PHRASES = ROOT / "tests" / "tools" / "words.txt"
 #: Spelling: not of tests, whose misspelled words show that a user's are noticed.
 SPELLED = ("changelogs", "docs", "examples", "galaxy.yml", "meta", "molecule", "playbooks", "plugins", "roles")
 #: Where the phrases are looked for. A folder is added when it has none.
-WORDED = ("changelogs/fragments", "docs", "examples", "meta", "molecule")
+WORDED = ("changelogs/fragments", "docs", "examples", "meta", "molecule", "playbooks", "plugins", "roles")
 #: The table that says which words are replaced.
 TABLE = r"(?s)\n## How we write\n.*?\n- \*\*Sentences"
 #: Made from the argument specs of the roles.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All GPUs of a node in the hands of one pod: what it asks for, what it has to see, and who else holds some. Pure."""
+"""All GPUs of a node in use by one pod: what it asks for, what it has to see, and who else holds some. Pure."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 """Which parts of the chain a node must have a pod of: by the DaemonSets that a role has declared, not by those that are found in the cluster.
 
 Pools, providers, platforms and patches are in what was declared already, so nothing of them is decided here a second time. A switch of a component does
-not change what is expected: it is told apart, with its value. Taints change nothing either: a node that a declared DaemonSet takes and does not
+not change what is expected: it is reported separately, with its value. Taints change nothing either: a node that a declared DaemonSet takes and does not
 tolerate lacks its pod.
 """
 

@@ -178,7 +178,7 @@ def _conflict_fault(member: Member, item: FieldConflict) -> Fault:
 
 
 def _rightful_fault(member: Member, item: FieldConflict) -> Fault:
-    why = "a known controller writes it by design, and it was not found in what is asked for under the name that the server gives it"
+    why = "a known controller writes it by design, and it was not found in what is requested for under the name that the server gives it"
     return Fault(_belongs(member, item), member.origin, why, "leave the field out; it is never taken by force")
 
 

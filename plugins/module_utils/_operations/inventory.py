@@ -24,7 +24,7 @@ _POOL = "pool"
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """What is asked of a cluster: the options of the inventory plugin that have these names."""
+    """What is requested of a cluster: the options of the inventory plugin that have these names."""
 
     pools: t.Any = ()
     label_selector: str = ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All GPUs of nodes in the hands of one pod, and one more that waits, on a cluster in memory that counts devices as a scheduler does."""
+"""All GPUs of nodes in use by one pod, and one more that waits, on a cluster in memory that counts devices as a scheduler does."""
 
 from __future__ import annotations
 

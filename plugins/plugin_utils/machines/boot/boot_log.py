@@ -73,7 +73,7 @@ def _dhcp(line: str, machine: Machine) -> Event | None:
     if kind in ("DHCPOFFER", "DHCPACK"):
         return Event(ADDRESS, words[0])
     if kind == "DHCPNAK":
-        return Event(REQUESTED, refused=after or "it was told no")
+        return Event(REQUESTED, refused=after or "it was refused")
     # Behind the MAC of a request dnsmasq says why it does not answer.
     return Event(
         REQUESTED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else ""

@@ -17,9 +17,9 @@ ONCE, ALWAYS = "once", "always"
 
 @dataclasses.dataclass(frozen=True)
 class BootState:
-    """power: on, off, or what the BMC says while it changes. device: what the next boot is to take (network, disk, media), empty where nothing is told.
+    """power: on, off, or what the BMC says while it changes. device: what the next boot is to take (network, disk, media), empty where none is set.
 
-    lasts: once, or always, as on a BMC that knows no "once". mode: the firmware's, as the BMC has it. devices: what it can be told, empty where unknown.
+    lasts: once, or always, as on a BMC that knows no "once". mode: the firmware's, as the BMC has it. devices: what it can be set to, empty where unknown.
     images: addresses of media that are inserted. holder: who holds media, a category and a name of Redfish, empty where nobody does or none was looked for.
     written: whether something is on its disk, or may be, which is known of virtual machines alone. unread: that it is not known which.
     """
@@ -51,7 +51,7 @@ def joined(names: c.Iterable[str], nodes: c.Mapping[str, object]) -> Joined:
     return Joined(YES if set(names) & set(there if isinstance(there, (list, tuple)) else ()) else NO)
 
 
-#: What BMCs, and the way to them, say no with. The first that fits is told.
+#: What BMCs, and the way to them, say no with. The first that fits is reported.
 _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         r"HTTP Error 401|HTTP Error 403|RAKP 2|unauthorized|Invalid user name|authentication type",

@@ -132,7 +132,7 @@ def _left(host: Hypervisor, desired: Vm) -> list[str]:
 
 
 def before(request: BootRequest, observed: Machine) -> tuple[list[Step], list[str]]:
-    """Steps that come before those of its power, and what is told."""
+    """Steps that come before those of its power, and what is reported."""
     text = list(observed.left)
     if not observed.host.definition:
         text += (
@@ -149,7 +149,7 @@ def before(request: BootRequest, observed: Machine) -> tuple[list[Step], list[st
 
 
 def back(observed: Machine) -> list[Step]:
-    """A start from the network has used up what it was told, also where the run that told it was killed."""
+    """A start from the network has used up what was set for it, also where the run that set it was killed."""
     if observed.power != ON or not observed.host.definition or not domain.begins_by_network(observed.definition):
         return []
     return [Step(BOOT, DISK, "it has started from the network, which was for once")]
@@ -189,7 +189,7 @@ def _disk(desired: Vm, host: Hypervisor) -> list[str]:
 def removal(
     request: BootRequest, observed: Machine, joined: Joined, disks: bool
 ) -> tuple[list[Step], list[str], list[Fault]]:
-    """What is done to have it gone: steps, what is told, and why nothing is done."""
+    """What is done to have it gone: steps, what is reported, and why nothing is done."""
     if not observed.host.definition:
         return (
             [],

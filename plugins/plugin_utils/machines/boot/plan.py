@@ -55,7 +55,7 @@ class BootPlan:
 
 
 def plan(request: BootRequest, observed: BootState, joined: Joined) -> BootPlan:
-    """Nothing is done to a machine that is as it is to be; a boot device is told only to a machine that starts by this run."""
+    """Nothing is done to a machine that is as it is to be; a boot device is set only to a machine that starts by this run."""
     made = BootPlan()
     if observed.power not in (ON, OFF):
         made.faults.append(
@@ -97,7 +97,7 @@ def _off(request: BootRequest) -> list[Step]:
 
 
 def back(request: BootRequest, observed: BootState, joined: Joined, boots: bool, ended: bool) -> list[Step]:
-    """What was told for one boot, and would stay. boots: whether logs have said that the machine has what it needs for its boot. ended: it has reported."""
+    """What was set for one boot, and would stay. boots: whether logs have said that the machine has what it needs for its boot. ended: it has reported."""
     # A machine that is installed anew because somebody has named it may still have its old node.
     is_node = joined.state == YES and not request.named
     steps = _back_to_disk(observed, is_node, boots)
@@ -107,7 +107,7 @@ def back(request: BootRequest, observed: BootState, joined: Joined, boots: bool,
 
 
 def _back_to_disk(observed: BootState, is_node: bool, boots: bool) -> list[Step]:
-    """A BMC that knows no "once" boots what it was told for ever: an installation would be followed by the next."""
+    """A BMC that knows no "once" boots what it was given for ever: an installation would be followed by the next."""
     if observed.power != ON or observed.lasts != ALWAYS or observed.device in ("", DISK) or not (boots or is_node):
         return []
     why = (
@@ -129,7 +129,7 @@ def _start(made: BootPlan, request: BootRequest, observed: BootState, joined: Jo
         device = DISK
     if device == NETWORK and observed.written and not request.named:
         next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={request.name}"
-        what = "whether something is on its disk cannot be told" if observed.unread else "something is on its disk"
+        what = "whether something is on its disk is not known" if observed.unread else "something is on its disk"
         made.messages.append(
             f"{what}: it starts from that, and from the network where nothing there boots; {next_step}"
         )
@@ -159,7 +159,7 @@ def _start(made: BootPlan, request: BootRequest, observed: BootState, joined: Jo
     if device == MEDIA and request.media not in observed.images:
         made.steps.append(Step(INSERT, request.media, "it is to start from it"))
     if observed.device == device:
-        text = "it starts" if request.vm else "its BMC has been told to start it"
+        text = "it starts" if request.vm else "its BMC has been asked to start it"
         made.messages.append(f"{text} from the {device}" + (" once" if observed.lasts == ONCE else ""))
     else:
         before = f", and had the {observed.device}" if observed.device else ""

@@ -109,7 +109,7 @@ class Power:
         if planned["kind"] == step.POWER:
             return self._switched(planned)
         if planned["kind"] == step.BOOT and self.entry["provider"] == request.REDFISH:
-            # A BMC of IPMI need not keep what it was told for longer than a minute, nor tell it.
+            # A BMC of IPMI need not keep what it was given for longer than a minute, nor tell it.
             last = self._planned(self._observe())
             if any(other["kind"] == step.BOOT for other in last[part]):
                 raise Refused(self._unconfirmed(planned, "and tells another boot device after it"))

@@ -99,7 +99,7 @@ class Redfish:
         facts = result.get("redfish_facts")
         if not media or not facts or any(one[-1] for one in facts.get("virtual_media", {}).get("entries", ())):
             return result
-        # Older BMCs have media at their managers. One without managers has no media, which is told.
+        # Older BMCs have media at their managers. One without managers has no media, which is reported.
         command = {"category": "Manager", "command": ["GetVirtualMedia"]}
         managers = self._repeated(lambda: self._run("redfish_info", self._credentials, **command))
         return {**result, "managers": managers.get("redfish_facts", {})}

@@ -28,7 +28,7 @@ _MODES = {machines.UEFI: "UEFI", machines.BIOS: "Legacy"}
 
 
 class NoSuchSystem(ValueError):
-    """Which of the systems behind a BMC is meant cannot be told."""
+    """Which of the systems behind a BMC is meant is not known."""
 
 
 def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.Any] | None = None) -> BootState:

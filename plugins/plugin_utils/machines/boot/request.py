@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of a machine, as its variables have it, and everything that is wrong with that. Pure."""
+"""What is requested of a machine, as its variables have it, and everything that is wrong with that. Pure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
 
 
 def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, str]) -> list[Fault]:
-    """Everything that is wrong with what is asked of all machines, before any of them is spoken to. versions: of collections, empty where one is not there."""
+    """All problems of what is requested of all machines, before any of them is spoken to. versions: of collections, empty where one is not there."""
     found, wrong = machines.read(list(entries), VARIABLE)
     for machine in found:
         more = machine.more

@@ -15,7 +15,7 @@ Results = c.Sequence[c.Mapping[str, t.Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a file comes from. error: why it cannot be had, empty where it can. checksum: empty where it is not known before it was fetched."""
+    """Where a file comes from. error: why it is not available, empty where it is. checksum: empty where it is not known before it was fetched."""
 
     error: str = ""
     checksum: str = ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role dns_pxe is told, read into plain data. Pure."""
+"""Settings of the role dns_pxe as plain data. Pure."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _addresses(observed: Host, settings: Settings) -> c.Iterator[Fault]:
             )
     if not settings["interfaces"]:
         next_step = "name those at which machines are, or relays reach this server"
-        yield Fault("no interface is told to serve at", "dns_pxe_interfaces", "", next_step)
+        yield Fault("no interface is named to serve at", "dns_pxe_interfaces", "", next_step)
 
 
 def _ports(observed: Host, settings: Settings) -> c.Iterator[Fault]:

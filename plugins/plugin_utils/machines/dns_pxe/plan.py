@@ -49,7 +49,7 @@ _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
 
-    foreseen: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
+    predicted: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
     come before packages. record: the file by which teardown puts everything back, where it is not there. staged: files that the services' checkers read;
     checks: commands that judge them, each with name and argv. absent: paths that are not to be. packages: those that are missing.
     loaders: programs to be copied, each with source and path. artifacts: files to be fetched, each with path, source, checksum, signature, keyring and remote.
@@ -95,7 +95,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "released": [one for one in restored(observed)["services"] if one["drop_in"] not in contents],
         "expected": expected.expected(observed, site, settings, contents),
     }
-    return {**_nothing(), **made, **_staged(site, settings, system), "foreseen": _foreseen(made)}
+    return {**_nothing(), **made, **_staged(site, settings, system), "predicted": _predicted(made)}
 
 
 def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
@@ -113,7 +113,7 @@ def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Fami
     return site, system, wrong
 
 
-def _foreseen(made: c.Mapping[str, t.Any]) -> list[str]:
+def _predicted(made: c.Mapping[str, t.Any]) -> list[str]:
     """What a run without check mode would do, in sentences."""
     return [
         *(f"install {name}" for name in made["packages"]),
@@ -310,7 +310,7 @@ def _nothing() -> dict[str, t.Any]:
     names = (
         "faults",
         "messages",
-        "foreseen",
+        "predicted",
         "changes",
         "absent",
         "diff",

@@ -70,7 +70,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     packages: those that are missing, by apt where that is true. folders: of the role. files: those that differ, each with path, mode and sensitive, in the
     order of writing; their texts in contents. absent: paths that are not to be. reload_units: whether systemd has to read units anew.
     check: the whole configuration of HAProxy, for its own check. actions: services that do not run with what is on disk, each with unit, state and why.
-    drains: members that serve and are to be taken out, each with backend and server; socket: where HAProxy is told so.
+    drains: members that serve and are to be taken out, each with backend and server; socket: where HAProxy takes that command.
     record: by which teardown puts everything back, empty where it is as it is to be; record_after: the same once firewalls are as wanted.
     firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is switched on.
     """
@@ -127,7 +127,7 @@ def _switches(machine: Machine, settings: c.Mapping[str, t.Any]) -> bool:
 
 
 def _packages(machine: Machine, virtual: bool, switch: bool) -> list[str]:
-    """virtual: whether there are virtual addresses. switch: whether SELinux is told something."""
+    """virtual: whether there are virtual addresses. switch: whether SELinux is configured."""
     programs = ("haproxy", "keepalived") if virtual else ("haproxy",)
     libraries = LIBRARIES[machine.family] if switch else {}
     missing = [package for library, package in libraries.items() if library not in machine.libraries]

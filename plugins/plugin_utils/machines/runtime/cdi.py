@@ -56,7 +56,7 @@ def expected(host: Host) -> int:
 
 
 def judged(host: Host, generated: Command, listed: Command) -> tuple[list[Fault], list[str]]:
-    """What is wrong with a staged specification, and what is to be told of it: nvidia-ctk ends well also where devices or libraries are missing."""
+    """What is wrong with a staged specification, and what is to be reported of it: nvidia-ctk ends well also where devices or libraries are missing."""
     what = "the GPUs cannot be described to container engines (CDI)"
     if generated.status:
         next_step = (

@@ -43,7 +43,7 @@ def service(host: Host, engine: Engine) -> str:
 
 
 def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], list[Fault]]:
-    """Those that are to know the runtime, what is to be told of the others, and names in the settings that are not there."""
+    """Those that are to know the runtime, what is to be reported of the others, and names in the settings that are not there."""
     requested = list(settings["engines"])
     here = [engine for engine in ENGINES if service(host, engine)]
     if requested:

@@ -78,7 +78,7 @@ def recorded(record: Record, host: Host, contents: c.Iterable[Content]) -> Recor
 
 
 def restored(record: Record, host: Host, config: str, handler: str) -> tuple[list[Content], list[str], list[str]]:
-    """Contents to write, paths to remove, and what is to be told of files that somebody has changed since.
+    """Contents to write, paths to remove, and what is to be reported of files that somebody has changed since.
 
     A file that is as the role has left it becomes the original, byte for byte. From one that was changed since, only what the role has set is taken.
     """

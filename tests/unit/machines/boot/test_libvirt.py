@@ -313,7 +313,7 @@ def test_a_disk_that_is_there_is_taken_and_not_made() -> None:
     [
         ("0", True, "it starts from the network once"),
         ("512", False, "something is on its disk"),
-        ("unknown", False, "is on its disk cannot be told"),
+        ("unknown", False, "is on its disk is not known"),
     ],
 )
 def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, told: str) -> None:

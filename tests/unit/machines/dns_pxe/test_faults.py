@@ -99,7 +99,7 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         ({"address": ""}, "the boot server has no address"),
         ({"address": "10.77.0.3"}, "this server does not have the address 10.77.0.3"),
         ({"interfaces": ["eth7"]}, "this server has no interface eth7 with an address"),
-        ({"interfaces": []}, "no interface is told to serve at"),
+        ({"interfaces": []}, "no interface is named to serve at"),
         ({"artifacts": settings()["artifacts"][1:]}, "kernel os/kernel of the profile of worker is missing"),
         (
             {"artifacts": [{**settings()["artifacts"][0], "checksum": "sha1:1"}, *settings()["artifacts"][1:]]},

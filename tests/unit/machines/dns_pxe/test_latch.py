@@ -49,7 +49,7 @@ class Server:
             for _mode, text, path in map(str.split, made["lines"].splitlines())
         }
         self.changed = plan.MEMORY in made["changes"]
-        assert self.changed == (f"write {plan.MEMORY}" in made["foreseen"])
+        assert self.changed == (f"write {plan.MEMORY}" in made["predicted"])
         self.memory, self.told = texts.get(plan.MEMORY, self.memory), made["messages"]
         entries = {path.rpartition("/")[2]: text for path, text in texts.items() if "/pxelinux.cfg/" in path}
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}

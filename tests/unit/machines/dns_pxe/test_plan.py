@@ -263,7 +263,7 @@ def test_everything_is_done_once() -> None:
     assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
     assert [one["state"] for one in first["services"]] == ["restarted", "restarted"]
     seen, found = after(given)
-    assert plan.plan(seen, given, found)["foreseen"] == []
+    assert plan.plan(seen, given, found)["predicted"] == []
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
 
 
 def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
-    """How containers are told of their devices."""
+    """How containers get to know their devices."""
     return tuple(
         setting(
             proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin"
