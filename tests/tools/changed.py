@@ -80,6 +80,8 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/inputs/*", (*STATIC, *SERVERS)),
     ("plugins/plugin_utils/monitoring/*", (*STATIC, *SERVERS)),
     ("plugins/plugin_utils/objects/*", (*STATIC, *SERVERS)),
+    ("plugins/action/machine_*", (*STATIC, *HOSTS)),
+    ("plugins/modules/machine_*", (*STATIC, *HOSTS)),
     ("plugins/filter/machine_boot_*", (*STATIC, *HOSTS)),
     ("plugins/filter/machine_*", (*STATIC, *HOSTS, *REAL)),
     ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
