@@ -117,7 +117,11 @@ def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
             return {key: plain(inner) for key, inner in value.items()}
         if isinstance(value, list):
             return [plain(inner) for inner in value]
-        return scripts.get(value, value.replace(str(files), "<controller>")) if isinstance(value, str) else value
+        return (
+            scripts.get(value.rstrip("\n"), value.replace(str(files), "<controller>"))
+            if isinstance(value, str)
+            else value
+        )
 
     args = plain(asked.args)
     if args.get("cmd", "").startswith("look.py "):

@@ -55,7 +55,7 @@ def answer(asked: Asked, before: c.Sequence[Asked]) -> dict[str, t.Any]:
     if asked.module == "script" and asked.args["cmd"].startswith("look.py"):
         request = json.loads(shlex.split(asked.args["cmd"])[1])
         return said | {"stdout": json.dumps({"observed": machine.observed(request)})}
-    if asked.module == "script" and asked.args["cmd"].startswith("hypervisor.sh"):
+    if asked.module == "command" and "hypervisor.sh" in asked.args.get("argv", []):
         return said | {"stdout": machine.hypervisor()}
     if asked.name.startswith("verify | Ask as machines will"):
         return said | {"stdout": json.dumps({"wrong": [], "notes": []})}

@@ -36,6 +36,8 @@ _DECIDE = {
     "validate_argument_spec",
     "variables",
 }
+#: Its action runs modules, and these are what goes to the machine.
+_RUNS_MODULES = "machine_power"
 _given = TaskExecutor._get_action_handler_with_module_context
 
 
@@ -43,17 +45,16 @@ class _StandIn(ActionBase):
     """In the place of the action plugin that would have gone to the machine."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        asked = Asked(
-            self._task.name,
-            self._task.resolved_action or self._task.action,
-            json.loads(json.dumps(self._task.args, default=str)),
-        )
-        path = os.environ["HWACCEL_ASKED"]
-        with open(path, "a+", encoding="utf-8") as record:
-            record.seek(0)
-            before = [Asked(**json.loads(line)) for line in record]
-            record.write(json.dumps(vars(asked)) + "\n")
-        return answer(asked, before)
+        return _answered(self._task, self._task.resolved_action or self._task.action, self._task.args)
+
+
+def _answered(task: t.Any, action: str, args: t.Any) -> dict[str, t.Any]:
+    asked = Asked(task.name, action, json.loads(json.dumps(args, default=str)))
+    with open(os.environ["HWACCEL_ASKED"], "a+", encoding="utf-8") as record:
+        record.seek(0)
+        before = [Asked(**json.loads(line)) for line in record]
+        record.write(json.dumps(vars(asked)) + "\n")
+    return answer(asked, before)
 
 
 def _handler(executor: t.Any, templar: t.Any) -> t.Any:
@@ -64,6 +65,9 @@ def _handler(executor: t.Any, templar: t.Any) -> t.Any:
         or task.delegate_to == "localhost"
         or executor._host.name == "localhost"
     ):
+        return handler, context
+    if task.action.rpartition(".")[2] == _RUNS_MODULES:
+        handler._execute_module = lambda module_name, module_args, **_more: _answered(task, module_name, module_args)
         return handler, context
     made = _StandIn(
         task, handler._connection, handler._play_context, handler._loader, handler._templar, handler._shared_loader_obj
