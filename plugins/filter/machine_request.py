@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 
 DOCUMENTATION = r"""
 name: machine_request
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: What a role on machines asks about a machine
 description:
   - Names the files, units, programs and facts that the role needs to know before it decides anything, for C(look.py) of the role C(machine).

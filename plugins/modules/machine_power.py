@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_power
-version_added: 0.1.0
+version_added: 0.2.0
 short_description: Power and boot device of a machine
 description:
   - Observes power and boot device of one machine by Redfish, IPMI or libvirt, decides what is to be done, does it step by step, and confirms each step.
