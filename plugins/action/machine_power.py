@@ -52,13 +52,13 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         _checked, args = self.validate_argument_spec(argument_spec=_SPEC)
         args = plain(args)
-        host = _Host(self, dict(task_vars or {}))
+        host, clock = _Host(self, dict(task_vars or {})), _Clock()
         entry = args["request"]
         try:
-            provider = self._provider(args, host)
+            provider = self._provider(args, host, clock)
             nodes, booted, ended = args["nodes"], args["booted"], args["reported"]
             machine = power.Power(
-                entry, nodes, provider, _Clock(), self._say(host), args["timeout"], booted, ended, args["remove_disks"]
+                entry, nodes, provider, clock, self._say(host), args["timeout"], booted, ended, args["remove_disks"]
             )
             done = machine.ensure(args["state"], bool(self._task.check_mode))
         except power.Refused as error:
@@ -78,8 +78,10 @@ class ActionModule(ActionBase):
         failed = {"failed": True, "msg": "; ".join(fault["text"] for fault in faults)} if faults else {}
         return result | done | failed | {"sessions": provider.sessions, "state": args["state"]}
 
-    def _provider(self, args: dict[str, t.Any], host: _Host) -> providers.Redfish | providers.Ipmi | providers.Libvirt:
-        entry, bmc, clock = args["request"], args["bmc"], _Clock()
+    def _provider(
+        self, args: dict[str, t.Any], host: _Host, clock: _Clock
+    ) -> providers.Redfish | providers.Ipmi | providers.Libvirt:
+        entry, bmc = args["request"], args["bmc"]
         if entry["provider"] == request.LIBVIRT:
             return providers.Libvirt(
                 host, entry, _SCRIPT.read_text(encoding="utf-8"), self._python(host), args["reachable"]

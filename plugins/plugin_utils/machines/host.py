@@ -14,6 +14,7 @@ import shlex
 import typing as t
 
 Version = tuple[int, ...]
+H = t.TypeVar("H", bound="Host")
 _NUMBERS = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
 _BEGIN = '{"observed": '
 #: Seconds, of a process whose start is not known to the tick, and of a clock that was set.
@@ -165,13 +166,18 @@ def version_of(text: str) -> Version:
 
 def read(printed: str) -> Host:
     """printed: by look.py. Other lines are passed over: sudo and ssh may print some. Raises ValueError where what was observed is not complete."""
+    return read_as(Host, printed)
+
+
+def read_as(kind: type[H], printed: str) -> H:
+    """As `read`, into what a role has made of a Host."""
     lines = [line for line in printed.splitlines() if line.startswith(_BEGIN)]
     try:
         observed: dict[str, t.Any] = json.loads(lines[-1])["observed"]
     except (IndexError, ValueError):
         raise ValueError("look.py was ended before it had observed everything") from None
     booted = observed["booted_at"]
-    return Host(
+    return kind(
         **{
             **observed,
             "files": {path: File(path, **one) for path, one in observed["files"].items()},

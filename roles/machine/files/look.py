@@ -79,8 +79,8 @@ def file(path):
 
 
 def files(request):
-    wanted = request["files"] + [path for pattern in request["patterns"] for path in sorted(glob.glob(pattern))]
-    return {path: file(path) for path in wanted if os.path.isfile(path)}
+    requested = request["files"] + [path for pattern in request["patterns"] for path in sorted(glob.glob(pattern))]
+    return {path: file(path) for path in requested if os.path.isfile(path)}
 
 
 def imports(main):

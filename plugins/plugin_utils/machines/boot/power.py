@@ -74,10 +74,9 @@ class Power:
             return {**run.removed(self.entry, {}, self.nodes, self.disks), "changed": False}
         refused = self.provider.open()
         try:
-            observed = {"msg": refused} if refused else self._observe()
+            observed, plan = self._observe() if not refused else self._planned({"msg": refused})
             if state == OBSERVED:
                 return {"observed": observed, "changed": False}
-            plan = self._planned(observed)
             if state == ABSENT:
                 plan |= run.removed(self.entry, observed, self.nodes, self.disks)
             part = "back" if state == SETTLED else "steps"
@@ -92,8 +91,8 @@ class Power:
         finally:
             self.provider.close()
 
-    def _planned(self, observed: _Data) -> dict[str, t.Any]:
-        return run.planned(self.entry, observed, self.nodes, self.booted, self.ended)
+    def _planned(self, observed: _Data) -> tuple[_Data, dict[str, t.Any]]:
+        return observed, run.planned(self.entry, observed, self.nodes, self.booted, self.ended)
 
     def _take_all(self, plan: dict[str, t.Any], part: str) -> dict[str, t.Any]:
         """What was last observed."""
@@ -110,7 +109,7 @@ class Power:
             return self._switched(planned)
         if planned["kind"] == step.BOOT and self.entry["provider"] == request.REDFISH:
             # A BMC of IPMI need not keep what it was given for longer than a minute, nor tell it.
-            last = self._planned(self._observe())
+            _observed, last = self._observe()
             if any(other["kind"] == step.BOOT for other in last[part]):
                 raise Refused(self._unconfirmed(planned, "and tells another boot device after it"))
         return last
@@ -118,10 +117,10 @@ class Power:
     def _switched(self, planned: dict[str, t.Any]) -> dict[str, t.Any]:
         if self.entry["provider"] == request.LIBVIRT and planned["until"] == request.ON:
             # Before anything else can end this run: its next start is to be from the disk again.
-            for back in self._planned(self._observe())["back"]:
+            for back in self._observe()[1]["back"]:
                 self.provider.take(back)
         seconds = planned["limit"] or self.timeout
-        last = self._planned(self._observe(planned["until"], seconds))
+        _observed, last = self._observe(planned["until"], seconds)
         if last["power"] != planned["until"] and not planned["limit"]:
             raise Refused(self._unconfirmed(planned, f"and its power is still {last['power'] or 'not known'}"))
         return last
@@ -132,19 +131,20 @@ class Power:
         title = planned["text"].split(":")[0]
         return f'machine {self.entry["name"]}: its {by} has taken the step "{title}" ({where}), {what}. Next: look at its own log, and run again'
 
-    def _observe(self, expected: str = "", seconds: float = 0) -> dict[str, t.Any]:
-        """expected: the power state that is waited for, for so many seconds; empty where any will do."""
+    def _observe(self, expected: str = "", seconds: float = 0) -> tuple[_Data, dict[str, t.Any]]:
+        """What was observed, and the plan for it. expected: the power state that is waited for, for so many seconds; empty where any will do."""
         began = shown = self.clock.now()
         tries = self.provider.retries + 1
         while True:
             observed = self.provider.observe()
             transient = self.provider.transient(observed)
-            power = self._planned(observed)["power"]
+            _observed, plan = self._planned(observed)
+            power = plan["power"]
             answered = power == expected if expected else power in (request.ON, request.OFF)
             now, tries = self.clock.now(), tries - 1
             ended = now > began + seconds if expected else tries <= 0
             if answered or ended or (not power and not transient):
-                return observed
+                return observed, plan
             if expected and now - shown >= LINES:
                 shown = now
                 self.say(f"its power is {power or 'not known'}, {now - began:.0f} s after it was to be {expected}")

@@ -38,6 +38,30 @@ def _transient(message: object) -> bool:
     return _TRANSIENT.search(str(message)) is not None
 
 
+def _repeated(
+    request: c.Callable[[], dict[str, t.Any]], again: c.Callable[[_Data], bool], clock: Clock, retries: int
+) -> dict[str, t.Any]:
+    """The first result that does not have to be asked for again, or the last one."""
+    for _try in range(retries):
+        result = request()
+        if not again(result):
+            return result
+        clock.sleep(DELAY)
+    return request()
+
+
+class _Sessionless:
+    """A way on which nobody logs in before a request."""
+
+    sessions: t.ClassVar[bool] = False
+
+    def open(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
 @dataclasses.dataclass
 class Redfish:
     """bmc: options of the action. sessions: whether the BMC is asked for one, and after `open` whether it has them. media: whether drives are read."""
@@ -63,12 +87,10 @@ class Redfish:
         return self.host.run(f"community.general.{module}", {**way, **ca, **credentials, **arguments})
 
     def _repeated(self, request: c.Callable[[], dict[str, t.Any]], once: bool = False) -> dict[str, t.Any]:
-        for _try in range(0 if once else self.retries):
-            result = request()
-            if not result.get("failed") or not _transient(result.get("msg", "")):
-                return result
-            self.clock.sleep(DELAY)
-        return request()
+        def again(result: _Data) -> bool:
+            return bool(result.get("failed")) and _transient(result.get("msg", ""))
+
+        return _repeated(request, again, self.clock, 0 if once else self.retries)
 
     @property
     def _password(self) -> dict[str, t.Any]:
@@ -130,7 +152,7 @@ class Redfish:
 
 
 @dataclasses.dataclass
-class Ipmi:
+class Ipmi(_Sessionless):
     """By ipmitool and not by the modules of community.general: the library beneath these (pyghmi 1.5.61 to 1.6.19) ends in an error against virtualbmc,
     where the two differ in the digest of a session. The password goes by standard input into the environment of ipmitool alone.
     """
@@ -139,7 +161,6 @@ class Ipmi:
     clock: Clock
     entry: _Data
     bmc: _Data
-    sessions: bool = False
 
     @property
     def retries(self) -> int:
@@ -157,9 +178,6 @@ class Ipmi:
         argv = ["sh", "-c", script, str(self.bmc["timeout"]), *way]
         return _command(self.host, argv, stdin=self.bmc["password"])
 
-    def open(self) -> str:
-        return ""
-
     def observe(self) -> dict[str, t.Any]:
         return self._run(("chassis", "power", "status"), ("chassis", "bootparam", "get", "5"))
 
@@ -167,22 +185,14 @@ class Ipmi:
         return observed.get("rc") != 0 and _transient(observed.get("stderr", ""))
 
     def take(self, planned: _Data) -> None:
-        for number in range(self.retries + 1):
-            if number:
-                self.clock.sleep(DELAY)
-            result = self._run(planned["give"]["argv"])
-            if not self.transient(result):
-                break
+        result = _repeated(lambda: self._run(planned["give"]["argv"]), self.transient, self.clock, self.retries)
         # Where the operating system cannot be asked to end its power is cut, which is the next step.
         if result.get("rc") != 0 and not planned["limit"]:
             raise Refused(result.get("stderr") or result.get("msg") or "ipmitool does not say why")
 
-    def close(self) -> None:
-        pass
-
 
 @dataclasses.dataclass
-class Libvirt:
+class Libvirt(_Sessionless):
     """script: observes a hypervisor and one machine of it. python: that of modules there."""
 
     host: Host
@@ -190,11 +200,7 @@ class Libvirt:
     script: str
     python: str
     reachable: bool = True
-    sessions: bool = False
     retries: int = 0
-
-    def open(self) -> str:
-        return ""
 
     def observe(self) -> dict[str, t.Any]:
         if not self.reachable:
@@ -235,9 +241,6 @@ class Libvirt:
     def _done(self, result: _Data, may_fail: bool = False) -> None:
         if result.get("failed") and not may_fail:
             raise Refused(str(result.get("stderr") or result.get("msg") or ""))
-
-    def close(self) -> None:
-        pass
 
 
 def _command(host: Host, argv: c.Sequence[str], **more: t.Any) -> dict[str, t.Any]:

@@ -97,8 +97,4 @@ class Machine(host.Host):
 
 def read(printed: str) -> Machine:
     """As host.read documents it."""
-    return of(host.read(printed))
-
-
-def of(observed: host.Host) -> Machine:
-    return Machine(**{field.name: getattr(observed, field.name) for field in dataclasses.fields(observed)})
+    return host.read_as(Machine, printed)
