@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import datetime
 import ipaddress
+import itertools
 import json
 import os
 import pathlib
@@ -35,11 +36,12 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 USERNAME = "operator"
 HOST = "127.0.0.1"
-#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else. Each keeps what it was asked for;
+#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else. Each keeps what it was asked for, and paths;
 #: a system of which somebody has made a file "deaf" has an operating system that does not end when it is asked to. Its power changes after a time that the
 #: driver draws, of up to eleven seconds in which it is asked again and again: here it is three, in which it is asked again as well.
 _FORKS = """
 import os, sys, types
+import flask
 from sushy_tools.emulator import main
 from sushy_tools.emulator.resources.systems import fakedriver
 
@@ -52,6 +54,11 @@ def set_power_state(self, identity, state):
     if state != "GracefulShutdown" or not os.path.exists(own + "/deaf"):
         given(self, identity, state)
 
+def keep_path():
+    with open(main.app.config["SUSHY_EMULATOR_STATE_DIR"] + "/paths", "a") as paths:
+        paths.write(flask.request.path + "\\n")
+
+main.app.before_request(keep_path)
 fakedriver.FakeDriver.set_power_state = set_power_state
 fakedriver.random = types.SimpleNamespace(randint=lambda least, most: 3)
 for configuration in sys.argv[1:]:
@@ -109,6 +116,12 @@ class Bmc:
         """Power actions, in their order."""
         asked = self.folder / "asked"
         return asked.read_text(encoding="ascii").split() if asked.exists() else []
+
+    def inquiries(self) -> int:
+        """How often it was asked for a session. As it has none, such a request ends with the service root, with which every other one begins."""
+        paths = self.folder / "paths"
+        roots = [path == "/redfish/v1" for path in paths.read_text(encoding="ascii").replace("/\n", "\n").split()]
+        return sum(one and other for one, other in itertools.pairwise(roots))
 
     def inserted(self) -> str:
         """Address of the medium that is in the drive."""
