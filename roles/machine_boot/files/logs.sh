@@ -13,9 +13,9 @@ size() { if [ -r "$1" ]; then wc -c <"$1" | tr -d ' '; else echo 0; fi; }
 
 if [ "$what" = mark ]; then
     mkdir -p "$folder"
-    # In one step: another run may read it meanwhile.
-    printf '%s\n' "$(date +%s):$(size "$dhcp"):$(size "$web")" "$dhcp" "$web" >"$kept.new"
-    mv "$kept.new" "$kept"
+    # In one step, from a file of its own: another run may read or write it meanwhile.
+    printf '%s\n' "$(date +%s):$(size "$dhcp"):$(size "$web")" "$dhcp" "$web" >"$kept.$$"
+    mv "$kept.$$" "$kept"
     exit
 fi
 

@@ -231,7 +231,7 @@ def test_a_machines_lines_are_found_however_its_mac_is_written(found: dict[str, 
 def test_a_machine_whose_time_is_over_when_it_is_first_looked_at_has_a_verdict(found: dict[str, Boot]) -> None:
     """All of a batch wait while the cluster of one of them is asked, for longer than their time is."""
     one = found["in-no-time"]
-    assert one.told[-1] == "power on", one.output
+    assert one.told[-1:] == ["power on"], one.output
     assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was seen. Next: " in one.outcome["text"], (
         one.output
     )
