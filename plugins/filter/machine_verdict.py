@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
@@ -29,13 +30,17 @@ options:
     description: Whose look it was.
     type: str
     required: true
-    choices: [load_balancer, node_runtime]
+    choices: [dns_pxe, load_balancer, node_runtime]
   settings:
-    description: The role's variables, by their names without the name of the role. The role C(load_balancer) needs none.
+    description: The role's variables, by their names without the name of the role. The role C(node_runtime) alone needs them.
     type: dict
   results:
     description: >-
-      Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr), and of HAProxy with the C(configuration) that it has read.
+      Results of the commands by the name of the check, each with C(rc), C(stdout) and C(stderr).
+    type: dict
+    required: true
+  staged:
+    description: Texts by path that the checkers have read, as the plan has them.
     type: dict
     required: true
 """
@@ -43,7 +48,7 @@ options:
 EXAMPLES = r"""
 - name: Judge what is staged
   ansible.builtin.set_fact:
-    verdict: "{{ look.stdout | hwaccel.gpu.machine_verdict('node_runtime', settings=settings, results=results) }}"
+    verdict: "{{ look.stdout | hwaccel.gpu.machine_verdict('node_runtime', settings=settings, results=results, staged=plan.staged) }}"
 """
 
 RETURN = r"""
@@ -62,17 +67,24 @@ _value:
 """
 
 _VERDICTS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "dns_pxe": dns_pxe.judged,
     "load_balancer": load_balancer.judged,
     "node_runtime": node_runtime.judged,
 }
 
 
 def machine_verdict(
-    printed: str, role: str, results: dict[str, dict[str, t.Any]], settings: dict[str, t.Any] | None = None
+    printed: str,
+    role: str,
+    results: dict[str, dict[str, t.Any]],
+    staged: dict[str, str],
+    settings: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     compute = of_role("machine_verdict", role, _VERDICTS)
-    return t.cast("dict[str, t.Any]", computed("machine_verdict", lambda: compute(printed, settings or {}, results)))
+    return t.cast(
+        "dict[str, t.Any]", computed("machine_verdict", lambda: compute(printed, settings or {}, results, staged))
+    )
 
 
 class FilterModule:

@@ -86,6 +86,14 @@ def test_statistics_and_metrics_are_for_the_machine_itself(balanced: Balanced, c
     assert "curl: (7)" in refused.stderr
 
 
+def test_what_was_there_is_recorded_for_root_alone_in_a_folder_that_other_roles_can_share(
+    balanced: Balanced, configured: Configured
+) -> None:
+    folders = "/var/lib/hwaccel-gpu /var/lib/hwaccel-gpu/load_balancer"
+    modes = balanced.machine.sh(f"stat -c %a {folders} /var/lib/hwaccel-gpu/load_balancer/record.json")
+    assert modes.split() == ["755", "700", "600"]
+
+
 def test_a_second_run_changes_nothing(balanced: Balanced, configured: Configured) -> None:
     before = unchanged(balanced)
     assert balanced.done().changed() == 0

@@ -27,7 +27,9 @@ def test_the_service_is_pointed_back_to_its_own_file_and_what_was_installed_goes
     assert balanced.done(load_balancer_entry="teardown").changed() == 0
 
 
-def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back(balanced: Balanced) -> None:
+def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back_also_after_a_kill(
+    balanced: Balanced,
+) -> None:
     machine = balanced.machine
     machine.sh("apt-get -qq install --yes --no-install-recommends haproxy", seconds=300)
     theirs = machine.read("/etc/haproxy/haproxy.cfg") + FOREIGN
@@ -36,6 +38,11 @@ def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back(
     assert "HAProxy serves with a configuration of somebody else's" in balanced.refused()
     balanced.done(load_balancer_replace=True)
     assert machine.sh("ss -Hlnt 'sport = :7443'") == ""
+    # Between this and the restart of its service nothing on disk but the record tells of it.
+    drop_in = "/etc/systemd/system/haproxy.service.d/hwaccel-gpu.conf"
+    balanced.killed(
+        lambda: machine.sh(f"test -e {drop_in} || echo gone").strip() == "gone", load_balancer_entry="teardown"
+    )
     balanced.done(load_balancer_entry="teardown")
     assert "7443" in machine.sh("ss -Hlnt 'sport = :7443'")
     assert machine.read("/etc/haproxy/haproxy.cfg") == theirs

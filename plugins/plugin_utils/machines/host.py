@@ -78,6 +78,11 @@ class Command:
     output: str
     error: str = ""
 
+    @classmethod
+    def of(cls, result: c.Mapping[str, t.Any]) -> Command:
+        """result: of the module command."""
+        return cls(int(result["rc"]), result.get("stdout", ""), result.get("stderr", ""))
+
 
 @dataclasses.dataclass(frozen=True)
 class Unit:

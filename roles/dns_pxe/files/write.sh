@@ -2,21 +2,15 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Writes files, all or none: MODE =BASE64 PATH on each line of standard input. A disk that is full leaves every file as it was.
+# Writes files, all or none: =BASE64 PATH on each line of standard input. A disk that is full leaves every file as it was.
 set -eu
 umask 022
 listed=$(mktemp)
 trap 'while read -r path; do rm -f "$path.hwaccel-new"; done <"$listed"; rm -f "$listed"' EXIT
-while read -r mode text path; do
+while read -r text path; do
     folder=${path%/*}
     [ -d "$folder" ] || mkdir -p "$folder"
     printf '%s\n' "$path" >>"$listed"
-    # One of a run that was cut off has the mode that it was to have then.
-    rm -f "$path.hwaccel-new"
-    # Nobody reads what is not for everybody while it is written.
-    [ "$mode" = 0644 ] || umask 077
     printf '%s' "${text#=}" | base64 -d >"$path.hwaccel-new"
-    umask 022
-    [ "$mode" = 0644 ] || chmod "$mode" "$path.hwaccel-new"
 done
 while read -r path; do mv -f "$path.hwaccel-new" "$path"; done <"$listed"

@@ -11,6 +11,7 @@ import pathlib
 import jinja2
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.filter import machine_plan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
@@ -21,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_ser
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer.test_plan import BARE, PAIR, SETTINGS
 
 ROLES = pathlib.Path(__file__).resolve().parents[3] / "roles"
-HOST_ROLES = ("dns_pxe", "load_balancer", "node_runtime")
+HOST_ROLES = tuple(machine_plan._PLANS)
 LICENCE = "{#- Copyright (c) 2026 hwaccel.gpu contributors\n"
 
 

@@ -9,7 +9,6 @@ import collections.abc as c
 import copy
 import pathlib
 import re
-import subprocess
 import typing as t
 
 import pytest
@@ -303,19 +302,12 @@ def test_no_log_is_on_every_variable_with_a_secret() -> None:
 WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "blockinfile")
 #: Folders that others cannot enter, by what begins a destination.
 CLOSED = {
-    "{{ __load_balancer_state }}/": "0700, install.yml",
-    "{{ __node_runtime_folder }}/": "0700, keep.yml and archive.yml",
+    "{{ __node_runtime_folder }}/": "0700, record.yml of the role machine and archive.yml",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
 #: What has its mode from a file that is there, or lies in a folder made for it.
 OF_PLANS = {
-    ("node_runtime", "try.yml", "{{ item }}"): "in folders of mode 0700 that the task before makes",
-    (
-        "node_runtime",
-        "teardown.yml",
-        "{{ item.path }}",
-    ): "over a file that is there, whose mode a new text gets before its name",
-    ("node_runtime", "configure.yml", "{{ item.path }}"): "over a file that is there, or 0644",
+    ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before makes",
 }
 
 
@@ -347,25 +339,3 @@ def test_files_that_others_may_not_read_are_made_with_their_mode() -> None:
                 if not open_to_all and not closed and (target, mode) not in made:
                     exposed.append(f"{path.parts[-3]}/{path.name}: {task['name']}")
     assert exposed == []
-
-
-def test_what_is_not_for_everybody_is_never_readable_by_all_while_it_is_written(tmp_path: pathlib.Path) -> None:
-    """write.sh with a base64 that looks at the mode of the file that it writes to."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    seen = tmp_path / "modes"
-    base64 = folder / "base64"
-    base64.write_text(
-        f'#!/bin/sh\nexec 3>&1\nstat -L -c %a /proc/$$/fd/3 >>"{seen}"\nexec /usr/bin/base64 "$@"\n', encoding="ascii"
-    )
-    base64.chmod(0o755)
-    kept, shown = tmp_path / "kept", tmp_path / "shown"
-    (tmp_path / "kept.hwaccel-new").write_text("of a run that was cut off", encoding="ascii")
-    lines = f"0600 =c2VjcmV0 {kept}\n0644 =c2hvd24= {shown}\n"
-    script = TOP / "roles" / "dns_pxe" / "files" / "write.sh"
-    subprocess.run(
-        ["sh", str(script)], input=lines, text=True, check=True, env={"PATH": f"{folder}:/usr/bin:/bin"}, timeout=60
-    )
-    assert seen.read_text(encoding="ascii").split() == ["600", "644"]
-    assert (kept.read_text(encoding="ascii"), kept.stat().st_mode & 0o777) == ("secret", 0o600)
-    assert (shown.read_text(encoding="ascii"), shown.stat().st_mode & 0o777) == ("shown", 0o644)

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import collections.abc as c
-import json
-import typing as t
+import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.firewall import Opening
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 
 
 def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
@@ -27,17 +27,10 @@ def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
     return firewall.distinct([*found, *([firewall.opening(67, "", "udp")] if settings["dhcp"] else [])])
 
 
-def changes(observed: Host, desired: c.Sequence[Opening], record: str) -> list[dict[str, t.Any]]:
-    return firewall.changes(observed.firewalls, desired, json.loads(record or "{}").get("openings", ()))
-
-
-def recorded(observed: Host, desired: c.Sequence[Opening], record: str) -> str:
+def recorded(observed: Host, desired: c.Sequence[Opening], before: Record) -> Record:
     """The record with what is going to be opened: also where a run is cut off, teardown closes it."""
-    kept = json.loads(record)
-    every = [*kept.get("openings", ()), *(desired if observed.firewalls else ())]
-    if len(union := firewall.distinct(every)) == len(kept.get("openings", ())):
-        return record
-    return json.dumps({**kept, "openings": union}, indent=2, sort_keys=True) + "\n"
+    every = [*before.openings, *(desired if observed.firewalls else ())]
+    return dataclasses.replace(before, openings=firewall.distinct(every), due=())
 
 
 def faults(observed: Host, settings: Settings) -> list[Fault]:

@@ -10,13 +10,15 @@ import ipaddress
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Listener
 
-CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
-FILES, STAGING, IGNITION, RECORD = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition", f"{STATE}/record.json"
+ROLE = "dns_pxe"
+CONFIG, STATE = f"/etc/hwaccel-gpu/{ROLE}", record.folder(ROLE)
+FILES, STAGING, IGNITION = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition"
 #: Which machines have been nodes. It goes with the role alone.
 MEMORY = f"{STATE}/joined.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"

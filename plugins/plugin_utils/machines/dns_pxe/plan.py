@@ -9,12 +9,11 @@ import base64
 import collections.abc as c
 import dataclasses
 import difflib
-import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, record, restoring
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import (
     access,
     dnsmasq,
@@ -36,11 +35,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     FILES,
     IGNITION,
     MEMORY,
-    RECORD,
+    ROLE,
     STAGING,
     STATE,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 #: Folders in which everything is this role's.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
@@ -50,15 +50,15 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
 
     predicted: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
-    come before packages. record: the file by which teardown puts everything back, where it is not there. staged: files that the services' checkers read;
-    checks: commands that judge them, each with name and argv. absent: paths that are not to be. packages: those that are missing.
+    come before packages. record: by which teardown puts everything back, empty where it is as desired. staged: texts by path that the services' checkers read;
+    checks: commands that judge them, each with name and argv. absent: paths that are not to be. packages: those that are missing, by apt where that is true.
     loaders: programs to be copied, each with source and path. artifacts: files to be fetched, each with path, source, checksum, signature, keyring and remote.
-    ignitions: files to be copied, each with path and source. services: each with unit, state (empty where nothing is due), why and enabled.
+    ignitions: files to be copied, each with path and source. actions: services that do not run with what is on disk, as services.Action.
     released: services that the role needs no more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need labels.
     firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. expected: what machines must find, for the self test.
     """
     site, system, wrong = _read(observed, settings)
-    wrong += place.faults(observed, settings, found) + access.faults(observed, settings)
+    wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     installed = observed.fact("packages").split()
@@ -73,26 +73,27 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     contents = rendered(site, settings, system) | _remembered(observed, site, settings)
     changes = sorted(path for path, text in contents.items() if not _same(observed, path, text))
     absent = _absent(observed, site, contents)
-    due = [services.due(observed, one, changes) for one in services.of(contents)]
+    actions = [action for one in services.of(contents) if (action := services.due(observed, one, changes))]
     openings = access.openings(site, settings)
-    record = access.recorded(observed, openings, observed.text(RECORD) or _record(observed, lacking))
+    before = record.read(observed, ROLE) or _before(observed, lacking)
     made = {
-        "messages": _messages(site, settings, due, lacking) + firewall.messages(observed.firewalls, openings),
+        "messages": _messages(site, settings, actions, lacking) + firewall.messages(observed.firewalls, openings),
         "changes": changes,
         "absent": absent,
         "lines": _lines({path: contents[path] for path in changes}),
         "diff": _diff(observed, contents, changes),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
         "packages": lacking,
-        "services": due,
+        "apt": system.apt,
+        "actions": [action.as_dict() for action in actions],
         "loaders": loaders,
         "web_user": system.web_user,
-        "record": _lines({RECORD: record}) if record != observed.text(RECORD) else "",
-        "firewall": access.changes(observed, openings, observed.text(RECORD)),
+        "record": record.changed(observed, ROLE, access.recorded(observed, openings, before)),
+        "firewall": firewall.changes(observed.firewalls, openings, before.openings),
         "selinux": observed.selinux,
         "artifacts": fetched,
         "ignitions": copied,
-        "released": [one for one in restored(observed)["services"] if one["drop_in"] not in contents],
+        "released": _released(observed, contents, before),
         "expected": expected.expected(observed, site, settings, contents),
     }
     return {**_nothing(), **made, **_staged(site, settings, system), "predicted": _predicted(made)}
@@ -121,8 +122,7 @@ def _predicted(made: c.Mapping[str, t.Any]) -> list[str]:
         *_counted("remove", made["absent"]),
         *(f"fetch {one['path']}" for one in made["artifacts"]),
         *(f"copy {one['path']}" for one in [*made["loaders"], *made["ignitions"]]),
-        *(f"{one['state']}: {one['unit']}" for one in made["services"] if one["state"]),
-        *(f"enable {one['unit']}" for one in made["services"] if not one["enabled"]),
+        *(f"{one['state']}: {one['unit']}" for one in made["actions"]),
     ]
 
 
@@ -167,13 +167,13 @@ def _counted(verb: str, paths: list[str]) -> list[str]:
 def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
     """What the services' own checkers read before the services do, and how they are asked."""
     texts = {f"{STAGING}/dnsmasq.conf": dnsmasq.config(site, settings, STAGING, FILES)}
-    checks = [{"name": "dnsmasq", "argv": ["dnsmasq", "--test", f"--conf-file={STAGING}/dnsmasq.conf"]}]
+    checks = {"dnsmasq": ["dnsmasq", "--test", f"--conf-file={STAGING}/dnsmasq.conf"]}
     if settings["pxe"]:
         texts[f"{STAGING}/nginx.conf"] = web.nginx(site, settings, system.web_user, STATE)
-        checks.append({"name": "nginx", "argv": ["nginx", "-t", "-q", "-c", f"{STAGING}/nginx.conf"]})
+        checks["nginx"] = ["nginx", "-t", "-q", "-c", f"{STAGING}/nginx.conf"]
     texts[f"{STAGING}/clients.nft"] = web.clients(site, settings)
-    checks.append({"name": "nft", "argv": ["nft", "--check", "--file", f"{STAGING}/clients.nft"]})
-    return {"staged": _lines(texts), "checks": checks}
+    checks["nft"] = ["nft", "--check", "--file", f"{STAGING}/clients.nft"]
+    return {"staged": texts, "checks": [{"name": name, "argv": argv, "stdin": ""} for name, argv in checks.items()]}
 
 
 def _same(observed: Host, path: str, text: str) -> bool:
@@ -255,23 +255,39 @@ def _checksum(found: Findings, source: str) -> str:
     return found.sources[source].checksum if source in found.sources else ""
 
 
-def _record(observed: Host, packages: list[str]) -> str:
-    """How services were before the first run, for teardown."""
-    before = {
-        name: {"active": observed.unit(name).active, "enabled": observed.unit(name).enabled}
-        for name in (units.DNSMASQ, units.NGINX)
-    }
-    return (
-        json.dumps(
-            {"services": before, "packages": [name for name in packages if name not in systems.STAYING]},
-            indent=2,
-            sort_keys=True,
-        )
-        + "\n"
+def _before(observed: Host, packages: list[str]) -> record.Record:
+    """Before the first run, for teardown."""
+    found = ((name, observed.unit(name)) for name in (units.DNSMASQ, units.NGINX))
+    return record.Record(
+        tuple(name for name in packages if name not in systems.STAYING),
+        {name: record.Service(unit.active, unit.enabled) for name, unit in found},
     )
 
 
-def _messages(site: Site, settings: Settings, services: list[dict[str, t.Any]], lacking: list[str]) -> list[str]:
+def _released(observed: Host, contents: c.Mapping[str, str], before: record.Record) -> list[dict[str, t.Any]]:
+    """Services that are the role's and that it needs no more."""
+    kept = {name: before.services.get(name, record.Service()) for name in _ours(observed)}
+    return [
+        {"unit": name, "drop_in": units.path(name), **dataclasses.asdict(one)}
+        for name, one in kept.items()
+        if units.path(name) not in contents
+    ]
+
+
+def _ours(observed: Host) -> list[str]:
+    """By what of the role is still there: a drop-in goes first and the configuration last, also where a run is cut off between."""
+    return [
+        unit
+        for unit in (units.DNSMASQ, units.NGINX)
+        if units.path(unit) in observed.files or _configuration(unit) in observed.files
+    ]
+
+
+def _configuration(unit: str) -> str:
+    return f"{CONFIG}/{unit}.conf"
+
+
+def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacking: list[str]) -> list[str]:
     messages = []
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
@@ -280,15 +296,12 @@ def _messages(site: Site, settings: Settings, services: list[dict[str, t.Any]], 
         )
         messages += site.decision.messages
     messages += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
-    return messages + [f"{one['unit']} is {one['state']}: {one['why']}" for one in services if one["state"]]
+    return messages + [f"{one.unit} is {one.state}: {one.why}" for one in actions]
 
 
 def _lines(texts: c.Mapping[str, str]) -> str:
     """As write.sh reads them: a file a line."""
-    return "".join(
-        f"{'0600' if path == RECORD else '0644'} ={base64.b64encode(text.encode()).decode()} {path}\n"
-        for path, text in sorted(texts.items())
-    )
+    return "".join(f"={base64.b64encode(text.encode()).decode()} {path}\n" for path, text in sorted(texts.items()))
 
 
 def _diff(observed: Host, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
@@ -306,7 +319,7 @@ def _diff(observed: Host, contents: c.Mapping[str, str], changes: list[str]) -> 
 
 
 def _nothing() -> dict[str, t.Any]:
-    texts = dict.fromkeys(("lines", "early", "record", "staged", "web_user"), "")
+    texts = dict.fromkeys(("lines", "early", "record", "web_user"), "")
     names = (
         "faults",
         "messages",
@@ -315,7 +328,7 @@ def _nothing() -> dict[str, t.Any]:
         "absent",
         "diff",
         "packages",
-        "services",
+        "actions",
         "released",
         "loaders",
         "checks",
@@ -323,31 +336,11 @@ def _nothing() -> dict[str, t.Any]:
         "ignitions",
     )
     lists: dict[str, t.Any] = {key: [] for key in (*names, "firewall")}
-    return {**texts, **lists, "expected": {}, "selinux": False}
+    return {**texts, **lists, "expected": {}, "staged": {}, "apt": False, "selinux": False}
 
 
 def restored(observed: Host) -> dict[str, t.Any]:
-    """What teardown does: services go back to what they were, for the record says it.
-
-    A drop-in goes first and the configuration last: a run that is cut off between leaves a service that is known by what is still there.
-    """
-    record = json.loads(observed.text(RECORD) or '{"services": {}, "packages": []}')
-    ours = [
-        unit
-        for unit in (units.DNSMASQ, units.NGINX)
-        if units.path(unit) in observed.files or f"{CONFIG}/{unit}.conf" in observed.files
-    ]
-    before: c.Mapping[str, c.Mapping[str, bool]] = record["services"]
-    return {
-        "packages": record["packages"],
-        "services": [
-            {
-                "unit": unit,
-                "drop_in": units.path(unit),
-                **{key: before.get(unit, {}).get(key, False) for key in ("active", "enabled")},
-            }
-            for unit in ours
-        ],
-        "folders": [CONFIG, STATE],
-        "firewall": access.changes(observed, (), observed.text(RECORD)),
-    }
+    """What teardown does, as restoring.restored documents it."""
+    both = (units.DNSMASQ, units.NGINX)
+    drop_ins, configurations = ({unit: path(unit) for unit in both} for path in (units.path, _configuration))
+    return restoring.restored(observed, ROLE, drop_ins, configurations=configurations, removed=[CONFIG], stops=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record, restoring
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
     CONFIG,
     FILES,
     IGNITION,
     MEMORY,
-    RECORD,
+    ROLE,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Request
 
@@ -27,8 +28,8 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     """settings: the role's variables by their names without dns_pxe_."""
     packages, programs = systems.candidates(settings)
     return Request(
-        files=(RECORD, MEMORY, *map(units.path, _SERVICES)),
-        patterns=(f"{CONFIG}/*",),
+        files=(record.path(ROLE), MEMORY, *map(units.path, _SERVICES)),
+        patterns=(f"{CONFIG}/*", *restoring.beside(map(units.path, _SERVICES))),
         checksums=(FILES, IGNITION, *programs),
         excluded=(f"{FILES}/{entries.IMAGES}",),
         units=_SERVICES,

@@ -9,7 +9,7 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import findings, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import findings, plan, verdict
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import request as asking
 
 _Data = c.Mapping[str, t.Any]
@@ -23,6 +23,14 @@ def requested(settings: _Data) -> host.Request:
 def planned(printed: str, settings: _Data, found: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it. found: results of the tasks that have looked elsewhere, as findings.read takes them."""
     return plan.plan(host.read(printed), settings, findings.read(found))
+
+
+def judged(
+    printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
+) -> dict[str, t.Any]:
+    """As verdict.faults documents it. results: by the name of the check, as the module command gives them."""
+    found = verdict.faults({name: host.Command.of(one) for name, one in results.items()}, staged)
+    return {"faults": [fault.as_dict() for fault in found], "messages": []}
 
 
 def restored(printed: str, settings: _Data) -> dict[str, t.Any]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import dnsmasq, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 #: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
 _REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
@@ -40,8 +40,8 @@ def of(contents: c.Mapping[str, str]) -> list[Service]:
     return found
 
 
-def due(observed: Host, service: Service, changes: list[str]) -> dict[str, t.Any]:
-    """Whether it runs with what is on disk, or will be there, and what makes it so."""
+def due(observed: Host, service: Service, changes: list[str]) -> Action | None:
+    """What makes it run with what is on disk, or will be there; None where it does."""
     unit = observed.unit(service.unit)
     loaded = max(unit.started_at, float(observed.fact(f"{service.unit}_loaded") or 0))
     newer = [
@@ -54,11 +54,10 @@ def due(observed: Host, service: Service, changes: list[str]) -> dict[str, t.Any
         for path in service.reread
         if path in changes or (path in observed.files and observed.files[path].changed_at > loaded)
     ]
-    state, why = "", ""
     if not unit.active:
-        state, why = "restarted", "it does not run"
-    elif newer:
-        state, why = "restarted", f"{some(newer)} is newer than its process"
-    elif changed:
-        state, why = "reloaded", f"{some(changed)} is newer than its last reading"
-    return {"unit": service.unit, "state": state, "why": why, "enabled": unit.enabled}
+        return Action(service.unit, "restarted", "it does not run")
+    if newer:
+        return Action(service.unit, "restarted", f"{some(newer)} is newer than its process")
+    if changed:
+        return Action(service.unit, "reloaded", f"{some(changed)} is newer than its last reading")
+    return None if unit.enabled else Action(service.unit, "started", "it would not run after a boot")

@@ -25,12 +25,16 @@ _FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """web_user: of nginx. sources: where packages lay what machines boot, by its name here. linuxefi: whether GRUB starts kernels by that command."""
+    """web_user: of nginx. sources: where packages lay what machines boot, by its name here. linuxefi: whether GRUB starts kernels by that command.
+
+    apt: whether that installs its packages.
+    """
 
     web_user: str
     packages: c.Mapping[str, tuple[str, ...]]
     sources: c.Mapping[str, str]
     linuxefi: bool
+    apt: bool = False
 
 
 def family(os_release: c.Mapping[str, str]) -> Family | None:
@@ -110,6 +114,7 @@ _DEBIAN = Family(
         "grubaa64.efi": "/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed",
     },
     linuxefi=False,
+    apt=True,
 )
 
 

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import haproxy
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CONFIG,
@@ -18,7 +18,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     FOLDER,
     FOREIGN,
     MAIN,
-    RECORD,
     USERS,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import ANY, BOTH, Service
@@ -104,19 +103,6 @@ def room(machine: Machine, written: int) -> list[Fault]:
             FOLDER,
             f"{machine.free_bytes} bytes are free there, and {needed} are needed",
             "make room on that file system",
-        )
-    ]
-
-
-def kept(machine: Machine) -> list[Fault]:
-    if not record.damaged(machine):
-        return []
-    return [
-        Fault(
-            _WHAT,
-            RECORD,
-            "the record of what the role has changed is damaged",
-            "put it back from a backup, or remove it",
         )
     ]
 

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-FOLDER = "/etc/hwaccel-gpu/load_balancer"
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
+
+ROLE = "load_balancer"
+FOLDER = f"/etc/hwaccel-gpu/{ROLE}"
 #: HAProxy reads every .cfg in it.
 CONFIG = f"{FOLDER}/haproxy"
 USERS, EXTRA = f"{CONFIG}/10-users.cfg", f"{CONFIG}/20-extra.cfg"
@@ -20,7 +23,9 @@ KEEPALIVED_ENVIRONMENT = f"{FOLDER}/keepalived.env"
 KEEPALIVED_DROP_IN = "/etc/systemd/system/keepalived.service.d/hwaccel-gpu.conf"
 #: What the packages bring and others edit: read, never written.
 FOREIGN = "/etc/haproxy/haproxy.cfg"
-RECORD = "/var/lib/hwaccel-gpu/load_balancer/record.json"
+RECORD = record.path(ROLE)
+#: HAProxy's checker reads from it what is to be: nothing is on disk before it is found good.
+STDIN = "/dev/stdin"
 #: Where each family's policies and packages want it.
 SOCKETS = {"debian": "/run/haproxy/admin.sock", "redhat": "/var/lib/haproxy/stats"}
 #: Packages of the libraries that booleans of SELinux are switched by: not everywhere where SELinux is.

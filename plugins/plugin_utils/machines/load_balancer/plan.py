@@ -13,13 +13,13 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, record, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
     conflicts,
     haproxy,
     keepalived,
     limits,
-    record,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import desired
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import Machine
@@ -28,19 +28,21 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     CONFIG,
     DROP_IN,
     EXTRA,
-    FOLDER,
     FRAGMENTS,
     KEEPALIVED,
     KEEPALIVED_DROP_IN,
     KEEPALIVED_ENVIRONMENT,
     LIBRARIES,
     MAIN,
-    RECORD,
+    ROLE,
     SETTINGS,
     SOCKETS,
+    STDIN,
+    UNITS,
     USERS,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Reader, Service
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 #: More would end the word in HAProxy's configuration, or begin a comment.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
@@ -48,30 +50,14 @@ _WHAT = "the load balancer cannot be configured"
 _text = functools.partial(templating.render, "load_balancer")
 
 
-@dataclasses.dataclass(frozen=True)
-class Content:
-    path: str
-    text: str
-    mode: str = "0644"
-
-
-@dataclasses.dataclass(frozen=True)
-class Action:
-    """state: of the module systemd, empty where nothing is due."""
-
-    unit: str
-    state: str
-    why: str
-
-
 def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """What is to be done, in plain data.
 
-    packages: those that are missing, by apt where that is true. folders: of the role. files: those that differ, each with path, mode and sensitive, in the
-    order of writing; their texts in contents. absent: paths that are not to be. reload_units: whether systemd has to read units anew.
-    check: the whole configuration of HAProxy, for its own check. actions: services that do not run with what is on disk, each with unit, state and why.
+    packages: those that are missing, by apt where that is true. files, contents, folders, absent: as files.written documents them.
+    stops: units that are stopped before their files go. reload_units: whether systemd has to read units anew.
+    staged, checks: the whole configuration of HAProxy, for its own check. actions: services that do not run with what is on disk, as services.Action.
     drains: members that serve and are to be taken out, each with backend and server; socket: where HAProxy takes that command.
-    record: by which teardown puts everything back, empty where it is as it is to be; record_after: the same once firewalls are as wanted.
+    record: by which teardown puts everything back, empty where it is as desired; record_after: the same once firewalls are as desired.
     firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is switched on.
     """
     found = desired(settings, machine.text(MAIN))
@@ -84,31 +70,36 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     contents = [] if faults else _contents(found.services, given, settings, virtual, CHECKS[machine.family])
     drains = _drains(machine, found.services)
     faults += conflicts.ports(machine, found.services, given) + conflicts.foreign(machine, settings["replace"])
-    faults += conflicts.kept(machine) + conflicts.strange(machine)
+    damaged = record.faults(machine, ROLE)
+    faults += damaged + conflicts.strange(machine)
     faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents))
     faults += conflicts.collections(machine, settings, bool(drains))
-    changed = [content for content in contents if _differs(machine, content)]
+    changed = [content for content in contents if differs(machine, content)]
     absent = _absent(machine, contents)
     actions = _actions(machine, contents, changed, absent) if contents else []
     switch = _switches(machine, settings)
     packages = _packages(machine, virtual is not None, switch)
+    stops = ["keepalived"] if KEEPALIVED_DROP_IN in absent else []
     messages += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
+    messages += [f"{unit} is stopped: there are no virtual addresses any more" for unit in stops]
     messages += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
-    opened, after = _access(machine, settings, found.services, packages)
+    opened, after = ({}, []) if damaged else _access(machine, settings, found.services, packages)
     return {
         "messages": messages + after,
         "faults": [fault.as_dict() for fault in faults],
         "packages": packages,
         "apt": machine.family == "debian",
-        "folders": [FOLDER, CONFIG, FRAGMENTS],
-        "files": [{"path": one.path, "mode": one.mode, "sensitive": one.path == USERS} for one in changed],
-        "contents": {content.path: content.text for content in changed},
-        "absent": absent,
+        **_written(machine, contents, absent),
+        "stops": stops,
         "reload_units": _points(changed, absent),
-        "check": "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/")),
-        "actions": [dataclasses.asdict(action) for action in actions],
+        "staged": {STDIN: "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/"))},
+        "checks": [{"name": "haproxy", "argv": ["haproxy", "-c", "-f", STDIN], "stdin": STDIN}],
+        "actions": [action.as_dict() for action in actions],
         "drains": drains,
         "socket": SOCKETS[machine.family],
+        "record": "",
+        "firewall": [],
+        "record_after": "",
         **opened,
         "selinux": switch,
     }
@@ -141,16 +132,27 @@ def _access(
     sources = ((service.port, source) for service in services for source in service.sources or ("",))
     openings = firewall.distinct(firewall.opening(port, source) for port, source in sources)
     made = openings if machine.firewalls and settings["firewall"] else ()
-    kept = record.recorded(machine, packages, made)
+    before = record.read(machine, ROLE) or _before(machine)
+    during = dataclasses.replace(
+        before,
+        packages=tuple(sorted({*before.packages, *packages})),
+        openings=firewall.distinct([*before.openings, *made]),
+        due=(),
+    )
     # What was closed is nobody's any more: who opens it later keeps it open.
-    after = dataclasses.replace(kept, openings=made).as_text() if made else kept.as_text()
-    before = record.read(machine).openings
+    after = dataclasses.replace(during, openings=made) if made else during
     opened = {
-        "record": kept.as_text() if kept.as_text() != machine.text(RECORD) else "",
-        "firewall": firewall.changes(machine.firewalls, openings, before) if settings["firewall"] else [],
-        "record_after": after if after != kept.as_text() else "",
+        "record": record.changed(machine, ROLE, during),
+        "firewall": firewall.changes(machine.firewalls, openings, before.openings) if settings["firewall"] else [],
+        "record_after": after.as_text() if after != during else "",
     }
     return opened, firewall.messages(machine.firewalls, openings)
+
+
+def _before(machine: Machine) -> record.Record:
+    """Before the first run: what was there is asked once."""
+    units = ((name, machine.unit(name)) for name in UNITS)
+    return record.Record(services={name: record.Service(unit.active, unit.enabled) for name, unit in units})
 
 
 def _global(
@@ -214,7 +216,7 @@ def _contents(
 ) -> list[Content]:
     """In the order of writing: what is in place in between is valid too."""
     contents = (
-        [Content(USERS, haproxy.users(given.stats_user, settings["stats_password"]), "0600")]
+        [Content(USERS, haproxy.users(given.stats_user, settings["stats_password"]), "0600", sensitive=True)]
         if given.stats_user
         else []
     )
@@ -235,9 +237,9 @@ def _contents(
     return contents
 
 
-def _differs(machine: Machine, content: Content) -> bool:
-    there = machine.files.get(content.path)
-    return there is None or (there.text, there.mode, there.uid, there.gid) != (content.text, content.mode, 0, 0)
+def _written(machine: Machine, contents: c.Sequence[Content], absent: c.Sequence[str]) -> dict[str, t.Any]:
+    made = written(machine, contents, absent)
+    return {**made, "folders": [*made["folders"], *([FRAGMENTS] if made["files"] else [])]}
 
 
 def _points(changed: c.Iterable[Content], absent: c.Iterable[str]) -> bool:
@@ -272,8 +274,6 @@ def _actions(
                     f"{(point + new)[0]} is newer than what it has read",
                 )
             )
-    elif KEEPALIVED_DROP_IN in absent:
-        actions.append(Action("keepalived", "stopped", "there are no virtual addresses any more"))
     return [action for action in actions if action.state]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import restoring
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import (
     CHECKS,
@@ -15,7 +16,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     FOLDER,
     FOREIGN,
     KEEPALIVED_DROP_IN,
+    MAIN,
     RECORD,
+    SETTINGS,
     SOCKETS,
     UNITS,
 )
@@ -28,8 +31,8 @@ BOOLEAN = "haproxy_connect_any"
 def request(settings: c.Mapping[str, t.Any]) -> Request:
     """settings: the role's variables by their names without load_balancer_."""
     return Request(
-        files=(FOREIGN, DROP_IN, KEEPALIVED_DROP_IN, *CHECKS.values(), RECORD),
-        patterns=(f"{FOLDER}/*", f"{FOLDER}/*/*"),
+        files=(FOREIGN, DROP_IN, KEEPALIVED_DROP_IN, *CHECKS.values(), RECORD, MAIN, SETTINGS),
+        patterns=(f"{FOLDER}/*", f"{FOLDER}/*/*", *restoring.beside((DROP_IN, KEEPALIVED_DROP_IN))),
         units=UNITS,
         sockets=dict.fromkeys(SOCKETS.values(), (INFO, STATISTICS)),
         processes=("haproxy",),

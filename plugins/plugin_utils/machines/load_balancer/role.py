@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
     machine,
+    places,
     plan,
     verdict,
 )
@@ -39,9 +40,11 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     return restoring.restored(machine.read(printed))
 
 
-def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:
-    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy, with the configuration that it has read."""
+def judged(
+    printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
+) -> dict[str, t.Any]:
+    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy. staged: as plan.plan documents it."""
     result = results["haproxy"]
     said = f"{result.get('stdout', '')}\n{result.get('stderr', '')}".strip() or str(result.get("msg", ""))
-    found = verdict.faults(result["configuration"], int(result.get("rc", 1)), said)
+    found = verdict.faults(staged[places.STDIN], int(result.get("rc", 1)), said)
     return {"faults": [fault.as_dict() for fault in found], "messages": []}

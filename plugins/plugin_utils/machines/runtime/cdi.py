@@ -9,9 +9,10 @@ import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING, Content
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import STAGING
 
 SPEC = "/var/run/cdi/nvidia.yaml"
 STAGED = f"{STAGING}/cdi/nvidia.yaml"

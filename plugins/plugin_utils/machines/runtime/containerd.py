@@ -17,13 +17,13 @@ import posixpath
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     HEADER,
     STAGING,
     Check,
-    Content,
     Rendered,
     RuntimeSettings,
 )

@@ -15,11 +15,11 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     STAGING,
     Check,
-    Content,
     Rendered,
     RuntimeSettings,
 )

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import toml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
     STAGING,
     Check,
-    Content,
     Rendered,
     RuntimeSettings,
 )

@@ -11,7 +11,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, drop_ins, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
+    containerd,
+    docker,
+    drop_ins,
+    originals,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
 
@@ -78,7 +84,7 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
     return found, messages, faults
 
 
-def provider(host: Host, settings: Settings, kept: record.Record) -> tuple[str, str, list[Fault]]:
+def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, list[Fault]]:
     """Who brings it, why, and what speaks against what was asked."""
     requested, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
     if requested:
@@ -115,7 +121,7 @@ def render(host: Host, engine: Engine, settings: Settings, desired: RuntimeSetti
     if engine.name == "containerd":
         return containerd.render(host, settings["containerd_config"], desired)
     if engine.name == "docker":
-        return docker.render(host, desired, host.text(record.original(docker.CONFIG)))
+        return docker.render(host, desired, host.text(originals.original(docker.CONFIG)))
     return (
         drop_ins.render_crio(desired) if engine.name == "crio" else drop_ins.render_rancher(host, engine.name, desired)
     )

@@ -10,22 +10,20 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
     cdi,
     containerd,
     engines,
+    originals,
     prerequisites,
-    record,
     toml,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import (
-    Check,
-    Content,
-    Rendered,
-    RuntimeSettings,
-)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 #: In the order in which each needs the one before; names are those of both package families.
@@ -39,26 +37,33 @@ AUTO = "auto"
 #: When the node is drained before restarts; anything else means where these end pods.
 ALWAYS, NEVER = "always", "never"
 _BOOLEAN = "container_use_devices"
+#: What a repository needs, which is the role's own in any case.
+REPOSITORY_FILES = (
+    "/etc/apt/sources.list.d/hwaccel-gpu.list",
+    "/etc/apt/auth.conf.d/hwaccel-gpu.conf",
+    "/etc/apt/keyrings/hwaccel-gpu.asc",
+    "/etc/yum.repos.d/hwaccel-gpu.repo",
+    "/etc/pki/rpm-gpg/RPM-GPG-KEY-hwaccel-gpu",
+)
 Settings = c.Mapping[str, t.Any]
 
 
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """What is to be done, in plain data. settings: the role's variables by their names without node_runtime_.
 
-    provider: hwaccel, container, existing, or none where there is no GPU. files: those that differ in text, mode or owner, each with path, mode, uid, gid and
-    sensitive; their texts in contents. absent: paths that are not to be. changes: paths that are otherwise than they are to be; folders: of these, those that
-    are not there. staged: text by path, for checks alone, commands that judge it, each with name and argv.
-    restarts: services that do not run with what is on disk, each with unit, why, health (a command that succeeds once it serves) and ends_pods.
+    provider: hwaccel, container, existing, or none where there is no GPU. files, contents, folders, absent: as files.written documents them.
+    changes: paths whose texts differ. staged: text by path, for checks alone, commands that judge it, each with name and argv.
+    actions: services that do not run with what is on disk, as services.Action.
     drain: why pods have to leave the node before these, empty where they can stay; drains: whether this run or an earlier one might have drained the node.
     toolkit: whether packages are to be installed (install), by which manager, and their names. cdi: how GPUs are described to engines, or empty.
     selinux: whether container_use_devices is switched on. originals: paths to be kept before the first change.
-    record: by which teardown puts everything back; keeps: whether there is anything new in these two.
+    record: by which teardown puts everything back, empty where it is as desired.
     """
     faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
     faults += prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
     made = Rendered()
     try:
-        kept = record.read(host)
+        kept = record.read(host, originals.ROLE) or Record()
         who, why, against = engines.provider(host, settings, kept)
         made.messages.append(_whose(who, why))
         faults += against
@@ -80,7 +85,7 @@ def _credential_faults(settings: Settings) -> list[Fault]:
     return [Fault("a text has a blank or a quote", f"node_runtime_{name}", why, next_step) for name in names]
 
 
-def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
+def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
     restarts = _rendered(host, settings, made, faults)
     made.contents += _toolkit_config(host, settings, kept)
     described = settings["cdi"] and cdi.can(host)
@@ -90,31 +95,28 @@ def _ours(host: Host, settings: Settings, kept: record.Record, made: Rendered, f
     drained = _drained(host, settings, restarts)
     made.messages += _messages(host, settings, toolkit, restarts, drained["drain"])
     faults += made.faults
-    new = record.recorded(kept, host, made.contents)
-    if toolkit["install"] and not host.fact("package"):
-        new.packages = list(PACKAGES)
     selinux = bool(settings["selinux"]) and host.selinux and host.fact(_BOOLEAN).endswith("off")
+    new = originals.recorded(kept, host, made.contents)
+    if toolkit["install"] and not host.fact("package"):
+        new = dataclasses.replace(new, packages=PACKAGES)
     if selinux:
-        new.settings.setdefault(_BOOLEAN, "off")
+        new = dataclasses.replace(new, settings={_BOOLEAN: "off", **new.settings})
     added = [path for path in new.files if path not in kept.files and path in host.files]
-    originals = [path for path in added if new.files[path]["existed"]]
     changes = [one.path for one in made.contents if host.text(one.path) != one.text or one.path not in host.files]
     return {
         **_result(host, engines.HWACCEL, made, faults),
         **drained,
-        "restarts": restarts,
+        "actions": [restart.action.as_dict() for restart in restarts],
         "toolkit": toolkit,
         "selinux": selinux,
-        "originals": originals,
-        "folders": sorted({path.rpartition("/")[0] for path in changes} - set(host.folders)),
-        "record": new.as_text(),
-        "keeps": bool(originals) or new.as_text() != host.text(record.RECORD),
+        "originals": [path for path in added if new.files[path].existed],
+        "record": record.changed(host, originals.ROLE, new),
         "cdi": _described(host) if described else {},
         "changes": changes + [path for path in made.absent if path in host.files],
     }
 
 
-def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault]) -> list[dict[str, str]]:
+def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault]) -> list[Restart]:
     """Adds what every engine of the machine reads, and gives the restarts that are due."""
     desired = _desired(host, settings)
     found, messages, missing = engines.engines(host, settings)
@@ -130,7 +132,7 @@ def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault
         for field in ("contents", "absent", "staged", "checks", "messages", "faults"):
             getattr(made, field).extend(getattr(one, field))
         if why := engines.stale(host, engine, one):
-            restarts.append(_restart(host, engine, why))
+            restarts.append(Restart.of(host, engine, why))
     return restarts
 
 
@@ -157,13 +159,14 @@ def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) ->
 def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     """What teardown does, as plan tells it, and what follows. Raises HwaccelError for a damaged record.
 
-    packages: those that the role has installed. record: with the services that are to be restarted, which a later run restarts where this one does not come
-    so far; restarted: the same once they are. settings: what else the role has switched, and how it was before. spec: path of the CDI specification where
-    units of the role have made it, or empty. units: units of systemd that go.
+    packages: those that the role has installed. record: with the services that are to be restarted, empty where the machine has it, which a later run restarts
+    where this one does not come so far; restarted: the same once they are. settings: what else the role has switched, and how it was before.
+    stops: units of systemd that go. removed: folders and files that go in the end.
     """
-    kept = record.read(host)
-    contents, absent, messages = record.restored(kept, host, settings["containerd_config"], settings["handler"])
-    made = Rendered(contents=contents, absent=absent, messages=messages)
+    kept = record.read(host, originals.ROLE) or Record()
+    contents, absent, messages = originals.restored(kept, host, settings["containerd_config"], settings["handler"])
+    # The specification where units of the role have made it.
+    made = Rendered(contents=contents, absent=absent + [cdi.SPEC] * (cdi.OURS in str(absent)), messages=messages)
     touched = {one.path for one in contents if one.text != host.text(one.path)} | set(absent)
     restarts = []
     for engine in engines.ENGINES:
@@ -174,38 +177,42 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
             and host.unit(unit).active
             and (unit in kept.due or any(_belongs(path, engine.name, settings) for path in touched))
         ):
-            restarts.append(_restart(host, engine, "its configuration is put back"))
-    begun = dataclasses.replace(kept, due=[one["unit"] for one in restarts]).as_text()
+            restarts.append(Restart.of(host, engine, "its configuration is put back"))
+    begun = dataclasses.replace(kept, due=tuple(one.action.unit for one in restarts))
     return {
         **_result(host, "", made, []),
         **_drained(host, settings, restarts),
-        "restarts": restarts,
-        "record": begun,
-        "keeps": bool(restarts) and begun != host.text(record.RECORD),
-        "restarted": dataclasses.replace(kept, due=[]).as_text(),
-        "packages": kept.packages if host.fact("package") else [],
-        "settings": kept.settings,
-        "units": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))],
-        "spec": cdi.SPEC if cdi.OURS in str(absent) else "",
+        "firewall": [],
+        "actions": [one.action.as_dict() for one in restarts],
+        "record": record.changed(host, originals.ROLE, begun) if restarts else "",
+        "restarted": dataclasses.replace(kept, due=()).as_text(),
+        "packages": list(kept.packages) if host.fact("package") else [],
+        "settings": dict(kept.settings),
+        "stops": [path.rpartition("/")[2] for path in absent if path.endswith((".path", ".service"))],
+        "removed": [*REPOSITORY_FILES, originals.FOLDER],
     }
 
 
-def _restart(host: Host, engine: engines.Engine, why: str) -> dict[str, t.Any]:
-    return {
-        "unit": engines.service(host, engine),
-        "why": why,
-        "health": list(engine.health),
-        "ends_pods": engines.ends_pods(host, engine),
-    }
+@dataclasses.dataclass(frozen=True)
+class Restart:
+    """ends_pods: whether it ends the containers of the engine."""
+
+    action: Action
+    ends_pods: bool
+
+    @classmethod
+    def of(cls, host: Host, engine: engines.Engine, why: str) -> Restart:
+        action = Action(engines.service(host, engine), "restarted", why, enabled=None, health=engine.health)
+        return cls(action, engines.ends_pods(host, engine))
 
 
-def _drained(host: Host, settings: Settings, restarts: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+def _drained(host: Host, settings: Settings, restarts: c.Sequence[Restart]) -> dict[str, t.Any]:
     """drain: why pods leave the node before these restarts, empty where they stay. drains: whether they might, at this run or an earlier one."""
     if settings["drain"] == NEVER:
         return {"drain": "", "drains": False}
     if settings["drain"] == ALWAYS:
         return {"drain": "node_runtime_drain says so" if restarts else "", "drains": True}
-    ending = [one["unit"] for one in restarts if one["ends_pods"]]
+    ending = [one.action.unit for one in restarts if one.ends_pods]
     # Not whether they end now: the restart may have changed that.
     there = any(engine.name == "docker" and engines.service(host, engine) for engine in engines.ENGINES)
     return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "drains": there}
@@ -276,7 +283,7 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
     return {"install": not right, "manager": manager, "names": [name + pin for name in PACKAGES]}
 
 
-def _toolkit_config(host: Host, settings: Settings, kept: record.Record) -> list[Content]:
+def _toolkit_config(host: Host, settings: Settings, kept: Record) -> list[Content]:
     """How the runtime works, which its package decides by itself. Written where it is asked for, or was."""
     if settings["mode"] == AUTO and TOOLKIT_CONFIG not in kept.files:
         return []
@@ -287,7 +294,7 @@ def _toolkit_config(host: Host, settings: Settings, kept: record.Record) -> list
 
 
 def _messages(
-    host: Host, settings: Settings, toolkit: Settings, restarts: list[dict[str, t.Any]], drain: str
+    host: Host, settings: Settings, toolkit: Settings, restarts: c.Sequence[Restart], drain: str
 ) -> list[str]:
     messages = []
     version, package = settings["toolkit_version"], host.fact("package")
@@ -296,7 +303,7 @@ def _messages(
             f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}"
             + (f" in place of {package}" if package else "")
         )
-    messages += [f"{one['unit']} is restarted: {one['why']}" for one in restarts]
+    messages += [f"{one.action.unit} is restarted: {one.action.why}" for one in restarts]
     messages += [f"pods leave the node before: {drain}"] * bool(drain)
     if settings["cdi"] and not cdi.can(host):
         messages.append(
@@ -312,43 +319,22 @@ def _messages(
 
 
 def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
-    files = [
-        {key: value for key, value in dataclasses.asdict(one).items() if key != "text"}
-        for one in made.contents
-        if _differs(host, one)
-    ]
     return {
         "provider": who,
         "messages": made.messages,
         "faults": [fault.as_dict() for fault in faults],
-        "files": files,
-        "contents": {one.path: one.text for one in made.contents},
-        "absent": made.absent,
+        **written(host, made.contents, made.absent),
+        "stops": [],
+        "reload_units": False,
         "staged": {one.path: one.text for one in made.staged},
-        "checks": [_command(check) for check in made.checks],
-        "restarts": [],
+        "checks": [check.as_dict() for check in made.checks],
+        "actions": [],
         "toolkit": {"install": False},
         "selinux": False,
         "originals": [],
         "record": "",
-        "keeps": False,
         "cdi": {},
         "changes": [],
-        "folders": [],
         "drain": "",
         "drains": False,
     }
-
-
-def _differs(host: Host, desired: Content) -> bool:
-    there = host.files.get(desired.path)
-    return there is None or (there.text, there.mode, there.uid, there.gid) != (
-        desired.text,
-        desired.mode,
-        desired.uid,
-        desired.gid,
-    )
-
-
-def _command(check: Check) -> dict[str, t.Any]:
-    return {"name": check.name, "argv": list(check.command)}

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import dataclasses
+import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 
 #: Where candidates lie while the service's own checker looks at them.
 STAGING = "/var/lib/hwaccel-gpu/node_runtime/staging"
@@ -26,28 +27,14 @@ class RuntimeSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Content:
-    """A file as it is to be. sensitive: its text, or that of the file it comes from, may hold credentials."""
-
-    path: str
-    text: str
-    mode: str = "0644"
-    uid: int = 0
-    gid: int = 0
-    sensitive: bool = False
-
-    @classmethod
-    def instead_of(cls, old: File | None, path: str, text: str, *, sensitive: bool) -> Content:
-        """With mode and owner of the file that is there, where there is one."""
-        return cls(path, text, old.mode, old.uid, old.gid, sensitive) if old else cls(path, text, sensitive=sensitive)
-
-
-@dataclasses.dataclass(frozen=True)
 class Check:
     """A command that judges a staged configuration before the service sees it."""
 
     name: str
     command: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {"name": self.name, "argv": list(self.command), "stdin": ""}
 
 
 @dataclasses.dataclass

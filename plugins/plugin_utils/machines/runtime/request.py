@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
     containerd,
     docker,
     drop_ins,
-    record,
+    originals,
 )
 
 _RANCHER = ("k3s", "rke2")
@@ -87,7 +87,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     """settings: the role's variables by their names without node_runtime_."""
     config = str(settings["containerd_config"])
     return Request(
-        files=(config, *_FILES, record.RECORD, *map(record.original, (*_FILES, config))),
+        files=(config, *_FILES, originals.RECORD, *map(originals.original, (*_FILES, config))),
         imports=(config,),
         units=_UNITS,
         commands=(

@@ -31,9 +31,9 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     return plan.restored(host.read(printed), settings)
 
 
-def judged(printed: str, settings: _Data, results: c.Mapping[str, _Data]) -> dict[str, t.Any]:
+def judged(
+    printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
+) -> dict[str, t.Any]:
     """What checkers say of what is staged. results: by the name of the check, as the module command gives them."""
-    given = {
-        name: Command(int(one["rc"]), one.get("stdout", ""), one.get("stderr", "")) for name, one in results.items()
-    }
+    given = {name: Command.of(one) for name, one in results.items()}
     return plan.checked(host.read(printed), settings, given)

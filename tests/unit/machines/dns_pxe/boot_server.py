@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan, systems
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Listener, Unit
@@ -138,7 +139,7 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     assert family
     contents = plan.rendered(site, given, family)
     files = {path: text for path, text in contents.items() if not path.startswith(plan.FILES)}
-    files[plan.RECORD] = '{"services": {}, "packages": []}'
+    files[record.path(plan.ROLE)] = '{"services": {}, "packages": []}'
     sums = {path: digest(text) for path, text in contents.items() if path.startswith(plan.FILES)}
     sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
         f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import json
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
@@ -49,12 +49,12 @@ def test_a_firewall_that_runs_lets_in_what_is_served_and_no_more(
 
 
 def test_what_was_opened_is_recorded_before_and_closed_once_it_is_not_served_any_more() -> None:
-    record = base64.b64decode(planned(seen=host(firewalls="ufw"))["record"].split()[1][1:]).decode()
-    assert len(json.loads(record)["openings"]) == len(SERVED)
+    kept = planned(seen=host(firewalls="ufw"))["record"]
+    assert len(json.loads(kept)["openings"]) == len(SERVED)
     given = settings(dhcp=False, pxe=False)
     seen, found = after(given)
     seen = dataclasses.replace(seen, firewalls=("ufw",))
-    seen.files[plan.RECORD] = File(plan.RECORD, record)
+    seen.files[record.path(plan.ROLE)] = File(record.path(plan.ROLE), kept)
     made = plan.plan(seen, given, found)
     assert (opened(made), opened(made, is_open=False), made["record"]) == (SERVED[:2], SERVED[2:], "")
     assert opened(plan.restored(seen), is_open=False) == SERVED

@@ -44,10 +44,7 @@ class Server:
             seen.files[plan.MEMORY] = File(plan.MEMORY, self.memory)
         made = plan.plan(seen, given, findings(given))
         assert made["faults"] == []
-        texts = {
-            path: base64.b64decode(text[1:]).decode()
-            for _mode, text, path in map(str.split, made["lines"].splitlines())
-        }
+        texts = {path: base64.b64decode(text[1:]).decode() for text, path in map(str.split, made["lines"].splitlines())}
         self.changed = plan.MEMORY in made["changes"]
         assert self.changed == (f"write {plan.MEMORY}" in made["predicted"])
         self.memory, self.told = texts.get(plan.MEMORY, self.memory), made["messages"]

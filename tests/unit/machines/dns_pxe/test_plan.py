@@ -13,6 +13,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory, model, plan, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
@@ -261,7 +262,7 @@ def test_everything_is_done_once() -> None:
     given = settings()
     first = planned(given)
     assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
-    assert [one["state"] for one in first["services"]] == ["restarted", "restarted"]
+    assert [one["state"] for one in first["actions"]] == ["restarted", "restarted"]
     seen, found = after(given)
     assert plan.plan(seen, given, found)["predicted"] == []
 
@@ -283,9 +284,9 @@ def test_a_service_reads_what_is_newer_than_its_last_reading(path: str, unit: st
     seen.files[path] = dataclasses.replace(seen.files[path], changed_at=300.0)
     made = plan.plan(seen, given, found)
     assert made["changes"] == []
-    assert {one["unit"]: one["state"] for one in made["services"] if one["state"]} == {unit: state}
+    assert {one["unit"]: one["state"] for one in made["actions"]} == {unit: state}
     seen.facts[f"{unit}_loaded"] = "301.0"
-    again = plan.plan(seen, given, found)["services"]
+    again = plan.plan(seen, given, found)["actions"]
     assert [one["state"] for one in again if one["state"]] == (["restarted"] if state == "restarted" else [])
 
 
@@ -307,8 +308,8 @@ def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
     made = plan.plan(seen, settings(), found)
     assert made["changes"] == [CONF]
     assert "-log-queries" in made["diff"]
-    mode, text, path = made["lines"].split()
-    assert (mode, path, "log-queries" in base64.b64decode(text[1:]).decode()) == ("0644", CONF, False)
+    text, path = made["lines"].split()
+    assert (path, "log-queries" in base64.b64decode(text[1:]).decode()) == (CONF, False)
 
 
 @pytest.mark.parametrize(
@@ -355,8 +356,8 @@ def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
 
 def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
     seen, found = after(settings())
-    seen.files[plan.RECORD] = File(
-        plan.RECORD, '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}'
+    seen.files[record.path(plan.ROLE)] = File(
+        record.path(plan.ROLE), '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}'
     )
     made = plan.plan(seen, settings(pxe=False), found)
     assert NGINX in made["absent"]
@@ -367,14 +368,14 @@ def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
     assert plan.plan(seen, settings(pxe=False), found)["released"] == released, (
         "a run was cut off before the service was as it was"
     )
-    assert [one["unit"] for one in plan.restored(seen)["services"]] == ["dnsmasq", "nginx"]
+    assert [one["unit"] for one in plan.restored(seen)["actions"]] == ["dnsmasq", "nginx"]
     del seen.files[NGINX]
     assert plan.plan(seen, settings(pxe=False), found)["released"] == []
 
 
 def test_what_the_server_itself_may_boot_by_stays_when_the_role_goes() -> None:
-    line = planned(seen=host(packages=""))["record"].split()[1]
-    assert json.loads(base64.b64decode(line[1:]))["packages"] == ["dnsmasq", "nginx", "pxelinux", "syslinux-common"]
+    kept = json.loads(planned(seen=host(packages=""))["record"])
+    assert kept["packages"] == ["dnsmasq", "nginx", "pxelinux", "syslinux-common"]
 
 
 def test_secrets_are_in_no_plan() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, plan, record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, originals, plan
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import machines
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import CRI, EDITED
 
@@ -62,13 +62,14 @@ def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
     """The machine once the plan is carried out."""
     files = {path: file for path, file in host.files.items() if path not in made["absent"]}
     for path in made["originals"]:
-        files[record.original(path)] = File(record.original(path), host.text(path))
+        files[originals.original(path)] = File(originals.original(path), host.text(path))
     for one in made["files"]:
         if host.text(one["path"]) != made["contents"][one["path"]]:
             files[one["path"]] = File(
                 one["path"], made["contents"][one["path"]], one["mode"], one["uid"], one["gid"], at
             )
-    files[record.RECORD] = File(record.RECORD, made["record"])
+    if made["record"]:
+        files[originals.RECORD] = File(originals.RECORD, made["record"])
     imports = [containerd.DROP_IN] if containerd.DROP_IN in files else []
     return Host(host.facts, files, host.commands, host.units, imports)
 
@@ -126,12 +127,12 @@ def test_what_cannot_be_is_refused(facts: dict[str, str], files: dict[str, str])
 def test_the_second_run_changes_nothing_and_restarts_nothing() -> None:
     host = machine()
     first = planned(host)
-    assert [one["unit"] for one in first["restarts"]] == ["containerd"]
+    assert [one["unit"] for one in first["actions"]] == ["containerd"]
     assert first["originals"] == [containerd.CONFIG]
     second = applied(host, first, at=150.0)
     again = planned(second)
-    assert (again["changes"], again["restarts"], again["originals"]) == ([], [], [])
-    assert (again["files"], again["keeps"], again["record"]) == ([], False, first["record"])
+    assert (again["changes"], again["actions"], again["originals"]) == ([], [], [])
+    assert (again["files"], again["record"]) == ([], "")
 
 
 def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
@@ -145,11 +146,11 @@ def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
 def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_not_run_is_not() -> None:
     host = machine()
     written = applied(host, planned(host), at=300.0)
-    assert [one["why"] for one in planned(written)["restarts"]] == [
+    assert [one["why"] for one in planned(written)["actions"]] == [
         f"{containerd.DROP_IN} is newer than the running service"
     ]
     written.units["containerd"] = Unit(loaded=True, active=False)
-    assert planned(written)["restarts"] == []
+    assert planned(written)["actions"] == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(
     host = machine(k3s_generated=generated, runtime_since=since)
     host.units.clear()
     host.units["k3s-agent"] = Unit(loaded=True, active=True, started_at=200.0)
-    assert [one["unit"] for one in planned(host)["restarts"]] == (["k3s-agent"] if restarted else [])
+    assert [one["unit"] for one in planned(host)["actions"]] == (["k3s-agent"] if restarted else [])
 
 
 LIVE, NOT_LIVE = Command(0, "true\n"), Command(0, "false\n")
@@ -206,7 +207,7 @@ def test_pods_leave_before_a_restart_that_ends_them(
 )
 def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, looked: bool) -> None:
     made = planned(machine(), drain=drain)
-    assert [one["ends_pods"] for one in made["restarts"]] == [False]
+    assert [one["unit"] for one in made["actions"]] == ["containerd"]
     assert (made["drain"], made["drains"]) == (drained, looked)
 
 
@@ -216,7 +217,7 @@ def test_where_nothing_is_restarted_pods_stay_and_a_cordon_of_an_earlier_run_is_
     host.units["containerd"] = Unit(loaded=True, active=True, started_at=400.0)
     for drain in ("ends_pods", "always"):
         made = planned(applied(host, planned(host), at=300.0), drain=drain)
-        assert (made["restarts"], made["drain"], made["drains"]) == ([], "", True)
+        assert (made["actions"], made["drain"], made["drains"]) == ([], "", True)
 
 
 def test_engines_are_those_that_are_there() -> None:
@@ -230,7 +231,7 @@ def test_engines_are_those_that_are_there() -> None:
         docker.CONFIG,
         "/etc/crio/crio.conf.d/99-hwaccel-gpu.conf",
     }
-    assert {one["unit"] for one in planned(host)["restarts"]} == {"containerd", "docker", "crio", "k3s-agent"}
+    assert {one["unit"] for one in planned(host)["actions"]} == {"containerd", "docker", "crio", "k3s-agent"}
     assert set(planned(host, engines=["docker"])["contents"]) == {docker.CONFIG}
     assert "there is no rke2 on the machine" in texts(planned(host, engines=["rke2"]))[0]
 
@@ -386,7 +387,7 @@ def test_teardown_puts_back_what_was_there_and_removes_the_rest() -> None:
     back = plan.restored(there, SETTINGS)
     assert back["contents"] == {containerd.CONFIG: EDITED, docker.CONFIG: '{"debug": true}'}
     assert back["absent"] == [containerd.DROP_IN]
-    assert {one["unit"] for one in back["restarts"]} == {"containerd", "docker"}
+    assert {one["unit"] for one in back["actions"]} == {"containerd", "docker"}
     assert back["messages"] == []
 
 
@@ -394,7 +395,7 @@ def ended_before_its_restart(host: Host, back: dict[str, t.Any]) -> Host:
     """The machine once teardown has put its files back and done no more."""
     files = {path: file for path, file in host.files.items() if path not in back["absent"]}
     files |= {path: dataclasses.replace(files[path], text=text) for path, text in back["contents"].items()}
-    files[record.RECORD] = File(record.RECORD, back["record"])
+    files[originals.RECORD] = File(originals.RECORD, back["record"])
     return dataclasses.replace(host, files=files, imports=[])
 
 
@@ -403,33 +404,34 @@ def test_a_teardown_that_ended_between_files_and_restart_is_made_up_for_by_the_n
     host.units["docker"] = Unit(loaded=True, active=True)
     there = applied(host, planned(host))
     first = plan.restored(there, SETTINGS)
-    assert first["keeps"]
+    assert first["record"]
     there = ended_before_its_restart(there, first)
     again = plan.restored(there, SETTINGS)
-    assert (again["restarts"], again["drain"], again["keeps"]) == (first["restarts"], first["drain"], False)
+    assert (again["actions"], again["drain"], again["record"]) == (first["actions"], first["drain"], "")
     assert again["drain"] == "a restart of docker ends its containers"
     there.units["docker"] = Unit(loaded=True, active=False)
-    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"], (
+    assert [one["unit"] for one in plan.restored(there, SETTINGS)["actions"]] == ["containerd"], (
         "who does not run reads its files when it starts"
     )
-    there.files[record.RECORD] = File(record.RECORD, again["restarted"])
+    there.files[originals.RECORD] = File(originals.RECORD, again["restarted"])
     done = plan.restored(there, SETTINGS)
-    assert (done["restarts"], done["keeps"]) == ([], False)
+    assert (done["actions"], done["record"]) == ([], "")
 
 
 def test_a_run_after_such_a_teardown_forgets_no_restart() -> None:
     host = machine()
     there = applied(host, planned(host))
     there = ended_before_its_restart(there, plan.restored(there, SETTINGS))
-    assert json.loads(planned(there)["record"])["due"] == ["containerd"]
+    there = applied(there, planned(there))
+    assert json.loads(there.text(originals.RECORD))["due"] == ["containerd"]
 
 
 def test_a_record_of_before_restarts_were_recorded_is_read() -> None:
     host = machine()
     there = applied(host, planned(host))
-    old = {key: value for key, value in json.loads(there.text(record.RECORD)).items() if key != "due"}
-    there.files[record.RECORD] = File(record.RECORD, json.dumps(old))
-    assert [one["unit"] for one in plan.restored(there, SETTINGS)["restarts"]] == ["containerd"]
+    old = {key: value for key, value in json.loads(there.text(originals.RECORD)).items() if key != "due"}
+    there.files[originals.RECORD] = File(originals.RECORD, json.dumps(old))
+    assert [one["unit"] for one in plan.restored(there, SETTINGS)["actions"]] == ["containerd"]
 
 
 def test_teardown_leaves_what_others_have_changed_since() -> None:
@@ -460,10 +462,10 @@ def test_teardown_leaves_what_others_have_changed_between_two_runs(default: bool
 
 def test_teardown_where_nothing_was_done_does_nothing() -> None:
     back = plan.restored(machine(), SETTINGS)
-    assert (back["files"], back["absent"], back["restarts"], back["packages"]) == ([], [], [], [])
+    assert (back["files"], back["absent"], back["actions"], back["packages"]) == ([], [], [], [])
 
 
 def test_a_damaged_record_is_told() -> None:
     with pytest.raises(HwaccelError, match=r"damaged \(/var/lib/hwaccel-gpu/node_runtime/record.json\)"):
-        plan.restored(machine({record.RECORD: "{"}), SETTINGS)
-    assert "damaged" in texts(planned(machine({record.RECORD: "{}"})))[0]
+        plan.restored(machine({originals.RECORD: "{"}), SETTINGS)
+    assert "damaged" in texts(planned(machine({originals.RECORD: "{}"})))[0]

@@ -16,7 +16,8 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
-TASKS = pathlib.Path(__file__).resolve().parents[4] / "roles" / "node_runtime" / "tasks"
+ROLES = pathlib.Path(__file__).resolve().parents[4] / "roles"
+TASKS, SHARED = ROLES / "node_runtime" / "tasks", ROLES / "machine" / "tasks"
 
 
 def copies(tasks: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
@@ -60,39 +61,47 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
     """ansible-core 2.16 makes a dictionary of a text that looks like one, which copy then writes in a form of its own."""
     contents = [
         copy["content"]
-        for path in sorted(TASKS.glob("*.yml"))
+        for path in sorted(SHARED.glob("*.yml"))
         for copy in copies(yaml.safe_load(path.read_text(encoding="utf-8")))
     ]
-    planned = [content for content in contents if "__machine_plan" in content]
+    planned = [content for content in contents if "__machine_" in content]
     assert len(planned) > 2
     text = '{"z": true,   "a": 9007199254740993}\n'
-    plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text, "restarted": text}
+    plan = {"contents": {"/f": text}, "staged": {"/f": text}, "record": text}
     tasks = [
         {"ansible.builtin.copy": {"content": content, "dest": f"{tmp_path}/{number}"}}
         for number, content in enumerate(planned)
     ]
     for task in tasks:
-        task["vars"] = {"item": "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}}
+        item = "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}
+        task["vars"] = {"item": item, "__machine_record": "{{ __machine_plan.record }}"}
     played(tmp_path, tasks, plan)
     assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(
         planned
     )
 
 
+def included(path: pathlib.Path) -> list[tuple[str, str]]:
+    """What each task of a file includes, with the record that it is given."""
+    tasks: list[dict[str, t.Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [
+        (
+            task.get("ansible.builtin.include_role", {}).get("tasks_from", "")
+            or task.get("ansible.builtin.include_tasks", task.get("ansible.builtin.import_tasks", "")),
+            task.get("vars", {}).get("__machine_record", ""),
+        )
+        for task in tasks
+    ]
+
+
 def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_they_are_done_before_anything_else() -> (
     None
 ):
-    tasks = yaml.safe_load((TASKS / "teardown.yml").read_text(encoding="utf-8"))
-    texts = [
-        task.get("ansible.builtin.copy", {}).get("content", "") or task.get("ansible.builtin.include_tasks", "")
-        for task in tasks
-    ]
-    (recorded,), (written,) = (
-        [place for place, text in enumerate(texts) if key in text] for key in ("plan.record ", "plan.contents")
-    )
-    restarted = texts.index("restart.yml")
-    assert recorded < written < restarted
-    assert "plan.restarted " in texts[restarted + 1]
+    shared, own = included(SHARED / "restore.yml"), included(TASKS / "teardown.yml")
+    recorded = shared.index(("record.yml", "{{ __machine_plan.record }}"))
+    assert recorded < shared.index(("write.yml", ""))
+    assert own[0] == ("restore", "")
+    assert own[1:3] == [("restart.yml", ""), ("record", "{{ __machine_plan.restarted }}")]
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf"])

@@ -1,0 +1,38 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What services of a machine have to do so that they run with what is on disk. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record, Service
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """What tasks_from: act of the role machine does with one unit of systemd.
+
+    state: of the module systemd. enabled: whether the unit is started at boot, None where that stays as it is.
+    health: a command that succeeds once the service serves; empty asks systemd.
+    """
+
+    unit: str
+    state: str
+    why: str
+    enabled: bool | None = True
+    health: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {**dataclasses.asdict(self), "health": list(self.health)}
+
+
+def given_back(host: Host, units: c.Iterable[str], record: Record) -> list[Action]:
+    """Of these units, those that are there become what they were before."""
+    before = {unit: record.services.get(unit, Service()) for unit in units if host.unit(unit).loaded}
+    why = "it is given back its own configuration"
+    return [Action(unit, "restarted" if one.active else "stopped", why, one.enabled) for unit, one in before.items()]
