@@ -67,8 +67,8 @@ def written(asked: Asked) -> dict[str, str]:
     if asked.module == "copy" and "content" in asked.args:
         return {asked.args["dest"]: asked.args["content"]}
     if asked.module == "command" and asked.args.get("argv", [""])[0] == "sh" and "stdin" in asked.args:
-        rows = (line.split(" ", 2) for line in asked.args["stdin"].splitlines())
-        return {path: base64.b64decode(text[1:]).decode() for _mode, text, path in rows}
+        rows = (line.split(" ", 1) for line in asked.args["stdin"].splitlines())
+        return {path: base64.b64decode(text[1:]).decode() for text, path in rows}
     return {}
 
 

@@ -61,8 +61,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
     if site is None or system is None:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
-    installed = observed.fact("packages").split()
-    lacking = [name for name in systems.packages(system, site, settings, observed.selinux) if name not in installed]
+    lacking = _lacking(observed, system, site, settings)
     loaders, missing = _loaders(observed, site, settings, system)
     # Before packages are there, what they bring is not missing.
     brought = set(system.packages) - set(settings["loaders"]) if lacking else set()
@@ -97,6 +96,11 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "expected": expected.expected(observed, site, settings, contents),
     }
     return {**_nothing(), **made, **_staged(site, settings, system), "predicted": _predicted(made)}
+
+
+def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
+    installed = observed.fact("packages").split()
+    return [name for name in systems.packages(system, site, settings, observed.selinux) if name not in installed]
 
 
 def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:

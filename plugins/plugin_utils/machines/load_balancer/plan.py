@@ -47,6 +47,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services impo
 #: More would end the word in HAProxy's configuration, or begin a comment.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
 _WHAT = "the load balancer cannot be configured"
+#: Where the record is damaged.
+_UNKNOWN: dict[str, t.Any] = {"record": "", "firewall": [], "record_after": ""}
 _text = functools.partial(templating.render, "load_balancer")
 
 
@@ -83,7 +85,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     messages += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     messages += [f"{unit} is stopped: there are no virtual addresses any more" for unit in stops]
     messages += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
-    opened, after = ({}, []) if damaged else _access(machine, settings, found.services, packages)
+    opened, after = (_UNKNOWN, []) if damaged else _access(machine, settings, found.services, packages)
     return {
         "messages": messages + after,
         "faults": [fault.as_dict() for fault in faults],
@@ -92,17 +94,19 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         **_written(machine, contents, absent),
         "stops": stops,
         "reload_units": _points(changed, absent),
-        "staged": {STDIN: "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/"))},
-        "checks": [{"name": "haproxy", "argv": ["haproxy", "-c", "-f", STDIN], "stdin": STDIN}],
+        **_checked(contents),
         "actions": [action.as_dict() for action in actions],
         "drains": drains,
         "socket": SOCKETS[machine.family],
-        "record": "",
-        "firewall": [],
-        "record_after": "",
         **opened,
         "selinux": switch,
     }
+
+
+def _checked(contents: c.Sequence[Content]) -> dict[str, t.Any]:
+    text = "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/"))
+    argv = ["haproxy", "-c", "-f", STDIN]
+    return {"staged": {STDIN: text}, "checks": [{"name": "haproxy", "argv": argv, "stdin": STDIN}]}
 
 
 def _absent(machine: Machine, contents: c.Sequence[Content]) -> list[str]:
