@@ -20,8 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machi
     [
         (lambda: machine_plan("", "chrony", {}), "dns_pxe, load_balancer, node_runtime"),
         (lambda: machine_restored("", "chrony"), "dns_pxe, load_balancer, node_runtime"),
-        # Checkers of a boot server are judged by the role's tasks.
-        (lambda: machine_verdict("", "dns_pxe", {}, {}), "load_balancer, node_runtime"),
+        (lambda: machine_verdict("", "chrony", {}, {}), "dns_pxe, load_balancer, node_runtime"),
     ],
 )
 def test_an_unknown_role_is_refused_with_those_that_are_known(call: t.Callable[[], t.Any], known: str) -> None:
