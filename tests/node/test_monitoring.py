@@ -24,6 +24,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts, rules
 from ansible_collections.hwaccel.gpu.tests.node.conftest import NAMESPACE, POOLS, REAL, Enabled, Taken
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD, Cluster
@@ -225,7 +226,9 @@ def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(
 
 
 def switch(cluster: Cluster, value: str | None) -> None:
-    cluster.client.patch(NODE, REAL, "", {"metadata": {"labels": {EXPORTER_SWITCH: value}}})
+    # By the gate's field manager, which has given the node this label: teardown leaves labels of others.
+    labels = {"metadata": {"labels": {EXPORTER_SWITCH: value}}}
+    cluster.client.patch(NODE, REAL, "", labels, field_manager=quarantine.FIELD_MANAGER)
 
 
 @pytest.mark.slow
