@@ -10,10 +10,12 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import DEFAULT_RECORD_NAMESPACE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.record import PART_OF, Record, from_objects
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster, Obj
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import DELETED_AT, Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import DAEMON_SET
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
-NAMESPACE, NODE, DAEMON_SET = KINDS[2:5]
 NAME, SPACE = "s", "n"
 
 
@@ -54,18 +56,9 @@ class Server(Cluster):
         self.linger = self.ready_after = 0.0
         self.due: dict[tuple[str, str, str], float] = {}
         self.made: dict[str, float] = {}
-        self.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}}, NAMESPACE
-        )
-        self.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": "node"},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            },
-            NODE,
-        )
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        self.put({"kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}})
+        self.put({"kind": "Node", "metadata": {"name": "node"}, "status": ready})
 
     def tick(self) -> None:
         for place, when in list(self.due.items()):
@@ -84,20 +77,12 @@ class Server(Cluster):
                     "updatedNumberScheduled": 1,
                 }
 
-    def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
-        place = (resource.plural, namespace, name)
-        obj = self.objects.get(place)
-        if (
-            resource != DAEMON_SET
-            or options.get("dry_run")
-            or not self.linger
-            or obj is None
-            or options.get("uid") not in ("", None, obj["metadata"]["uid"])
-        ):
-            super().delete(resource, name, namespace, **options)
-        elif "deletionTimestamp" not in obj["metadata"]:
-            obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-            self.due[place] = self._now() + self.linger
+    def end(self, request: Request) -> None:
+        if request.resource != DAEMON_SET or not self.linger:
+            super().end(request)
+        elif "deletionTimestamp" not in (obj := self.objects[request.place])["metadata"]:
+            self.keep(request.place, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": DELETED_AT}})
+            self.due[request.place] = self._now() + self.linger
 
     def records(self) -> list[Record]:
         found = [self.objects.get((plural, DEFAULT_RECORD_NAMESPACE, NAME)) for plural in ("secrets", "configmaps")]

@@ -17,33 +17,19 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     ApiError,
-    Forbidden,
     HwaccelError,
     ManyFaults,
 )
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import (
+    CONFIG_MAP,
+    NODE,
+)
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 
-CONFIG_MAP, SECRET, NAMESPACE, NODE, DAEMON_SET, RUNTIME_CLASS, _CRD = KINDS
 ME = Holder("me", lambda identity: False)
-
-
-class Time:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.at = 1_000_000.0
-
-    def clock(self, deadline: float | None = None) -> Clock:
-        return Clock(
-            None if deadline is None else self.at + deadline,
-            now=lambda: self.at,
-            monotonic=lambda: self.at,
-            sleep=self.sleep,
-        )
-
-    def sleep(self, seconds: float) -> None:
-        self.at += seconds
 
 
 def call(
@@ -214,18 +200,12 @@ def test_a_secret_moves_the_record_into_a_secret() -> None:
 def test_the_set_is_held_while_it_is_written_and_free_afterwards() -> None:
     cluster, time = Cluster(), Time()
     seen: list[str] = []
-    original = cluster.apply
 
-    def spying(*args: t.Any, **options: t.Any) -> t.Any:
-        if not options.get("dry_run"):
-            seen.append(
-                cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"].get(
-                    "hwaccel.gpu/held-by", ""
-                )
-            )
-        return original(*args, **options)
+    def spying(_request: Request) -> None:
+        annotations = cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"]
+        seen.append(annotations.get("hwaccel.gpu/held-by", ""))
 
-    cluster.apply = spying  # type: ignore[method-assign]
+    cluster.on("apply", spying)
     call(cluster, [config_map("a")], clock=time.clock())
     assert seen == ["me"]
     assert "hwaccel.gpu/held-by" not in cluster.get(CONFIG_MAP, "s", "hwaccel-gpu-records")["metadata"]["annotations"]
@@ -240,8 +220,8 @@ def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: floa
     from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import record
 
     stamps = {
-        record.HELD_SINCE: record.stamp(time.at + skew - 5),
-        record.HELD_RENEWED: record.stamp(time.at + skew),
+        record.HELD_SINCE: record.stamp(time.now + skew - 5),
+        record.HELD_RENEWED: record.stamp(time.now + skew),
         record.HELD_SECONDS: "90",
     }
     cluster.patch(
@@ -251,10 +231,10 @@ def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: floa
         {"metadata": {"annotations": {record.HELD_BY: "host pid 9 (x)", **stamps}}},
     )
     holder = Holder("me", lambda identity: identity != "me" and dead)
-    started = time.at
+    started = time.now
     report = call(cluster, [config_map("a", a="2")], clock=time.clock(), lock_timeout=timeout, holder=holder)
     assert (report.failure is None) is works
-    assert dead or time.at - started == pytest.approx(90 if works else 60, abs=1.5)
+    assert dead or time.now - started == pytest.approx(90 if works else 60, abs=1.5)
     if not works:
         assert "is held by host pid 9 since" in str(report.failure)
         assert "its last renewal was seen 60 s ago, without another it is free in 30 s" in str(report.failure)
@@ -262,14 +242,7 @@ def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: floa
 
 def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
     cluster = Cluster()
-    original = cluster.apply
-
-    def refusing(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
-        if obj["metadata"]["name"] == "b" and not options.get("dry_run"):
-            raise ApiError("applying ConfigMap n/b", why="the disk is full")
-        return original(obj, *args, **options)
-
-    cluster.apply = refusing  # type: ignore[method-assign]
+    cluster.fail(ApiError("applying ConfigMap n/b", why="the disk is full"), "apply", name="b")
     runtime_class = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -290,7 +263,7 @@ def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
     told = {key.name: (row.action, row.reason) for key, row in report.rows.items()}
     assert told["first"] == told["a"] == ("created", "")
     assert told["last"] == ("unchanged", "not reached: it would have been created")
-    cluster.apply = original  # type: ignore[method-assign]
+    cluster.heal()
     assert actions(call(cluster, asked)) == {"last": "created", "a": "unchanged", "b": "created", "first": "unchanged"}
 
 
@@ -360,13 +333,7 @@ def test_missing_rights_where_nothing_could_be_asked() -> None:
 
 def test_who_may_not_list_a_kind_is_served_by_name() -> None:
     cluster = Cluster()
-
-    def pages(resource: t.Any, namespace: str = "", **options: t.Any) -> t.Any:
-        if resource == CONFIG_MAP:
-            raise Forbidden("configmaps is forbidden")
-        return iter([cluster.list(resource, namespace, **options)])
-
-    cluster.pages = pages  # type: ignore[method-assign]
+    cluster.forbidden.add(("list", "configmaps"))
     asked = [config_map(name) for name in "abcdefgh"]
     assert set(actions(call(cluster, asked)).values()) == {"created"}
     again = call(cluster, asked)

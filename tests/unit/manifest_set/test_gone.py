@@ -11,59 +11,17 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set import cluster as in_memory
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import Time, call, config_map
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.workloads import WorkloadCluster
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import call, config_map
 
-CONFIG_MAP, _SECRET, NAMESPACE, NODE, DAEMON_SET = in_memory.KINDS[:5]
-POD = Resource("", "v1", "Pod", "pods", True, frozenset(("list",)))
 WITHOUT_AGENT = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}, config_map("settings")]
 
 
-class Cluster(in_memory.Cluster):
-    """A workload deleted in the foreground, and a Namespace, are gone once their pods are. Pods end at once where their node is ready."""
-
-    def __init__(self, **nodes: str) -> None:
-        super().__init__()
-        for name, ready in nodes.items():
-            status = {"conditions": [{"type": "Ready", "status": ready}]}
-            self.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}, NODE)
-
-    def all_resources(self) -> list[Resource]:
-        return [*super().all_resources(), POD]
-
-    def run_pods(self, *nodes: str) -> None:
-        owner = {"uid": self.get(DAEMON_SET, "agent", "n")["metadata"]["uid"]}
-        for number, name in enumerate(nodes):
-            metadata = {"name": f"agent-{number}", "namespace": "n", "ownerReferences": [owner]}
-            self.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": name}}, POD)
-        self.writes.clear()
-
-    def delete(self, resource: Resource, name: str, namespace: str = "", **options: t.Any) -> None:
-        obj = self._find(resource, name, namespace)
-        held = [
-            one
-            for (plural, space, _name), one in self.objects.items()
-            if plural == "pods" and space == (namespace or name)
-        ]
-        if options.get("dry_run") or resource.kind not in ("DaemonSet", "Namespace"):
-            return super().delete(resource, name, namespace, **options)
-        assert resource.kind == "Namespace" or options["propagation"] == "Foreground"
-        for pod in held:
-            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            if self._find(NODE, pod["spec"]["nodeName"], "")["status"]["conditions"][0]["status"] == "True" and not pod[
-                "metadata"
-            ].get("finalizers"):
-                del self.objects["pods", pod["metadata"]["namespace"], pod["metadata"]["name"]]
-        obj["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
-        self.writes.append(f"delete {resource.kind} {name}")
-        if not any(plural == "pods" for plural, _space, _name in self.objects):
-            del self.objects[resource.plural, namespace, name]
-
-
-def installed(**nodes: str) -> Cluster:
+def installed(**nodes: str) -> WorkloadCluster:
     """A workload, its ConfigMap and their Namespace, with a pod on each node."""
-    cluster = Cluster(**nodes)
+    cluster = WorkloadCluster(**nodes)
     cluster.objects.pop(("namespaces", "", "n"))
     call(
         cluster,
@@ -78,15 +36,16 @@ def installed(**nodes: str) -> Cluster:
         ],
     )
     cluster.run_pods(*nodes)
+    cluster.writes.clear()
     return cluster
 
 
-def removed(cluster: Cluster) -> tuple[Report, float]:
+def removed(cluster: WorkloadCluster) -> tuple[Report, float]:
     """The report, and the seconds that the removal took."""
     time = Time()
-    started = time.at
+    started = time.now
     report = call(cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock())
-    return report, time.at - started
+    return report, time.now - started
 
 
 @pytest.mark.parametrize("ready", ["Unknown", "False"])
@@ -141,21 +100,20 @@ def test_pods_that_do_not_end_on_a_node_that_is_ready_are_waited_for_and_named()
 
 def test_a_pod_whose_node_is_gone_is_waited_for() -> None:
     cluster = installed(bad="Unknown")
-    original = cluster.get
 
-    def get(resource: Resource, name: str, namespace: str = "", **options: t.Any) -> t.Any:
-        if resource.kind == "Node":
-            cluster.objects.pop(("pods", "n", "agent-0"), None)
-            cluster.objects.pop(("daemonsets", "n", "agent"), None)
-            raise NotFound("nodes bad not found")
-        return original(resource, name, namespace, **options)
+    def gone(_request: Request) -> None:
+        cluster.objects.pop(("pods", "n", "agent-0"), None)
+        cluster.objects.pop(("daemonsets", "n", "agent"), None)
+        raise NotFound("nodes bad not found")
 
-    cluster.get = get  # type: ignore[method-assign]
+    cluster.on("get", gone, kind="Node")
     report, _seconds = removed(cluster)
     assert (report.failure, report.warnings) == (None, [])
 
 
-def pruned(cluster: Cluster, time: Time, resume: dict[str, t.Any] | None = None, slices: float | None = None) -> Report:
+def pruned(
+    cluster: WorkloadCluster, time: Time, resume: dict[str, t.Any] | None = None, slices: float | None = None
+) -> Report:
     return call(
         cluster,
         WITHOUT_AGENT,

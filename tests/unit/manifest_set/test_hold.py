@@ -19,10 +19,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import h
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import Report
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import KINDS, Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import CONFIG_MAP, NODE
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.schedules import Run, Violation, World
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.set_server import ASKS
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import Time, call, config_map
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import call, config_map
 
 #: In make test, and in make soak.
 FEW, MANY = 520, 20_000
@@ -196,7 +199,6 @@ def test_each_of_the_four_holes_is_found(
     print(f"{hole.__name__}: found by schedule {Schedules.ran}: {found.value}")
 
 
-CONFIG_MAP, _SECRET, NAMESPACE, NODE = KINDS[:4]
 DAEMON_SET = {
     "apiVersion": "apps/v1",
     "kind": "DaemonSet",
@@ -269,15 +271,6 @@ def test_the_set_is_held_until_the_task_ends_and_a_long_wait_renews_rarely(
 def test_a_removal_holds_the_set_from_slice_to_slice(cluster: Cluster, time: Time) -> None:
     call(cluster, ASKED)
     cluster.objects["daemonsets", "n", "d"]["metadata"]["finalizers"] = ["example.com/held"]
-    delete = cluster.delete
-
-    def lingering(resource: t.Any, name: str, *args: t.Any, **options: t.Any) -> None:
-        if name == "d" and not options.get("dry_run"):
-            cluster.objects["daemonsets", "n", "d"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            return
-        delete(resource, name, *args, **options)
-
-    cluster.delete = lingering  # type: ignore[method-assign]
     first = one_slice(cluster, time, state="absent")
     assert (held_by(cluster), first.pending is not None) == ("me", True)
     refused = call(cluster, ASKED, clock=time.clock(), lock_timeout=0, holder=THEM)
@@ -306,29 +299,21 @@ def test_who_has_lost_the_set_writes_nothing_more(cluster: Cluster, time: Time, 
 def test_a_machine_that_was_asleep_knows_it_by_its_wall_clock(cluster: Cluster) -> None:
     """A monotonic clock stands still meanwhile, and with it the age of the hold."""
     wall, asleep = [0.0], 400.0
-    apply = cluster.apply
 
-    def sleeping(*args: t.Any, **options: t.Any) -> t.Any:
-        answer = apply(*args, **options)
-        if args[0]["metadata"]["name"] == "a" and not options.get("dry_run"):
-            wall[0] += asleep
-            assert call(cluster, [config_map("theirs")], clock=Time().clock(), holder=THEM).failure is None
-        return answer
+    def sleeping(_request: Request) -> None:
+        wall[0] += asleep
+        assert call(cluster, [config_map("theirs")], clock=Time().clock(), holder=THEM).failure is None
 
-    cluster.apply = sleeping  # type: ignore[method-assign]
+    cluster.on("apply", sleeping, name="a", after=True)
     report = call(cluster, ASKED, clock=Clock(now=lambda: wall[0], monotonic=lambda: 0.0))
     assert "another run took the set over" in str(report.failure)
     assert ("daemonsets", "n", "d") not in cluster.objects
 
 
-def test_an_error_in_a_later_slice_lets_go(cluster: Cluster, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_later_slice_lets_go(cluster: Cluster, time: Time) -> None:
     first = one_slice(cluster, time)
-
-    def unreachable(*_args: t.Any, **_options: t.Any) -> t.Any:
-        raise Unreachable("listing daemonsets")
-
-    with monkeypatch.context() as broken, pytest.raises(Unreachable):
-        broken.setattr(cluster, "pages", unreachable)
+    cluster.fail(Unreachable("listing daemonsets"), "list")
+    with pytest.raises(Unreachable):
         one_slice(cluster, time, first)
     assert held_by(cluster) == ""
 
@@ -337,20 +322,18 @@ def test_a_wait_inside_a_wave_renews_the_hold(cluster: Cluster, time: Time) -> N
     """Ours is made anew once the old one is gone, which takes longer than a hold lasts."""
     call(cluster, ASKED)
     cluster.objects["daemonsets", "n", "d"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    gone, renewed = time.at + 110, set()
-    original = cluster.get
+    gone, renewed = time.now + 110, set()
 
-    def get(*args: t.Any, **options: t.Any) -> t.Any:
+    def look(_request: Request) -> None:
         if (
-            time.at >= gone
+            time.now >= gone
             and "deletionTimestamp" in cluster.objects.get(("daemonsets", "n", "d"), {"metadata": {}})["metadata"]
         ):
             del cluster.objects["daemonsets", "n", "d"]
         annotations = cluster.objects["configmaps", "hwaccel-gpu-records", "s"]["metadata"]["annotations"]
         renewed.add(annotations.get("hwaccel.gpu/held-renewed"))
-        return original(*args, **options)
 
-    cluster.get = get  # type: ignore[method-assign]
+    cluster.on("get", look)
     assert call(cluster, ASKED, clock=time.clock()).failure is None
     assert len(renewed - {None}) == 4, "taken, and after 30, 60 and 90 seconds"
 
@@ -359,15 +342,7 @@ def test_a_removal_that_waits_for_the_namespace_of_the_records_leaves_a_set_that
     cluster: Cluster, time: Time
 ) -> None:
     call(cluster, ASKED)
-    delete = cluster.delete
-
-    def lingering(resource: t.Any, name: str, *args: t.Any, **options: t.Any) -> None:
-        if name == "hwaccel-gpu-records":
-            cluster.objects["namespaces", "", name]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            return
-        delete(resource, name, *args, **options)
-
-    cluster.delete = lingering  # type: ignore[method-assign]
+    cluster.stored("Namespace", "hwaccel-gpu-records")["metadata"]["finalizers"] = ["example.com/held"]
     first = one_slice(cluster, time, state="absent")
     assert first.progress == ["the namespace of the records is being deleted"]
     del cluster.objects["namespaces", "", "hwaccel-gpu-records"]

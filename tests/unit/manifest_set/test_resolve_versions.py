@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set import cluster as in_memory
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import Time, actions, call
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, served
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
+from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import actions, call
 
 Obj = dict[str, t.Any]
 
 
-class Versions(in_memory.Cluster):
+class Versions(Cluster):
     """Serves widgets in the versions that their CRD names."""
 
     def __init__(self) -> None:
         super().__init__()
         self.served: list[Resource] = []
+        self.on("apply", self._serve, kind="CustomResourceDefinition", after=True)
 
     def crd(self, *versions: str) -> Obj:
         names = {"kind": "Widget", "plural": "widgets"}
@@ -46,28 +49,12 @@ class Versions(in_memory.Cluster):
             "spec": {"of": version},
         }
 
-    def resource(self, api_version: str, kind: str) -> Resource:
-        return next(
-            (one for one in self.served if (one.api_version, one.kind) == (api_version, kind)), None
-        ) or super().resource(api_version, kind)
-
-    def resource_by_group(self, group: str, kind: str) -> Resource:
-        return self.served[0] if kind == "Widget" and self.served else super().resource_by_group(group, kind)
-
-    def apply(
-        self, obj: Obj, resource: Resource, *, field_manager: str, force: bool = False, dry_run: bool = False
-    ) -> Answer:
-        answer = super().apply(obj, resource, field_manager=field_manager, force=force, dry_run=dry_run)
-        if resource.kind == "CustomResourceDefinition" and not dry_run:
-            versions = [entry["name"] for entry in obj["spec"]["versions"]]
-            self.served = [
-                Resource("example.com", name, "Widget", "widgets", True, frozenset(("list",)))
-                for name in reversed(versions)
-            ]
-            self.objects["customresourcedefinitions", "", obj["metadata"]["name"]]["status"] = {
-                "conditions": [{"type": kind, "status": "True"} for kind in ("Established", "NamesAccepted")],
-            }
-        return answer
+    def _serve(self, request: Request) -> None:
+        versions = [entry["name"] for entry in request.body["spec"]["versions"]]
+        self.served = [served(f"example.com/{name}", "Widget", "widgets") for name in reversed(versions)]
+        self.kinds = [*KINDS, *self.served]
+        conditions = [{"type": kind, "status": "True"} for kind in ("Established", "NamesAccepted")]
+        self.objects[request.place]["status"] = {"conditions": conditions}
 
 
 def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
@@ -89,16 +76,9 @@ def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
 def test_a_server_that_learns_of_a_kind_later_than_it_says_is_asked_again() -> None:
     """One of several API servers has the new CRD, and the one that is asked next has not."""
     cluster, time = Versions(), Time()
-    original, refusals = cluster.apply, []
-
-    def apply(obj: Obj, resource: Resource, **options: t.Any) -> Answer:
-        if resource.kind == "Widget" and len(refusals) < 3:
-            refusals.append(obj)
-            raise NotFound("the server could not find the requested resource")
-        return original(obj, resource, **options)
-
-    cluster.apply = apply  # type: ignore[method-assign]
-    began = time.at
+    missing = NotFound("the server could not find the requested resource")
+    cluster.fail(missing, "apply", kind="Widget", times=3, dry_run=True)
+    began = time.now
     report = call(cluster, [cluster.crd("v1"), cluster.widget("v1", "mine")], clock=time.clock())
     assert actions(report) == {"widgets.example.com": "created", "mine": "created"}
-    assert 0 < time.at - began < 30
+    assert 0 < time.now - began < 30

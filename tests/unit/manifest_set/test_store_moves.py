@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import types
-import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Conflict
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import actions, call, config_map
 
 
@@ -22,15 +20,7 @@ class Killed(Exception):
 
 def killed_after(cluster: Cluster, writes: int) -> None:
     """The next run ends after so many writes."""
-    store, left = Cluster._store, [writes]
-
-    def counted(self: Cluster, verb: str, place: tuple[str, str, str], obj: dict[str, t.Any]) -> None:
-        if not left[0]:
-            raise Killed
-        left[0] -= 1
-        store(self, verb, place, obj)
-
-    cluster._store = types.MethodType(counted, cluster)  # type: ignore[method-assign]
+    cluster.fail(Killed(), "write", at=writes + 1)
 
 
 @pytest.mark.parametrize("then", ["again", "without the secret", "absent"])
@@ -48,7 +38,7 @@ def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: s
     killed_after(cluster, writes)
     with contextlib.suppress(Killed):
         call(cluster, [config_map("a"), config_map("b"), secret])
-    del cluster._store
+    cluster.heal()
     if then == "absent":
         actions(call(cluster, state="absent"))
         assert set(cluster.objects) == {("namespaces", "", "n")}
@@ -79,14 +69,7 @@ def holders(cluster: Cluster) -> set[str]:
 def test_a_move_that_fails_leaves_no_hold_on_either_record() -> None:
     cluster = Cluster()
     call(cluster, [config_map("a")])
-    original = cluster.apply
-
-    def refusing(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
-        if obj["kind"] == "Secret" and not options.get("dry_run"):
-            raise ApiError("applying Secret n/x", why="the disk is full")
-        return original(obj, *args, **options)
-
-    cluster.apply = refusing  # type: ignore[method-assign]
+    cluster.fail(ApiError("applying Secret n/x", why="the disk is full"), "apply", kind="Secret")
     assert "the disk is full" in str(call(cluster, [config_map("a"), SECRET]).failure)
     assert holders(cluster) == {""}
 
@@ -98,18 +81,10 @@ def test_a_secret_that_changes_while_its_move_is_taken_is_planned_anew() -> None
     killed_after(cluster, 2)
     with contextlib.suppress(Killed):
         call(cluster, [config_map("a"), SECRET])
-    del cluster._store
+    cluster.heal()
     for place in (("configmaps", "hwaccel-gpu-records", "s"), ("secrets", "hwaccel-gpu-records", "s")):
         annotations = cluster.objects[place]["metadata"]["annotations"]
         del annotations["hwaccel.gpu/held-by"]
-    original, once = cluster.replace, [True]
-
-    def replace(obj: t.Any, *args: t.Any, **options: t.Any) -> t.Any:
-        if obj["kind"] == "Secret" and once:
-            once.clear()
-            raise Conflict("the object has been modified")
-        return original(obj, *args, **options)
-
-    cluster.replace = replace  # type: ignore[method-assign]
+    cluster.fail(Conflict("the object has been modified"), "replace", kind="Secret", times=1)
     assert call(cluster, [config_map("a"), SECRET]).failure is None
     assert holders(cluster) == {""}

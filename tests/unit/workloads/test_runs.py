@@ -9,22 +9,19 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     Conflict,
-    HwaccelError,
     ManyFaults,
     NotFound,
     Unreachable,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL, job_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement import Checks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload, run
-from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import JobCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
 Obj = dict[str, t.Any]
 
@@ -57,85 +54,44 @@ LIVES: dict[str, list[tuple[float, Obj]]] = {
 }
 
 
-class Jobs(Cluster):
-    """The Job controller, the scheduler and a kubelet in one: what time it is decides what a pod says."""
+class Jobs(JobCluster):
+    """What time it is decides what a pod says."""
 
     def __init__(self) -> None:
-        self.at = 1000.0
+        super().__init__()
         self.log = "Test PASSED\n"
         self.most = 0
-        self.away: HwaccelError | None = None
-        super().__init__()
+        self.on("create", self._count, kind="Job", after=True)
 
-    def clock(self, slice_of: float | None = None) -> Clock:
-        return Clock(
-            None if slice_of is None else self.at + slice_of,
-            now=lambda: self.at,
-            monotonic=lambda: self.at,
-            sleep=self._sleep,
-        )
-
-    def _sleep(self, seconds: float) -> None:
-        self.at += seconds
-
-    def create(self, obj: Obj, resource: Resource, **options: t.Any) -> t.Any:
-        answer = super().create(
-            obj | {"metadata": obj["metadata"] | {"creationTimestamp": self.at}}, resource, **options
-        )
-        self.most = max(self.most, len(self.jobs()))
-        return answer
-
-    def jobs(self) -> list[Obj]:
-        return [obj for (plural, _namespace, _name), obj in self.objects.items() if plural == "jobs"]
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if self.away is not None:
-            raise self.away
-        if resource.kind == "Event":
-            return Page([{"reason": "Failed", "message": "the registry says no", "lastTimestamp": "1"}], "1")
-        label, _equals, value = options["label_selector"].partition("=")
-        jobs = [
-            job
-            for job in self.jobs()
-            if job["metadata"]["labels"][label] == value and job["metadata"]["namespace"] == namespace
-        ]
-        return Page([self._job(job) if resource.kind == "Job" else self._pod(job) for job in jobs], "1")
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
         if container != "main":
             raise NotFound(f"container {container} is not there")
         return self.log
 
-    def _status(self, job: Obj) -> Obj:
-        age = self.at - job["metadata"]["creationTimestamp"]
-        life = LIVES[job["metadata"]["name"].rpartition("-")[0]]
-        return [status for after, status in life if age >= after][-1]
-
-    def _job(self, job: Obj) -> Obj:
+    def job_status(self, name: str, job: Obj) -> Obj:
         kinds = {"Succeeded": "Complete", "Failed": "Failed"}
-        phase = self._status(job)["phase"]
-        return job | {
-            "status": {
-                "conditions": [{"type": kinds[phase], "status": "True", "reason": "BackoffLimitExceeded"}]
-                if phase in kinds
-                else []
-            }
-        }
+        phase = self._status(name)["phase"]
+        ended = {"type": kinds.get(phase, ""), "status": "True", "reason": "BackoffLimitExceeded"}
+        return {"conditions": [ended] if phase in kinds else []}
 
-    def _pod(self, job: Obj) -> Obj:
-        status, name = self._status(job), job["metadata"]["name"]
-        owner = {"kind": "Job", "name": name}
-        metadata = {
-            "name": f"{name}-abcde",
-            "uid": f"pod-{name}",
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "ownerReferences": [owner],
-        }
-        return {
-            "metadata": metadata,
-            "spec": job["spec"]["template"]["spec"] | ({} if status is PENDING else {"nodeName": "gpu-1"}),
-            "status": status,
-        }
+    def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
+        status = self._status(name)
+        return "" if status is PENDING else "gpu-1", status
+
+    def pod(self, name: str, job: Obj) -> Obj:
+        """Beside what the kubelet says of it."""
+        made = super().pod(name, job)
+        metadata = {"name": f"{name}.1", "namespace": "n"}
+        involved = {"kind": "Pod", "uid": made["metadata"]["uid"]}
+        told = {"type": "Warning", "reason": "Failed", "message": "the registry says no", "lastTimestamp": "1"}
+        self.put({"kind": "Event", "metadata": metadata, "involvedObject": involved, **told})
+        return made
+
+    def _status(self, name: str) -> Obj:
+        return [status for after, status in LIVES[name.rpartition("-")[0]] if self.age(name) >= after][-1]
+
+    def _count(self, _request: Request) -> None:
+        self.most = max(self.most, len(self.jobs))
 
 
 @pytest.fixture
@@ -175,7 +131,7 @@ def test_a_run_that_ends_well_is_told_and_taken_away(cluster: Jobs) -> None:
     assert (row["state"], row["node"], row["exit_code"], row["log"]) == ("succeeded", "gpu-1", 0, "Test PASSED\n")
     assert row["captured"] == {"verdict": "PASSED"}
     assert outcome.values["states"] == {"succeeded": 1, "failed": 0, "unschedulable": 0, "timeout": 0}
-    assert cluster.jobs() == []
+    assert cluster.jobs == {}
     stages = [line.partition(", ")[2].partition(":")[0] for line in outcome.progress]
     assert stages == ["1 pending", "1 starting", "1 running", ""]
     assert "Insufficient nvidia.com/gpu" in outcome.progress[0]
@@ -202,7 +158,7 @@ def test_each_end_has_its_state_and_reason(cluster: Jobs, name: str, state: str,
     outcome = go(cluster, pod(name))
     assert (only(outcome)["state"], only(outcome)["reason"]) == (state, reason)
     assert f"workload {name}: {state}" in str(outcome.failure) and reason in str(outcome.failure)
-    assert cluster.jobs() == []
+    assert cluster.jobs == {}
 
 
 def test_a_state_that_is_borne_fails_nothing(cluster: Jobs) -> None:
@@ -241,7 +197,7 @@ def test_at_most_so_many_run_at_once_and_all_run(cluster: Jobs) -> None:
 def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> None:
     workloads = (pod("well"), pod("badly"))
     outcome = go(cluster, *workloads, slice_of=2)
-    made = {job["metadata"]["name"] for job in cluster.jobs()}
+    made = {job["metadata"]["name"] for job in cluster.jobs.values()}
     assert outcome.pending is not None and len(made) == 2
     while outcome.pending is not None:
         assert outcome.failure is None
@@ -250,42 +206,24 @@ def test_a_run_goes_on_in_the_next_slice_with_the_same_jobs(cluster: Jobs) -> No
     assert sum(write.startswith("create") for write in cluster.writes) == 2
 
 
-def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(
-    cluster: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def twice(job: Obj, resource: Resource, **options: t.Any) -> t.Any:
-        Jobs.create(cluster, job, resource, **options)
-        return Jobs.create(cluster, job, resource, **options)
-
-    monkeypatch.setattr(cluster, "create", twice)
+def test_a_job_whose_creation_was_carried_out_unanswered_is_this_runs_own(cluster: Jobs) -> None:
+    cluster.on("create", lambda request: cluster.create(request.body, request.resource), times=1)
     # The server writes it as "1": what it has is not letter for letter what was sent, and ours nevertheless.
     workload = pod("well")
     workload.definition["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}  # type: ignore[index]
     assert only(go(cluster, workload))["state"] == "succeeded"
-    assert cluster.jobs() == []
+    assert cluster.jobs == {}
 
 
-def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(
-    cluster: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    uids: list[str] = []
-
-    def delete(resource: Resource, name: str, namespace: str = "", *, uid: str = "", **options: t.Any) -> None:
-        uids.append(uid)
-        Jobs.delete(cluster, resource, name, namespace, uid=uid, **options)
-
-    monkeypatch.setattr(cluster, "delete", delete)
+def test_a_job_is_taken_away_by_its_uid_so_that_it_may_be_asked_twice(cluster: Jobs) -> None:
     go(cluster, pod("well"), pod("badly"), pod("endless"))
+    uids = [request.body["preconditions"]["uid"] for request in cluster.sent("delete")]
     assert len(set(uids)) == 3 and all(uids)
 
 
-def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: t.Any, **_options: t.Any) -> t.Any:
-        raise Conflict(
-            "creating Job n/well", why="Operation cannot be fulfilled on resourcequotas", body={"reason": "Conflict"}
-        )
-
-    monkeypatch.setattr(cluster, "create", refuse)
+def test_a_quota_that_others_write_at_the_same_time_is_told(cluster: Jobs) -> None:
+    why = "Operation cannot be fulfilled on resourcequotas"
+    cluster.fail(Conflict("creating Job n/well", why=why, body={"reason": "Conflict"}), "create")
     with pytest.raises(Conflict, match="resourcequotas"):
         go(cluster, pod("well"))
 
@@ -331,7 +269,7 @@ def test_what_has_ended_is_handed_over_at_once_and_kept_as_it_comes_back(cluster
 
 
 def test_where_the_server_is_lost_what_runs_is_taken_away_as_far_as_it_goes(cluster: Jobs) -> None:
-    cluster.away = Unreachable("listing jobs", "the server")
+    cluster.fail(Unreachable("listing jobs", "the server"), "list")
     with pytest.raises(Unreachable):
         go(cluster, pod("well"))
     assert [write.partition(" ")[0] for write in cluster.writes] == ["create", "delete"]
@@ -340,7 +278,7 @@ def test_where_the_server_is_lost_what_runs_is_taken_away_as_far_as_it_goes(clus
 def test_a_killed_run_leaves_nothing_that_stays(cluster: Jobs) -> None:
     """The cluster ends and removes its Jobs: that is what these two fields are for."""
     go(cluster, pod("well"), slice_of=1)
-    (job,) = cluster.jobs()
+    (job,) = cluster.jobs.values()
     assert job["spec"]["ttlSecondsAfterFinished"] == 300
     assert job["spec"]["activeDeadlineSeconds"] == 60 + 300 + 600 + 60
     assert (job["spec"]["backoffLimit"], job["spec"]["template"]["spec"]["restartPolicy"]) == (0, "Never")
@@ -355,7 +293,7 @@ def test_a_job_keeps_what_its_manifest_says(cluster: Jobs) -> None:
     spec = {"backoffLimit": 3, "ttlSecondsAfterFinished": 5, "template": template}
     definition = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "well", "namespace": "n"}, "spec": spec}
     go(cluster, Workload("job", definition), slice_of=1)
-    (job,) = cluster.jobs()
+    (job,) = cluster.jobs.values()
     assert (job["spec"]["backoffLimit"], job["spec"]["ttlSecondsAfterFinished"]) == (3, 5)
     assert job["spec"]["template"]["metadata"]["labels"]["app"] == "x"
     assert "labels" not in definition["metadata"], "what the caller gave is not touched"
@@ -385,7 +323,7 @@ def test_check_mode_makes_nothing_and_names_missing_rights(cluster: Jobs) -> Non
     options = RunOptions(namespace="n")
     outcome = run(cluster, [pod("well")], options, cluster.clock(), check_mode=True)
     assert outcome.changed and outcome.failure is None and cluster.writes == []
-    cluster.forbidden = {("delete", "jobs"), ("get", "pods")}
+    cluster.forbidden = {("delete", "jobs"), ("get", "pods/log")}
     outcome = run(cluster, [pod("well")], options, cluster.clock(), check_mode=True)
     assert not outcome.changed
     assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [
@@ -397,6 +335,6 @@ def test_check_mode_makes_nothing_and_names_missing_rights(cluster: Jobs) -> Non
 
 def test_a_job_that_somebody_deletes_is_told(cluster: Jobs) -> None:
     outcome = go(cluster, pod("endless"), slice_of=1)
-    cluster.objects = {place: obj for place, obj in cluster.objects.items() if place[0] != "jobs"}
+    cluster.objects = {place: obj for place, obj in cluster.objects.items() if place[0] not in ("jobs", "pods")}
     outcome = go(cluster, pod("endless"), resume=outcome.pending)
     assert only(outcome)["reason"] == "its Job is gone: somebody has deleted it"

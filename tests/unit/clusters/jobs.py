@@ -1,0 +1,114 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs and their pods: the Job controller, the scheduler and a kubelet in one, which do what a test says."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import JOB, POD
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
+
+COMPLETE: Obj = {"conditions": [{"type": "Complete", "status": "True"}]}
+_SUFFIX = "-x"
+
+
+class JobCluster(Cluster):
+    """made: all Jobs that clients have created. A subclass says how a Job and its pod are at present, which is asked for at each list of either."""
+
+    def __init__(self, *objects: Obj) -> None:
+        super().__init__(*objects)
+        self.time: Time = Time()
+        self.made: list[Obj] = []
+        self._began: dict[str, float] = {}
+        self.on("create", self._note, kind="Job", after=True)
+
+    @property
+    def jobs(self) -> dict[str, Obj]:
+        """Those that are there, by name, in the order of their creation."""
+        found = {obj["metadata"]["name"]: obj for obj in self.all_of("Job")}
+        return {name: found[name] for name in sorted(found, key=lambda name: self._began.get(name, 0.0))}
+
+    def age(self, name: str) -> float:
+        """Seconds since a Job was created."""
+        return self.time.now - self._began[name]
+
+    def job_status(self, name: str, job: Obj) -> Obj:
+        raise NotImplementedError
+
+    def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
+        """The node of its pod, "" where it has none, and the pod's status."""
+        raise NotImplementedError
+
+    def schedule(self) -> None:
+        """Before each list of Jobs."""
+
+    def settle(self, resource: Resource) -> None:
+        if resource == JOB:
+            self.schedule()
+        if resource in (JOB, POD):
+            for name, job in self.jobs.items():
+                self._show(job | {"status": self.job_status(name, job)})
+                self._show(self.pod(name, job))
+
+    def pod(self, name: str, job: Obj) -> Obj:
+        """As the Job controller makes it: with the labels of the Job's template, and owned by the Job."""
+        node, status = self.pod_status(name, job)
+        template = job["spec"]["template"]
+        metadata = {
+            "name": f"{name}{_SUFFIX}",
+            "namespace": job["metadata"]["namespace"],
+            "uid": f"pod-{job['metadata']['uid']}",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": (template.get("metadata") or {}).get("labels") or {},
+            "ownerReferences": [{"kind": "Job", "name": name, "uid": job["metadata"]["uid"]}],
+        }
+        spec = template["spec"] | ({"nodeName": node} if node else {})
+        return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+    def job_of(self, pod: str) -> Obj | None:
+        return self.jobs.get(pod.removesuffix(_SUFFIX))
+
+    def end(self, request: Request) -> None:
+        """The garbage collector takes the pods of a Job with it."""
+        super().end(request)
+        pod = POD.plural, request.namespace, f"{request.name}{_SUFFIX}"
+        if request.resource == JOB and pod in self.objects:
+            self.drop(pod)
+
+    def _note(self, request: Request) -> None:
+        self._began[request.name] = self.time.now
+        self.made.append(request.body)
+
+    def _show(self, obj: Obj) -> None:
+        """A status is written where it differs."""
+        resource = self.kind(obj["kind"])
+        place = resource.plural, obj["metadata"]["namespace"], obj["metadata"]["name"]
+        known = self.objects.get(place)
+        if known is None or any(known.get(key) != obj.get(key) for key in ("spec", "status")):
+            self.put(obj)
+
+
+def node_of(job: Obj) -> str:
+    """The one node that its pod may run on."""
+    affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (field,) = term["matchFields"]
+    (name,) = field["values"]
+    return str(name)
+
+
+def unschedulable(message: str) -> Obj:
+    """The status of a pod that the scheduler has no node for."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {"phase": "Pending", "conditions": [condition]}
+
+
+def container_status(state: str, **details: t.Any) -> Obj:
+    """Of a pod's one container."""
+    return {"containerStatuses": [{"name": "cuda", "state": {state: details}}]}

@@ -1,0 +1,82 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests as the cluster in memory logs them, and what tests do when one arrives: look, write as another client, or fail it."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+
+#: Rights that are not called as the method, by the method: what authorization asks for.
+_RIGHTS = {"apply": "patch", "replace": "update", "logs": "get", "evict": "create"}
+_SUBRESOURCES = {"logs": "/log", "evict": "/eviction"}
+WRITES = ("apply", "create", "replace", "patch", "delete", "evict")
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """verb: the method of the client. body: an object or a patch. paged: a list that is read page by page."""
+
+    verb: str
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    dry_run: bool = False
+    body: t.Any = None
+    selector: str = ""
+    paged: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.resource.kind
+
+    @property
+    def right(self) -> tuple[str, str]:
+        return _RIGHTS.get(self.verb, self.verb), self.resource.plural + _SUBRESOURCES.get(self.verb, "")
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where the cluster keeps its object."""
+        return self.resource.plural, self.namespace, self.name
+
+
+@dataclasses.dataclass
+class Look:
+    """call: what happens at each request of these verbs, kind and name ("" is any), from number `at` on, `times` times (0 is always).
+
+    dry_run: at dry runs as well. A failure is a call that raises.
+    """
+
+    call: c.Callable[[Request], object]
+    verbs: tuple[str, ...] = ()
+    kind: str = ""
+    name: str = ""
+    at: int = 1
+    times: int = 0
+    dry_run: bool = False
+    seen: int = 0
+
+    def __call__(self, request: Request) -> None:
+        if (
+            (self.verbs and request.verb not in self.verbs)
+            or self.kind not in ("", request.kind)
+            or self.name not in ("", request.name)
+            or (request.dry_run and not self.dry_run)
+        ):
+            return
+        self.seen += 1
+        if self.seen >= self.at and (not self.times or self.seen < self.at + self.times):
+            self.call(request)
+
+
+def failing(error: BaseException) -> c.Callable[[Request], object]:
+    """What raises an error at each request: a status of the server, or a connection that is lost."""
+
+    def fail(_request: Request) -> t.NoReturn:
+        raise error
+
+    return fail
