@@ -67,11 +67,18 @@ class Cluster(Store):
         """Requests raise the error; with `after` they are carried out, and it is the answer that is lost."""
         return self.on(verb, failing(error), after=after, **which)
 
+    def patch_as(self, manager: str, kind: str, name: str, patch: Obj, namespace: str = "") -> None:
+        """As another client does, which comes to own the fields."""
+        place = self.place(kind, name, namespace)
+        after = copied(patches.merge(self.objects[place], patch))
+        ownership.updated(after, self.objects[place], manager)
+        self.keep(place, after)
+
     def sent(self, verb: str, kind: str = "") -> list[Request]:
         """Dry runs included."""
         return [request for request in self.requests if request.verb == verb and kind in ("", request.kind)]
 
-    def heal(self) -> None:
+    def mend(self) -> None:
         """Nothing happens around requests any more."""
         self.before.clear()
         self.after.clear()
@@ -169,7 +176,7 @@ class Cluster(Store):
     ) -> c.Iterator[Event]:
         """What has happened since, and then it ends, as if nothing more came until the deadline."""
         assert not (label_selector or field_selector), "what leaves a selector would have to be told as DELETED"
-        request = self._begin("watch", resource, namespace)
+        request = self._begin("watch", resource, namespace, body={"deadline": deadline})
         for version, place, event in list(self.history):
             if version > int(resource_version) and place[0] == resource.plural and namespace in ("", place[1]):
                 yield Event(event.type, copied(metadata_of(event.object) if metadata_only else event.object))
@@ -353,3 +360,10 @@ class Cluster(Store):
 
 def _without_version(obj: Obj) -> Obj:
     return obj | {"metadata": {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}}
+
+
+def warning(namespace: str, name: str, involved: Obj, reason: str, message: str, **more: t.Any) -> Obj:
+    """An Event that tells of an object that something is wrong with it."""
+    metadata = {"name": name, "namespace": namespace}
+    told = {"type": "Warning", "reason": reason, "message": message}
+    return {"kind": "Event", "metadata": metadata, "involvedObject": involved, **told, **more}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import JOB, POD
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
@@ -18,11 +18,11 @@ COMPLETE: Obj = {"conditions": [{"type": "Complete", "status": "True"}]}
 _SUFFIX = "-x"
 
 
-class JobCluster(Cluster):
+class JobCluster(NodeCluster):
     """made: all Jobs that clients have created. A subclass says how a Job and its pod are at present, which is asked for at each list of either."""
 
     def __init__(self, *objects: Obj) -> None:
-        super().__init__(*objects)
+        super().__init__(objects)
         self.time: Time = Time()
         self.made: list[Obj] = []
         self._began: dict[str, float] = {}
@@ -30,9 +30,10 @@ class JobCluster(Cluster):
 
     @property
     def jobs(self) -> dict[str, Obj]:
-        """Those that are there, by name, in the order of their creation."""
+        """Those that are there, by name, in the order of their creation; those of others come first."""
         found = {obj["metadata"]["name"]: obj for obj in self.all_of("Job")}
-        return {name: found[name] for name in sorted(found, key=lambda name: self._began.get(name, 0.0))}
+        ours = [name for name in self._began if name in found]
+        return {name: found[name] for name in (*sorted(found.keys() - set(ours)), *ours)}
 
     def age(self, name: str) -> float:
         """Seconds since a Job was created."""
@@ -53,8 +54,8 @@ class JobCluster(Cluster):
             self.schedule()
         if resource in (JOB, POD):
             for name, job in self.jobs.items():
-                self._show(job | {"status": self.job_status(name, job)})
-                self._show(self.pod(name, job))
+                self.show(job | {"status": self.job_status(name, job)})
+                self.show(self.pod(name, job))
 
     def pod(self, name: str, job: Obj) -> Obj:
         """As the Job controller makes it: with the labels of the Job's template, and owned by the Job."""
@@ -82,16 +83,9 @@ class JobCluster(Cluster):
             self.drop(pod)
 
     def _note(self, request: Request) -> None:
+        self._began.pop(request.name, None)
         self._began[request.name] = self.time.now
         self.made.append(request.body)
-
-    def _show(self, obj: Obj) -> None:
-        """A status is written where it differs."""
-        resource = self.kind(obj["kind"])
-        place = resource.plural, obj["metadata"]["namespace"], obj["metadata"]["name"]
-        known = self.objects.get(place)
-        if known is None or any(known.get(key) != obj.get(key) for key in ("spec", "status")):
-            self.put(obj)
 
 
 def node_of(job: Obj) -> str:

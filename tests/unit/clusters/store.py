@@ -38,6 +38,13 @@ class Store:
         obj["metadata"].setdefault("uid", before["metadata"]["uid"] if before else self.new_uid())
         self.keep(place, obj)
 
+    def show(self, obj: Obj) -> None:
+        """Put where something differs from what is there, as a controller does."""
+        place = place_of(self.kind(obj["kind"]), obj)
+        known = self.objects.get(place)
+        if known is None or not _says(known, obj):
+            self.put(obj)
+
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
         """As another client would, and without any delay."""
         self.drop(self.place(kind, name, namespace))
@@ -107,6 +114,14 @@ def place_of(resource: Resource, obj: Obj) -> Place:
 def metadata_of(obj: Obj) -> Obj:
     """As the server answers who asks for a PartialObjectMetadata."""
     return {key: obj[key] for key in (*IDENTITY, "metadata")}
+
+
+def _says(known: Obj, obj: Obj) -> bool:
+    """Whether an object has all that another one says, but for its version."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    return all(known["metadata"].get(key) == value for key, value in metadata.items()) and all(
+        known.get(key) == value for key, value in obj.items() if key != "metadata"
+    )
 
 
 def _has_fields(obj: Obj, selector: str) -> bool:

@@ -263,7 +263,7 @@ def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
     told = {key.name: (row.action, row.reason) for key, row in report.rows.items()}
     assert told["first"] == told["a"] == ("created", "")
     assert told["last"] == ("unchanged", "not reached: it would have been created")
-    cluster.heal()
+    cluster.mend()
     assert actions(call(cluster, asked)) == {"last": "created", "a": "unchanged", "b": "created", "first": "unchanged"}
 
 

@@ -38,7 +38,7 @@ def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: s
     killed_after(cluster, writes)
     with contextlib.suppress(Killed):
         call(cluster, [config_map("a"), config_map("b"), secret])
-    cluster.heal()
+    cluster.mend()
     if then == "absent":
         actions(call(cluster, state="absent"))
         assert set(cluster.objects) == {("namespaces", "", "n")}
@@ -81,7 +81,7 @@ def test_a_secret_that_changes_while_its_move_is_taken_is_planned_anew() -> None
     killed_after(cluster, 2)
     with contextlib.suppress(Killed):
         call(cluster, [config_map("a"), SECRET])
-    cluster.heal()
+    cluster.mend()
     for place in (("configmaps", "hwaccel-gpu-records", "s"), ("secrets", "hwaccel-gpu-records", "s")):
         annotations = cluster.objects[place]["metadata"]["annotations"]
         del annotations["hwaccel.gpu/held-by"]

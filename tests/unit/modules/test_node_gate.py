@@ -14,8 +14,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 
 DEFAULTS: dict[str, t.Any] = {name: spec.get("default") for name, spec in module.ARGUMENT_SPEC.items()}
 
@@ -30,7 +30,7 @@ def test_documented_options_are_the_spec() -> None:
 
 def test_returned_values_are_documented_and_the_other_way_round() -> None:
     documented = yaml.safe_load(module.RETURN)
-    cluster = FakeCluster([s.node("n", allocatable=7, gpus=8)], [s.driver("n", s.crash_loop("d", 9))])
+    cluster = NodeCluster([s.node("n", allocatable=7, gpus=8)], [s.driver("n", s.crash_loop("d", 9))])
     values = run(Settings("driver"), cluster, check_mode=True).values
     assert set(values) == set(documented)
     assert set(values["faults"][0]) == set(documented["faults"]["contains"])

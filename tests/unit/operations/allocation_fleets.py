@@ -9,30 +9,27 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import (
+    COMPLETE,
+    JobCluster,
+    container_status,
+    node_of,
+    unschedulable,
+)
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-
-Obj = dict[str, t.Any]
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import POD
 
 POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}}])
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "v"},
-    "spec": {"containers": [{"name": "cuda", "image": "sample:1"}]},
-}
 SLICE = "nvidia.com/mig-1g.10gb"
 
 
-class Cluster(FakeCluster):
+class Cluster(JobCluster):
     """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
 
     beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
@@ -41,9 +38,7 @@ class Cluster(FakeCluster):
     """
 
     def __init__(self, *nodes: Obj) -> None:
-        super().__init__(list(nodes), [])
-        self.jobs: dict[str, Obj] = {}
-        self.made: list[Obj] = []
+        super().__init__(*nodes)
         self.given: dict[str, list[str]] = {}
         self.most = 0
         self.beside: list[str] = []
@@ -54,47 +49,39 @@ class Cluster(FakeCluster):
         self.taint = False
         self.blind: set[str] = set()
         self.fallen: set[str] = set()
-        self.at = 1000.0
+        self._ended: set[str] = set()
+        self.on("create", self._count, kind="Job", after=True)
 
-    def clock(self, slice_of: float | None = None) -> Clock:
-        def sleep(seconds: float) -> None:
-            self.at += seconds
+    def end(self, request: Request) -> None:
+        super().end(request)
+        self.given.pop(request.name, None)
+        self.last_change = self.time.now
 
-        return Clock(
-            None if slice_of is None else self.at + slice_of,
-            now=lambda: self.at,
-            monotonic=lambda: self.at,
-            sleep=sleep,
-        )
+    def schedule(self) -> None:
+        before = set(self.given)
+        self._place()
+        looked = set(self.given) if self.quick else before
+        self._ended = {name for name, job in self.jobs.items() if name in looked and not hold_of(job)}
 
-    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
-        if not dry_run:
-            self.jobs[obj["metadata"]["name"]] = obj | {"began": self.at}
-            self.last_change = self.at
-            self.made.append(obj)
-            self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
-        return Answer(obj)
+    def job_status(self, name: str, job: Obj) -> Obj:
+        return COMPLETE if name in self._ended else {}
 
-    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
-        if self.jobs.pop(name, None) is None:
-            raise NotFound(name)
-        self.given.pop(name, None)
-        self.last_change = self.at
+    def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
+        if name in self.given:
+            return node_of(job), {"phase": "Running", **container_status("running")}
+        if self.time.now - self.last_change < self.slow:
+            return "", {"phase": "Pending"}
+        lacking = ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
+        why = "1 node(s) had untolerated taint(s)" if self.taint else lacking
+        return "", unschedulable(f"0/2 nodes are available: {why}.")
 
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if resource.kind == "Job":
-            before = set(self.given)
-            self._schedule()
-            ended = {name for name in (self.given if self.quick else before) if not hold_of(self.jobs[name])}
-            done = {"conditions": [{"type": "Complete", "status": "True"}]}
-            return Page([job | {"status": done if name in ended else {}} for name, job in self.jobs.items()], "1")
-        return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        job = self.jobs[pod.removesuffix("-x")]
-        if hold_of(job) and self.at - job["began"] < self.busy:
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
+        job = self.job_of(pod)
+        assert job is not None
+        name = job["metadata"]["name"]
+        if hold_of(job) and self.age(name) < self.busy:
             return ""
-        given = [uuid for uuid in self.given[pod.removesuffix("-x")] if uuid not in self.fallen]
+        given = [uuid for uuid in self.given[name] if uuid not in self.fallen]
         lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
         for uuid in given:
             lines += [
@@ -104,9 +91,9 @@ class Cluster(FakeCluster):
             ]
         return "\n".join([*lines, allocations.ALL_QUERIED, ""])
 
-    def _schedule(self) -> None:
+    def _place(self) -> None:
         for name, job in self.jobs.items():
-            late = self.taint or self.stuck or self.at - self.last_change < self.slow
+            late = self.taint or self.stuck or self.time.now - self.last_change < self.slow
             if name in self.given or (late and not hold_of(job)):
                 continue
             free = self._free(node_of(job))
@@ -116,41 +103,15 @@ class Cluster(FakeCluster):
                 self.given[name] = free[: gpus(job)]
 
     def _free(self, node: str) -> list[str]:
-        count = sum(
-            int(value)
-            for key, value in self.objects["Node"][node]["status"]["allocatable"].items()
-            if key.startswith("nvidia.com/")
-        )
-        taken = {uuid for name, given in self.given.items() if node_of(self.jobs[name]) == node for uuid in given}
+        allocatable = self.stored("Node", node)["status"]["allocatable"]
+        count = sum(int(value) for key, value in allocatable.items() if key.startswith("nvidia.com/"))
+        jobs = self.jobs
+        taken = {uuid for name, given in self.given.items() if node_of(jobs[name]) == node for uuid in given}
         return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
 
-    def _pod(self, name: str, job: Obj) -> Obj:
-        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
-        spec = job["spec"]["template"]["spec"]
-        if name in self.given:
-            status = {"phase": "Running", "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
-            return {"metadata": metadata, "spec": spec | {"nodeName": node_of(job)}, "status": status}
-        why = (
-            "1 node(s) had untolerated taint(s)"
-            if self.taint
-            else ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
-        )
-        if self.at - self.last_change < self.slow:
-            return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": f"0/2 nodes are available: {why}.",
-        }
-        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "conditions": [condition]}}
-
-
-def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    return str(terms[0]["matchFields"][0]["values"][0])
+    def _count(self, _request: Request) -> None:
+        self.last_change = self.time.now
+        self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
 
 
 def asked(job: Obj) -> dict[str, int]:
@@ -204,11 +165,6 @@ def go(
     return allocation.run(settings, cluster, cluster.clock(slice_of), check_mode=check_mode, resume=resume)
 
 
-def fault(outcome: Outcome) -> Obj:
-    (row,) = outcome.values["faults"]
-    return dict(row)
-
-
 def allocated(on: str) -> Obj:
     """The spec of somebody's pod that holds a GPU for long."""
     term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
@@ -226,5 +182,5 @@ class Edge(Cluster):
 
     said = GOOD + "Test PASSED\n"
 
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
         return f"{self.said}{allocations.ALL_QUERIED}\n"

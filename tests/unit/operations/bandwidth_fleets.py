@@ -9,12 +9,13 @@ import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bandwidth
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
-from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import POD, Cluster, Obj, node_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import COMPLETE, container_status, node_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import POD
 
 RESOURCE = "rdma/hca_shared_devices_a"
 POOL: Obj = {
@@ -41,27 +42,21 @@ class Meeting(Cluster):
         self.pulls: dict[str, float] = {}
         #: Node of the other one, by the names of those that have met it.
         self.met: dict[str, str] = {}
+        self._met_before: set[str] = set()
 
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if resource.kind == "Job":
-            before = set(self.met)
-            self._schedule()
-            for name, job in self.jobs.items():
-                peer = self._peer(job)
-                if (
-                    self._runs(name)
-                    and self._runs(peer)
-                    and not self.broken.keys() & {node_of(job), node_of(self.jobs[peer])}
-                ):
-                    self.met.setdefault(name, node_of(self.jobs[peer]))
-            return Page(
-                [job | {"status": self._status(name, job, name in before)} for name, job in self.jobs.items()], "1"
-            )
-        return super().list(resource, namespace, **options)
+    def schedule(self) -> None:
+        self._met_before = set(self.met)
+        super().schedule()
+        jobs = self.jobs
+        for name, job in jobs.items():
+            peer = self._peer(job)
+            if self._runs(name) and self._runs(peer) and not self.broken.keys() & {node_of(job), node_of(jobs[peer])}:
+                self.met.setdefault(name, node_of(jobs[peer]))
 
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        name = pod.removesuffix("-x")
-        job = self.jobs[name]
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
+        job = self.job_of(pod)
+        assert job is not None
+        name = job["metadata"]["name"]
         lines = [] if value(job, "PEER_ADDRESS") or node_of(job) in self.mute else [f"listening at at-{node_of(job)}"]
         if name in self.met:
             nodes = {node_of(job), self.met[name]}
@@ -81,18 +76,20 @@ class Meeting(Cluster):
                 )
         return "\n".join([*lines, ""])
 
-    def _status(self, name: str, job: Obj, met: bool) -> Obj:
+    def job_status(self, name: str, job: Obj) -> Obj:
         message = self.broken.get(node_of(job)) if self._runs(name) else None
         if message is not None:
-            return {
-                "conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}]
-            }
-        return {"conditions": [{"type": "Complete", "status": "True"}]} if met else {}
+            why = {"reason": "PodFailurePolicy", "message": message}
+            return {"conditions": [{"type": "Failed", "status": "True", **why}]}
+        return COMPLETE if name in self._met_before else {}
+
+    def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
+        if name in self.given and not self._runs(name):
+            return node_of(job), {"phase": "Pending", **container_status("waiting", reason="ContainerCreating")}
+        return super().pod_status(name, job)
 
     def _runs(self, name: str) -> bool:
-        return name in self.given and self.at - self.jobs[name]["began"] >= self.pulls.get(
-            node_of(self.jobs[name]), 0.0
-        )
+        return name in self.given and self.age(name) >= self.pulls.get(node_of(self.jobs[name]), 0.0)
 
     def _peer(self, job: Obj) -> str:
         address = value(job, "PEER_ADDRESS")
@@ -106,15 +103,6 @@ class Meeting(Cluster):
                 "",
             )
         return next((name for name, one in self.jobs.items() if value(one, "PEER_ADDRESS") == f"at-{node_of(job)}"), "")
-
-    def _pod(self, name: str, job: Obj) -> Obj:
-        pod = super()._pod(name, job)
-        if name in self.given and not self._runs(name):
-            pod["status"] = {
-                "phase": "Pending",
-                "containerStatuses": [{"name": "cuda", "state": {"waiting": {"reason": "ContainerCreating"}}}],
-            }
-        return pod
 
 
 def value(job: Obj, name: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import gate
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    made = Time(100000.0)
     monkeypatch.setattr(gate.time, "time", made.time)
     monkeypatch.setattr(gate.time, "monotonic", made.monotonic)
     monkeypatch.setattr(gate.time, "sleep", made.advance)

@@ -5,26 +5,24 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, validation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
+from ansible_collections.hwaccel.gpu.tests.unit.clusters import kinds
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj, copied
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import WRITES
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations import validation_fleets
 from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import (
     ALL_NO_SCHEDULE,
     OPERATOR_IMAGE,
     Agent,
-    Obj,
     Stack,
 )
 
@@ -49,7 +47,7 @@ _LOGS = {
 
 
 class Foreign(validation_fleets.Cluster):
-    """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`settle`)."""
+    """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`reconcile`)."""
 
     def __init__(self, made: Stack) -> None:
         labels = {
@@ -63,28 +61,35 @@ class Foreign(validation_fleets.Cluster):
         taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         gpu_nodes = [s.node(f"gpu-{number}", labels=labels, allocatable=8, taints=[taint]) for number in range(4)]
         super().__init__(*gpu_nodes, s.node("cpu-0", gpus=0), s.node("cpu-1", gpus=0))
-        self.objects |= {"RuntimeClass": {}, "ClusterPolicy": {}}
         if made.policy:
-            self.objects["ClusterPolicy"]["cluster-policy"] = {
-                "kind": "ClusterPolicy",
-                "metadata": {"name": "cluster-policy"},
-            }
+            self.kinds.append(kinds.served("nvidia.com/v1", "ClusterPolicy", "clusterpolicies", namespaced=False))
+            self.put({"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}})
         self.stack, self.faults = made, dict[str, str]()
-        #: What other requests than patches of Nodes have written, ours and wrongly theirs.
-        self.touched: list[str] = []
         self._made = 0
-        self.settle()
+        self.reconcile()
 
-    def settle(self) -> None:
+    @property
+    def touched(self) -> list[str]:
+        """What other requests than patches of Nodes, and those for our Jobs, have written: ours and wrongly theirs."""
+        return [
+            f"{request.kind} {request.name}"
+            for request in self.requests
+            if request.verb in WRITES
+            and (request.verb, request.kind) != ("patch", "Node")
+            and (request.kind, request.namespace) != ("Job", "n")
+        ]
+
+    def reconcile(self) -> None:
         """What the controllers make of it now."""
         for agent in self.stack.agents:
-            wanted = [name for name, node in self.objects["Node"].items() if _wanted(agent, node)]
-            for name in self.objects["Node"]:
-                known = self.objects["Pod"].get(f"{agent.name}-{name}")
+            nodes = {node["metadata"]["name"]: node for node in self.all_of("Node")}
+            wanted = [name for name, node in nodes.items() if _wanted(agent, node)]
+            for name in nodes:
+                known = self._pod_of(agent, name)
                 # A taint that keeps new pods off leaves those that are there.
                 if known is None and name not in wanted:
                     continue
-                self._show(self._agent_pod(agent, name, known))
+                self.show(self._agent_pod(agent, name, known))
             template = agent.template()
             status = {
                 "observedGeneration": 1,
@@ -99,71 +104,45 @@ class Foreign(validation_fleets.Cluster):
                 "managedFields": [{"manager": agent.manager}],
             }
             spec = {"template": template, "updateStrategy": {"type": agent.strategy}}
-            self._show({"kind": "DaemonSet", "metadata": metadata, "spec": spec, "status": status})
+            self.show({"kind": "DaemonSet", "metadata": metadata, "spec": spec, "status": status})
         for number in range(4):
             name = f"gpu-{number}"
-            node = copy.deepcopy(self.objects["Node"][name])
+            node = copied(self.stored("Node", name))
             node["status"]["allocatable"][s.GPU] = (
                 "0" if self._fault(name) in (DRIVER_CRASH, PLUGIN_CRASH, NO_TOOLKIT) else "8"
             )
-            self._show(node)
+            self.show(node)
             if self.stack.policy:
-                self._show(self._bare("nvidia-cuda-validator", name, "cuda-validation", "Succeeded"))
+                self.show(self._bare("nvidia-cuda-validator", name, "cuda-validation", "Succeeded"))
 
     def heal(self, name: str) -> None:
         """The cause is gone, and the driver's pod is deleted, as with OnDelete somebody has to."""
         self.faults.pop(name)
         for agent in self.stack.agents:
             if agent.part == "driver":
-                self.remove("Pod", f"{agent.name}-{name}")
-        self.settle()
+                self.remove("Pod", f"{agent.name}-{name}", agent.namespace)
+        self.reconcile()
 
     def theirs(self) -> Obj:
         """All that is not ours, but what its controllers report."""
         agents = {agent.name for agent in self.stack.agents if not agent.manager.startswith("hwaccel.gpu/")}
-        pods = {
-            name
-            for name, pod in self.objects["Pod"].items()
+        pods = [
+            pod["metadata"]["name"]
+            for pod in self.all_of("Pod")
             if pod["metadata"]["ownerReferences"][0]["name"] in agents | {"cluster-policy"}
-        }
-        return {"DaemonSet": {name: self.objects["DaemonSet"][name]["spec"] for name in agents}, "Pod": sorted(pods)}
-
-    def resource_by_group(self, group: str, kind: str) -> Resource:
-        if not self.objects.get(kind):
-            raise UnknownKind(f"no kind {kind}")
-        return Resource(group, "v1", kind, kind.lower(), False)
-
-    def patch(self, resource: Resource, name: str, namespace: str, patch: t.Any, **more: t.Any) -> Answer:
-        if resource.kind != "Node":
-            self.touched.append(f"{resource.kind} {name}")
-        return super().patch(resource, name, namespace, patch, **more)
-
-    def create(self, obj: Obj, resource: Resource, **more: t.Any) -> Answer:
-        if resource.kind != "Job" or obj["metadata"]["namespace"] != "n":
-            self.touched.append(f"{resource.kind} {obj['metadata']['name']}")
-        return super().create(obj, resource, **more)
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        page = super().list(resource, namespace, **options)
-        kept = [
-            item
-            for item in page.items
-            if resource.kind != "DaemonSet" or namespace in ("", item["metadata"]["namespace"])
         ]
-        return Page(kept, page.resource_version)
+        return {"DaemonSet": {name: self.stored("DaemonSet", name)["spec"] for name in agents}, "Pod": sorted(pods)}
 
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
         part = next((agent.part for agent in self.stack.agents if pod.startswith(f"{agent.name}-")), "")
-        return _LOGS.get(part) or super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
+        return _LOGS.get(part) or super().log_of(pod, container, previous)
 
-    def _show(self, obj: Obj) -> None:
-        known = self.objects[obj["kind"]].get(obj["metadata"]["name"])
-        if known is None or _told(known) != _told(obj):
-            self.put(obj)
+    def _pod_of(self, agent: Agent, name: str) -> Obj | None:
+        return self.objects.get((kinds.POD.plural, agent.namespace, f"{agent.name}-{name}"))
 
     def _fault(self, name: str) -> str:
         lacks_driver = self.stack.brings_driver and not any(
-            f"{agent.name}-{name}" in self.objects["Pod"] for agent in self.stack.agents if agent.part == "driver"
+            self._pod_of(agent, name) for agent in self.stack.agents if agent.part == "driver"
         )
         return DRIVER_CRASH if lacks_driver else self.faults.get(name, "")
 
@@ -216,11 +195,6 @@ class Foreign(validation_fleets.Cluster):
             "ownerReferences": [{"kind": "ClusterPolicy", "name": "cluster-policy", "controller": True}],
         }
         return made
-
-
-def _told(obj: Obj) -> Obj:
-    """Without what differs from one making to the next."""
-    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}}
 
 
 def _wanted(agent: Agent, node: Obj) -> bool:
@@ -283,7 +257,7 @@ class Site:
 
 def site(cluster: Foreign, clock: t.Any) -> Site:
     """All gates and the validation, as the roles call them for what preflight finds."""
-    cluster.on_idle = lambda: (clock.advance(20), cluster.settle())[0]
+    cluster.on_idle, cluster.time = lambda: (clock.advance(20), cluster.reconcile()), clock
     found, began = fleet_existing.components(t.cast(t.Any, cluster)), clock.now
     provider = cluster.stack.provider or ("existing" if found["cluster_policy"] or found["driver"] else "host")
     spaces = {

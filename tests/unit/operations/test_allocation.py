@@ -13,25 +13,24 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import node_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
-    POD,
     POOLS,
     SLICE,
     Cluster,
     Edge,
-    Obj,
     allocated,
     asked,
-    fault,
     foreign,
     go,
     hold_of,
     jetson,
     node,
-    node_of,
 )
+from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import POD, fault
 
 
 def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
@@ -187,8 +186,10 @@ def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -
 
 def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
     cluster = Cluster(node("a"))
+    template = {"spec": allocated("a")}
+    job = {"kind": "Job", "metadata": {"name": "job", "namespace": "team"}, "spec": {"template": template}}
     cluster.given["job"] = ["GPU-a-0"]
-    cluster.jobs["job"] = {"metadata": {"name": "job"}, "spec": {"template": {"spec": allocated("a")}}}
+    cluster.on("create", lambda _request: cluster.put(job), times=1)
     outcome = go(cluster, exclusivity=True)
     assert fault(outcome)["state"] == "busy" and "pods have taken GPUs there meanwhile" in fault(outcome)["reason"]
     assert list(cluster.jobs) == ["job"]
@@ -267,7 +268,7 @@ def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
     assert outcome.changed and outcome.values["tried"] == ["a"] and outcome.values["nodes"]["busy"] == 1
     assert cluster.made == []
     for verb, resource in (("list", "pods"), ("create", "jobs")):
-        cluster.denied = {(verb, resource)}
+        cluster.forbidden = {(verb, resource)}
         outcome = go(cluster, check_mode=True, exclusivity=True)
         assert f"the right to {verb} {resource}" in str(outcome.failure)
         assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [(verb, resource)]

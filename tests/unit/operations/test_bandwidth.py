@@ -16,14 +16,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.bandwidth_
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import Run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import node_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
-    Obj,
     asked,
     foreign,
     jetson,
     node,
-    node_of,
 )
 from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import (
     DISRUPTED,
@@ -166,7 +166,7 @@ def test_where_one_of_two_fails_the_other_is_ended_at_once() -> None:
     cluster.broken = {"n1": "exit code 1"}
     outcome = go(cluster)
     assert reasons(outcome)["n0"].startswith("with n1: the pod on n1: PodFailurePolicy: exit code 1 (")
-    assert cluster.at < 1000 + 60, "not the time that a pod may run"
+    assert cluster.time.now < 1000 + 60, "not the time that a pod may run"
     assert cluster.jobs == {}
 
 
@@ -251,7 +251,7 @@ def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
     assert outcome.changed and outcome.failure is None and cluster.made == []
     assert outcome.values["tried"] == ["n0", "n1", "n2"] and outcome.values["pairs"] == []
     for verb, resource in (("list", "pods"), ("create", "jobs")):
-        cluster.denied = {(verb, resource)}
+        cluster.forbidden = {(verb, resource)}
         assert f"the right to {verb} {resource}" in str(go(cluster, check_mode=True).failure)
 
 

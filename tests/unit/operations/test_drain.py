@@ -12,6 +12,7 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    BudgetRefused,
     Forbidden,
     HwaccelError,
     Invalid,
@@ -28,10 +29,29 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.drain impo
     Settings,
 )
 from ansible_collections.hwaccel.gpu.plugins.modules import node_drain as module
-from ansible_collections.hwaccel.gpu.tests.unit.operations.drain_nodes import NODE, DrainCluster, on_node, refused
-from ansible_collections.hwaccel.gpu.tests.unit.state.test_draining import pod
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import DrainCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
+from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.state.test_draining import DAEMONS, pod
 
 LOCAL = [{"name": "tmp", "emptyDir": {}}]
+NODE = "gpu-1"
+
+
+def on_node(made: dict[str, t.Any], node: str = NODE) -> dict[str, t.Any]:
+    made["spec"]["nodeName"] = node
+    return made | {"kind": "Pod"}
+
+
+def cluster_of(*pods: dict[str, t.Any], ready: bool = True) -> DrainCluster:
+    """The node with an agent and these pods."""
+    return DrainCluster(s.node(NODE, ready=ready), *(on_node(one) for one in (pod("agent", DAEMONS), *pods)))
+
+
+def refused(name: str = "train") -> BudgetRefused:
+    return BudgetRefused(
+        "evicting a pod", "", f"The disruption budget {name} needs 2 healthy pods and has 2 currently", "wait"
+    )
 
 
 def drained(cluster: DrainCluster, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
@@ -43,7 +63,7 @@ def released(cluster: DrainCluster, *, check_mode: bool = False, **settings: t.A
 
 
 def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
-    cluster = DrainCluster(pod("web"), pod("done", phase="Succeeded"))
+    cluster = cluster_of(pod("web"), pod("done", phase="Succeeded"))
     before = dict(cluster.node["spec"])
     outcome = drained(cluster)
     assert (outcome.changed, outcome.failure, outcome.values["evicted"]) == (True, None, ["team-a/web"])
@@ -58,7 +78,7 @@ def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
 
 
 def test_the_second_run_writes_nothing() -> None:
-    cluster = DrainCluster(pod("web"))
+    cluster = cluster_of(pod("web"))
     drained(cluster)
     written = len(cluster.writes), list(cluster.tried)
     again = drained(cluster)
@@ -71,18 +91,18 @@ def test_the_second_run_writes_nothing() -> None:
 
 
 def test_what_others_have_cordoned_they_release() -> None:
-    cluster = DrainCluster(pod("web"))
+    cluster = cluster_of(pod("web"))
     cluster.set_cordon(True)
     outcome = drained(cluster)
-    assert (outcome.values["cordoned_by"], cluster.evicted, cluster.writes) == (OTHERS, ["web"], [])
+    assert (outcome.values["cordoned_by"], cluster.evicted, cluster.patched) == (OTHERS, ["web"], [])
     back = released(cluster)
-    assert (back.changed, back.values["cordoned_by"], cluster.writes) == (False, OTHERS, [])
+    assert (back.changed, back.values["cordoned_by"], cluster.patched) == (False, OTHERS, [])
     assert "others have cordoned it" in back.progress[0]
     assert cluster.unschedulable
 
 
 def test_a_cordon_that_others_have_made_after_lifting_ours_is_theirs() -> None:
-    cluster = DrainCluster()
+    cluster = cluster_of()
     drained(cluster)
     cluster.set_cordon(None)
     cluster.set_cordon(True)
@@ -93,7 +113,7 @@ def test_a_cordon_that_others_have_made_after_lifting_ours_is_theirs() -> None:
 
 
 def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
-    cluster = DrainCluster()
+    cluster = cluster_of()
     drained(cluster)
     cluster.set_cordon(None)
     assert (released(cluster).changed, cluster.unschedulable) == (True, False)
@@ -101,7 +121,7 @@ def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
 
 
 def test_all_faults_are_told_before_anything_is_touched() -> None:
-    cluster = DrainCluster(
+    cluster = cluster_of(
         pod("web"), pod("alone", None), pod("local", volumes=LOCAL), pod("twice"), pod("kept"), pod("mine")
     )
     cluster.held["twice"] = Invalid("evicting Pod team-a/twice", "", "more than one PodDisruptionBudget", "leave one")
@@ -120,15 +140,15 @@ def test_all_faults_are_told_before_anything_is_touched() -> None:
 
 
 def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
-    cluster = DrainCluster(pod("train"), pod("web"))
+    cluster = cluster_of(pod("train"), pod("web"))
     cluster.held["train"] = refused()
 
     def let_go() -> None:
         assert "web" in cluster.evicted, "it waits for no other pod"
-        if cluster.now > 1020:
+        if cluster.time.now > 1020:
             cluster.held.clear()
 
-    cluster.on_sleep = let_go
+    cluster.time.on_sleep = let_go
     outcome = drained(cluster)
     assert (outcome.failure, cluster.evicted) == (None, ["web", "train"])
     assert any(
@@ -138,10 +158,10 @@ def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
 
 
 def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> None:
-    cluster = DrainCluster(pod("train"), pod("web"))
+    cluster = cluster_of(pod("train"), pod("web"))
     cluster.held["train"] = refused()
     outcome = drained(cluster, timeout=30)
-    assert 1030 <= cluster.now < 1040
+    assert 1030 <= cluster.time.now < 1040
     assert "gpu-1 is not drained after 30 s, and stays cordoned" in str(outcome.failure)
     assert "pod team-a/train is held: The disruption budget train needs 2 healthy pods" in str(outcome.failure)
     assert outcome.values["held"] == [
@@ -162,10 +182,10 @@ def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> N
     ],
 )
 def test_who_wants_time_gets_it(error: HwaccelError) -> None:
-    cluster = DrainCluster(pod("web"))
+    cluster = cluster_of(pod("web"))
     error.status = 429 if isinstance(error, WebhookDenied) else 403  # type: ignore[attr-defined]
     cluster.held["web"] = error  # type: ignore[assignment]
-    cluster.on_sleep = cluster.held.clear
+    cluster.time.on_sleep = cluster.held.clear
     assert drained(cluster).failure is None
     assert cluster.evicted == ["web"]
 
@@ -174,7 +194,7 @@ def test_who_wants_time_gets_it(error: HwaccelError) -> None:
     ("ready", "told"), [(True, "raise my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
 )
 def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
-    cluster = DrainCluster(pod("web"), ready=ready)
+    cluster = cluster_of(pod("web"), ready=ready)
     cluster.ends = False
     outcome = drained(cluster, timeout=20, option_variables={"timeout": "my_timeout"})
     assert cluster.evicted == ["web"], "once is enough"
@@ -183,29 +203,29 @@ def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
 
 
 def test_a_server_that_is_away_is_not_waited_for_with_each_pod() -> None:
-    cluster = DrainCluster(pod("web"), pod("db"))
-    cluster.held["web"] = Unreachable("evicting Pod team-a/web", "", "no answer", "check it")
+    cluster = cluster_of(pod("web"), pod("db"))
+    cluster.held["db"] = Unreachable("evicting Pod team-a/db", "", "no answer", "check it")
     with pytest.raises(Unreachable):
         drained(cluster)
-    assert cluster.tried == ["web"]
+    assert cluster.tried == ["db"]
 
 
 def test_a_pod_of_the_same_name_on_another_node_is_nobody_to_wait_for() -> None:
-    cluster = DrainCluster(pod("db-0"))
+    cluster = cluster_of(pod("db-0"))
 
-    def rescheduled(name: str) -> None:
+    def rescheduled(_request: Request) -> None:
         moved = on_node(pod("db-0"), "gpu-2")
         moved["metadata"]["uid"] = "another"
         cluster.put(moved)
 
-    cluster.before_patch = rescheduled
+    cluster.on("patch", rescheduled)
     outcome = drained(cluster)
     assert (outcome.failure, cluster.evicted) == (None, [])
 
 
 def test_a_pod_that_comes_before_the_cordon_is_seen_is_judged_as_well() -> None:
-    cluster = DrainCluster(pod("web"))
-    cluster.before_patch = lambda name: cluster.put(on_node(pod("late", None)))
+    cluster = cluster_of(pod("web"))
+    cluster.on("patch", lambda _request: cluster.put(on_node(pod("late", None))))
     outcome = drained(cluster)
     assert "is not drained, and stays cordoned" in str(outcome.failure)
     assert "team-a/late" in str(outcome.failure)
@@ -213,7 +233,7 @@ def test_a_pod_that_comes_before_the_cordon_is_seen_is_judged_as_well() -> None:
 
 
 def test_check_mode_foresees_and_writes_nothing() -> None:
-    cluster = DrainCluster(pod("web"), pod("train"))
+    cluster = cluster_of(pod("web"), pod("train"))
     cluster.held["train"] = refused()
     outcome = drained(cluster, check_mode=True)
     assert (outcome.changed, outcome.failure, cluster.writes, cluster.evicted) == (True, None, [], [])
@@ -229,13 +249,13 @@ def test_check_mode_foresees_and_writes_nothing() -> None:
 
 
 def test_check_mode_tells_that_the_node_may_not_be_written() -> None:
-    cluster = DrainCluster(pod("web"))
-    cluster.held[f"patch {NODE}"] = Forbidden("patching Node gpu-1", "", "no right", "let us patch nodes")
+    cluster = cluster_of(pod("web"))
+    cluster.fail(Forbidden("patching Node gpu-1", "", "no right", "let us patch nodes"), "patch", dry_run=True)
     assert "let us patch nodes" in str(drained(cluster, check_mode=True).failure)
 
 
 def test_a_node_that_is_not_there() -> None:
-    cluster = DrainCluster()
+    cluster = cluster_of()
     for operate in (drain.drain, drain.release):
         with pytest.raises(HwaccelError, match="there is no node other"):
             operate(Settings("other"), cluster, cluster.clock())
@@ -246,7 +266,7 @@ def test_a_node_that_is_not_there() -> None:
 
 
 def test_another_cluster_than_is_meant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = DrainCluster(pod("web"))
+    cluster = cluster_of(pod("web"))
     monkeypatch.setattr(drain.fleet, "cluster_uid", lambda client: "seen")
     for operate in (drained, released):
         with pytest.raises(ManyFaults, match="another cluster than the inventory means"):
@@ -256,14 +276,14 @@ def test_another_cluster_than_is_meant_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_slices_go_on_where_the_one_before_has_stopped() -> None:
-    cluster = DrainCluster(pod("web"), pod("train"))
+    cluster = cluster_of(pod("web"), pod("train"))
     cluster.ends = False
     cluster.held["train"] = refused()
     settings = Settings(NODE, timeout=60)
     first = drain.drain(settings, cluster, cluster.clock(10))
     assert first.changed and first.pending is not None
     cluster.held.clear()
-    cluster.tried.clear()
+    cluster.requests.clear()
     second = drain.drain(settings, cluster, cluster.clock(10), resume=first.pending)
     assert second.pending is not None
     assert cluster.tried == ["train"], "there is no other dry run"
@@ -276,7 +296,7 @@ def test_slices_go_on_where_the_one_before_has_stopped() -> None:
 
 
 def test_a_node_is_released_once_it_is_ready() -> None:
-    cluster = DrainCluster(ready=False)
+    cluster = cluster_of(ready=False)
     drained(cluster)
     early = drain.release(Settings(NODE, timeout=60), cluster, cluster.clock(10))
     assert early.pending is not None and cluster.unschedulable
@@ -284,16 +304,16 @@ def test_a_node_is_released_once_it_is_ready() -> None:
     late = released(cluster, timeout=30)
     assert "is not Ready after 30 s" in str(late.failure)
     assert cluster.unschedulable
-    cluster.on_sleep = lambda: cluster.node["status"].update(conditions=[{"type": "Ready", "status": "True"}])
+    cluster.time.on_sleep = lambda: cluster.node["status"].update(conditions=[{"type": "Ready", "status": "True"}])
     assert released(cluster).changed
     assert not cluster.unschedulable
 
 
 def test_a_node_that_others_keep_is_not_waited_for() -> None:
-    cluster = DrainCluster(ready=False)
+    cluster = cluster_of(ready=False)
     cluster.set_cordon(True)
     assert released(cluster).failure is None
-    assert cluster.now == 1000
+    assert cluster.time.now == 1000
 
 
 def test_documented_options_and_values_are_those_that_there_are() -> None:
@@ -303,7 +323,7 @@ def test_documented_options_and_values_are_those_that_there_are() -> None:
         for key in ("type", "elements", "default", "choices", "required"):
             assert documented[name].get(key) == spec.get(key), (name, key)
     returned = set(yaml.safe_load(module.RETURN))
-    cluster = DrainCluster(pod("web"))
+    cluster = cluster_of(pod("web"))
     absent = drain.drain(Settings("x", ignore_not_found=True), cluster, cluster.clock())
     outcomes = [absent, drained(cluster, check_mode=True), drained(cluster), released(cluster)]
     assert [set(outcome.values) for outcome in outcomes] == [returned] * 4

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_cluster import (
     DRIVER_CRASH,
     NO_TOOLKIT,
@@ -20,7 +21,6 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_cluster impor
     site,
 )
 from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import stack
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock
 
 #: (stack, driver of the host, fault, the gate that tells it, the reason).
 FAULTS = [
@@ -86,7 +86,7 @@ def test_each_stack_has_a_fault_with_either_driver() -> None:
 
 @pytest.mark.parametrize("host", [False, True], ids=["driver in pods", "driver of the host"])
 @pytest.mark.parametrize("name", STACKS)
-def test_a_ready_stack_of_others_passes_at_once_and_is_left_alone(clock: Clock, name: str, host: bool) -> None:
+def test_a_ready_stack_of_others_passes_at_once_and_is_left_alone(clock: Time, name: str, host: bool) -> None:
     cluster = Foreign(stack(name, host=host))
     theirs = cluster.theirs()
     first = site(cluster, clock)
@@ -95,17 +95,17 @@ def test_a_ready_stack_of_others_passes_at_once_and_is_left_alone(clock: Clock, 
     written = len(cluster.writes)
     second = site(cluster, clock)
     assert (second.failed, second.changed, second.proven, len(cluster.writes)) == ({}, False, 4, written)
-    assert only_ours(cluster.writes) and cluster.touched == [] and cluster.theirs() == theirs
+    assert only_ours(cluster.patched) and cluster.touched == [] and cluster.theirs() == theirs
 
 
 @pytest.mark.parametrize(("name", "host", "fault", "gate", "reason"), FAULTS)
 def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(
-    clock: Clock, name: str, host: bool, fault: str, gate: str, reason: str
+    clock: Time, name: str, host: bool, fault: str, gate: str, reason: str
 ) -> None:
     cluster = Foreign(stack(name, host=host))
     theirs = cluster.theirs()
     cluster.faults["gpu-1"] = fault
-    cluster.settle()
+    cluster.reconcile()
     first = site(cluster, clock)
     assert set(first.failed) == {"gpu-1"} and first.proven == 3
     told_by, row = first.failed["gpu-1"]
@@ -115,18 +115,18 @@ def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(
         assert "the GPU does not answer the driver" in row["next_step"]
     marks = [
         taint["effect"]
-        for taint in cluster.objects["Node"]["gpu-1"]["spec"]["taints"]
+        for taint in cluster.stored("Node", "gpu-1")["spec"]["taints"]
         if taint["key"] == names.QUARANTINE
     ]
     assert marks == ["NoSchedule" if name in TOLERANT else "PreferNoSchedule"]
 
-    written, ran = len(cluster.writes), len(cluster.ran)
+    written, ran = len(cluster.writes), len(cluster.made)
     second = site(cluster, clock)
-    assert (second.changed, len(cluster.writes), len(cluster.ran)) == (False, written, ran)
+    assert (second.changed, len(cluster.writes), len(cluster.made)) == (False, written, ran)
     assert (second.failed["gpu-1"][0], second.failed["gpu-1"][1]["reason"]) == (gate, row["reason"])
 
     cluster.heal("gpu-1")
     third = site(cluster, clock)
     assert (third.failed, third.released, third.proven) == ({}, ["gpu-1"], 4)
     assert not site(cluster, clock).changed
-    assert only_ours(cluster.writes) and cluster.touched == [] and cluster.theirs() == theirs
+    assert only_ours(cluster.patched) and cluster.touched == [] and cluster.theirs() == theirs

@@ -14,8 +14,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import redu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import inventory
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 
 MARK = "hwaccel.gpu/quarantine"
 ALWAYS = ["gpu_schedulable", "gpu_unschedulable", "quarantined"]
@@ -23,7 +23,7 @@ PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.count": "4"}
 
 
 def read(*nodes: s.Obj, warnings: list[str] | None = None, **options: t.Any) -> dict[str, t.Any]:
-    cluster = FakeCluster(list(nodes), [])
+    cluster = NodeCluster(list(nodes), [])
     warn = [].append if warnings is None else warnings.append
     return inventory.inventory(
         t.cast(t.Any, cluster), inventory.Ask(**options), safe_name=lambda name: re.sub(r"\W", "_", name), warn=warn

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import reduce_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, quarantine, switches
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import training
 
 DEPLOY = "nvidia.com/gpu.deploy."
@@ -41,7 +41,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.usefixtures("others")
 def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [
             node(
                 0,
@@ -53,21 +53,21 @@ def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
         ],
         [],
     )
-    before = cluster.objects["Node"]["training-2"]["metadata"]
+    before = cluster.stored("Node", "training-2")["metadata"]
     assert switches.take_back(cluster, check_mode=True) == ["training-0", "training-1"]
     assert cluster.writes == []
     assert switches.take_back(cluster) == ["training-0", "training-1"]
-    assert [(name, patch["metadata"]["labels"]) for name, patch in cluster.writes] == [
+    assert [(name, patch["metadata"]["labels"]) for name, patch in cluster.patched] == [
         ("training-0", {DEPLOY + "dcgm": None}),
         ("training-1", {DEPLOY + "driver": None}),
     ]
-    assert cluster.objects["Node"]["training-2"]["metadata"] == before
+    assert cluster.stored("Node", "training-2")["metadata"] == before
     assert switches.take_back(cluster) == []
 
 
 @pytest.mark.parametrize("component", ["driver", "cluster_policy"])
 def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[str, str]]], component: str) -> None:
-    cluster = FakeCluster([node(0, {DEPLOY + "dcgm": ""})], [])
+    cluster = NodeCluster([node(0, {DEPLOY + "dcgm": ""})], [])
     others[component].append(
         {"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""}
     )
@@ -77,12 +77,12 @@ def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[st
 
 @pytest.mark.usefixtures("others")
 def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> None:
-    cluster = FakeCluster([node(0, {DEPLOY + "container-toolkit": ""}, {DEPLOY + "device-plugin": "false"})], [])
-    assert not reduce_node(cluster.objects["Node"]["training-0"]).switched
+    cluster = NodeCluster([node(0, {DEPLOY + "container-toolkit": ""}, {DEPLOY + "device-plugin": "false"})], [])
+    assert not reduce_node(cluster.stored("Node", "training-0")).switched
     assert switches.provide(cluster, "training-0")
     lacking = ("container-toolkit", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
     given = {DEPLOY + component: "true" for component in lacking}
-    made = cluster.objects["Node"]["training-0"]
+    made = cluster.stored("Node", "training-0")
     assert made["metadata"]["labels"].items() >= (given | {DEPLOY + "device-plugin": "false"}).items()
     assert reduce_node(made).switched
     assert not switches.provide(cluster, "training-0")
@@ -91,5 +91,5 @@ def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> Non
         {"manager": quarantine.FIELD_MANAGER, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
     )
     assert switches.take_back(cluster) == ["training-0"]
-    assert not cluster.objects["Node"]["training-0"]["metadata"]["labels"].keys() & given.keys()
-    assert cluster.objects["Node"]["training-0"]["metadata"]["labels"][DEPLOY + "device-plugin"] == "false"
+    assert not cluster.stored("Node", "training-0")["metadata"]["labels"].keys() & given.keys()
+    assert cluster.stored("Node", "training-0")["metadata"]["labels"][DEPLOY + "device-plugin"] == "false"

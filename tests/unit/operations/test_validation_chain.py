@@ -11,13 +11,11 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
     Cluster,
-    Obj,
     deployed,
     fault,
     go,
@@ -124,20 +122,10 @@ def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, tol
     assert outcome.values["validated"] == []
 
 
-def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking() -> None:
     cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED))
-    allowed = cluster.pages
-
-    def pages(resource: Resource, *place: str, **options: t.Any) -> t.Iterator[Page]:
-        if resource.kind == "DaemonSet":
-            raise Forbidden(
-                "listing daemonsets", "https://x", "the right to list daemonsets.apps is missing", "grant it"
-            )
-        return allowed(resource, *place, **options)
-
-    monkeypatch.setattr(cluster, "pages", pages)
+    why = "the right to list daemonsets.apps is missing"
+    cluster.fail(Forbidden("listing daemonsets", "https://x", why, "grant it"), "list", kind="DaemonSet")
     outcome = go(cluster, max_failed="1")
     assert outcome.failure is None and outcome.values["validated"] == ["b"]
     assert (fault(outcome)["node"], fault(outcome)["state"]) == ("a", "failed")
@@ -166,7 +154,7 @@ def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
     cluster = Cluster(*(node(name, 0) for name in "abc"), pods=pods)
     outcome = go(cluster, sample=1)
     assert outcome.values["failed_nodes"] == ["a", "b", "c"]
-    assert len({pod for pod, _container, _previous in cluster.logged}) == 1
+    assert len({request.name for request in cluster.sent("logs")}) == 1
     assert [row["link"] for row in outcome.values["faults"]] == ["driver"]
 
 
@@ -180,7 +168,7 @@ def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() ->
     odd["status"]["allocatable"] = {"example.com/half": "16"}
     cluster = Cluster(odd)
     assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
-    assert cluster.ran[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+    assert cluster.made[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
         "limits": {"example.com/half": 1}
     }
     assert go(cluster).values["nodes"]["failed"] == 1

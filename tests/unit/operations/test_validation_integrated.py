@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import node_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOOD, NO_DRIVER
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
@@ -21,10 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
     fault,
     go,
     node,
-    node_of,
 )
-
-Obj = dict[str, t.Any]
 
 JETSON_POD = {
     "apiVersion": "v1",
@@ -53,7 +51,7 @@ def cluster(*nodes: Obj, log: str = COMPUTED) -> Cluster:
 
 
 def images(made: Cluster) -> dict[str, str]:
-    return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in made.ran}
+    return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in made.made}
 
 
 def test_it_runs_a_pod_of_its_own_and_is_proven_by_what_cuda_says() -> None:
@@ -96,7 +94,7 @@ def test_what_cuda_says_is_judged() -> None:
 class Broken(Cluster):
     """Every Job fails."""
 
-    def _status(self, job: Obj) -> Obj:
+    def job_status(self, name: str, job: Obj) -> Obj:
         return {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
 
 

@@ -10,17 +10,17 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, parse_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer, Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import (
+    JobCluster,
+    container_status,
+    node_of,
+    unschedulable,
+)
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-
-Obj = dict[str, t.Any]
 
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU}])
@@ -34,112 +34,51 @@ POD = {
 LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
-class Cluster(FakeCluster):
+class Cluster(JobCluster):
     """printed: what a node's pod prints; full: nodes that have no free GPU; failing: those whose pod ends badly; takes: seconds that each pod runs.
 
     refusing: nodes that are thought to have a free GPU, and whose kubelet has none to give.
-    read: the kinds that were listed, with their namespaces.
     """
 
     def __init__(self, *nodes: Obj, pods: t.Sequence[Obj] = ()) -> None:
-        super().__init__(list(nodes), list(pods))
-        self.jobs: dict[str, Obj] = {}
-        self.ran: list[Obj] = []
+        super().__init__(*nodes, *pods)
         self.printed: dict[str, str] = {}
         self.full: set[str] = set()
         self.failing: set[str] = set()
         self.refusing: set[str] = set()
         self.takes = 0.0
-        self.read: list[str] = []
-        self.at = 1000.0
 
-    def clock(self, slice_of: float | None = None) -> Clock:
-        def sleep(seconds: float) -> None:
-            self.at += seconds
+    @property
+    def read(self) -> list[str]:
+        """The kinds of which all was listed, page by page, with their namespaces."""
+        return [f"{request.kind} {request.namespace}".rstrip() for request in self.sent("list") if request.paged]
 
-        return Clock(
-            None if slice_of is None else self.at + slice_of,
-            now=lambda: self.at,
-            monotonic=lambda: self.at,
-            sleep=sleep,
-        )
+    def log_of(self, pod: str, container: str, previous: bool) -> str:
+        job = self.job_of(pod)
+        return self.printed.get(node_of(job), LOG) if job else super().log_of(pod, container, previous)
 
-    def pages(self, resource: Resource, namespace: str = "", **options: t.Any) -> t.Iterator[Page]:
-        self.read.append(f"{resource.kind} {namespace}".rstrip())
-        for page in super().pages(resource, namespace, **options):
-            yield Page(
-                [item for item in page.items if namespace in ("", item["metadata"].get("namespace"))],
-                page.resource_version,
-            )
-
-    def create(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
-        if not dry_run:
-            self.jobs[obj["metadata"]["name"]] = obj | {"began": self.at}
-            self.ran.append(obj)
-        return Answer(obj)
-
-    def delete(self, resource: Resource, name: str, namespace: str = "", **_options: t.Any) -> None:
-        if self.jobs.pop(name, None) is None:
-            raise NotFound(name)
-
-    def list(self, resource: Resource, namespace: str = "", **options: t.Any) -> Page:
-        if resource.kind == "Job":
-            return Page([job | {"status": self._status(job)} for job in self.jobs.values()], "1")
-        if resource.kind == "Pod" and "hwaccel.gpu/run" in str(options.get("label_selector")):
-            return Page([self._pod(name, job) for name, job in self.jobs.items()], "1")
-        return super().list(resource, namespace, **options)
-
-    def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:
-        job = self.jobs.get(pod.removesuffix("-x"))
-        return (
-            self.printed.get(node_of(job), LOG)
-            if job
-            else super().logs(namespace, pod, container, previous=previous, tail_lines=tail_lines)
-        )
-
-    def _status(self, job: Obj) -> Obj:
-        ended = {"Succeeded": "Complete", "Failed": "Failed"}.get(self._phase(job))
+    def job_status(self, name: str, job: Obj) -> Obj:
+        ended = {"Succeeded": "Complete", "Failed": "Failed"}.get(self._phase(name, job))
         return {"conditions": [{"type": ended, "status": "True"}]} if ended else {}
 
-    def _phase(self, job: Obj) -> str:
+    def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
+        node, phase = node_of(job), self._phase(name, job)
+        if node in self.refusing:
+            why = {"reason": "UnexpectedAdmissionError", "message": "Allocate failed due to no healthy devices present"}
+            return node, {"phase": phase, **why}
+        if node in self.full:
+            return "", unschedulable("0/2 nodes are available: 1 Insufficient nvidia.com/gpu.")
+        return node, {"phase": phase, **container_status("running")}
+
+    def _phase(self, name: str, job: Obj) -> str:
         if node_of(job) in self.full:
             return "Pending"
-        if self.at - job["began"] < self.takes:
+        if self.age(name) < self.takes:
             return "Running"
         return "Failed" if node_of(job) in self.failing | self.refusing else "Succeeded"
 
-    def _pod(self, name: str, job: Obj) -> Obj:
-        placed = {} if node_of(job) in self.full else {"nodeName": node_of(job)}
-        no_room = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": "0/2 nodes are available: 1 Insufficient nvidia.com/gpu.",
-        }
-        phase = self._phase(job)
-        status = (
-            {"phase": phase, "containerStatuses": [{"name": "cuda", "state": {"running": {}}}]}
-            if placed
-            else {"phase": phase, "conditions": [no_room]}
-        )
-        if node_of(job) in self.refusing:
-            status = {
-                "phase": phase,
-                "reason": "UnexpectedAdmissionError",
-                "message": "Allocate failed due to no healthy devices present",
-            }
-        metadata = {"name": f"{name}-x", "uid": name, "ownerReferences": [{"kind": "Job", "name": name}]}
-        return {"metadata": metadata, "spec": job["spec"]["template"]["spec"] | placed, "status": status}
-
     def proof(self, node: str) -> dict[str, t.Any]:
-        return dict(json.loads(self.objects["Node"][node]["metadata"].get("annotations", {}).get(names.PROOF, "{}")))
-
-
-def node_of(job: Obj) -> str:
-    terms = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    return str(terms[0]["matchFields"][0]["values"][0])
+        return dict(json.loads(self.stored("Node", node)["metadata"].get("annotations", {}).get(names.PROOF, "{}")))
 
 
 def node(name: str, allocatable: int = 8, **options: t.Any) -> Obj:

@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.judgement import Checks
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload, run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import warning
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import JobCluster
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
@@ -81,10 +82,8 @@ class Jobs(JobCluster):
     def pod(self, name: str, job: Obj) -> Obj:
         """Beside what the kubelet says of it."""
         made = super().pod(name, job)
-        metadata = {"name": f"{name}.1", "namespace": "n"}
         involved = {"kind": "Pod", "uid": made["metadata"]["uid"]}
-        told = {"type": "Warning", "reason": "Failed", "message": "the registry says no", "lastTimestamp": "1"}
-        self.put({"kind": "Event", "metadata": metadata, "involvedObject": involved, **told})
+        self.put(warning("n", name, involved, "Failed", "the registry says no", lastTimestamp="1"))
         return made
 
     def _status(self, name: str) -> Obj:

@@ -24,9 +24,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
     feature_discovery,
     monitoring,
 )
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import warning
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import settings
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 POOL = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
@@ -84,7 +87,7 @@ def pods(name: str, without: str = "") -> list[Obj]:
 class World:
     """A cluster in which all works, but that one part's pods are kept from KEPT."""
 
-    def __init__(self, clock: Clock, gate: str, part: str = "") -> None:
+    def __init__(self, clock: Time, gate: str, part: str = "") -> None:
         self.sets = planned(gate)
         self.nodes = {name: node(name) for name in ALL}
         self.live = copy.deepcopy(self.sets)
@@ -100,9 +103,9 @@ class World:
     def of_part(self) -> list[Obj]:
         return [item for item in self.live if parts.role_of(item["spec"]["template"]) == self.part]
 
-    def cluster(self) -> FakeCluster:
+    def cluster(self) -> NodeCluster:
         found = [pod for name in ALL for pod in pods(name, self.part if name in KEPT else "")]
-        made = FakeCluster(list(self.nodes.values()), found, on_idle=self.clock.advance)
+        made = NodeCluster(list(self.nodes.values()), found, on_idle=self.clock.advance)
         for item in (*self.live, *self.events):
             made.put(item)
         return made
@@ -166,16 +169,8 @@ def quota(world: World) -> list[str]:
     for item in world.of_part():
         item["status"]["currentNumberScheduled"] = 2
         involved = {"kind": "DaemonSet", "name": item["metadata"]["name"], "uid": item["metadata"]["uid"]}
-        metadata = {"name": f"{item['metadata']['name']}.1"}
-        world.events.append(
-            {
-                "kind": "Event",
-                "metadata": metadata,
-                "involvedObject": involved,
-                "reason": "FailedCreate",
-                "message": message,
-            }
-        )
+        event = f"{item['metadata']['name']}.1"
+        world.events.append(warning(item["metadata"]["namespace"], event, involved, "FailedCreate", message))
     return ["FailedCreate", "exceeded quota: team"]
 
 
@@ -189,7 +184,7 @@ def deleted(world: World) -> list[str]:
 @pytest.mark.parametrize("way", [selector, toleration, affinity, quota, deleted])
 @pytest.mark.parametrize("part", PODS)
 def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_named(
-    clock: Clock, part: str, way: t.Callable[[World], list[str]]
+    clock: Time, part: str, way: t.Callable[[World], list[str]]
 ) -> None:
     gate = GATE_OF[part]
     world = World(clock, gate, part)
@@ -206,7 +201,7 @@ def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_
 
 
 @pytest.mark.parametrize("gate", ROLES)
-def test_where_nothing_is_kept_away_all_pass(clock: Clock, gate: str) -> None:
+def test_where_nothing_is_kept_away_all_pass(clock: Time, gate: str) -> None:
     world = World(clock, gate)
     result = run(
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
@@ -215,7 +210,7 @@ def test_where_nothing_is_kept_away_all_pass(clock: Clock, gate: str) -> None:
 
 
 @pytest.mark.parametrize("gate", ["driver", "exporters"])
-def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Clock, gate: str) -> None:
+def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Time, gate: str) -> None:
     """Its pool, GPU feature discovery's labels and its allocatable GPUs still tell of it."""
     world = World(clock, gate, {"driver": parts.TOOLKIT, "exporters": parts.EXPORTER}[gate])
     for name in KEPT:
@@ -227,7 +222,7 @@ def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Cl
     assert f"it asks for {s.PCI} In (true)" in result.values["faults"][0]["reason"]
 
 
-def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Clock) -> None:
+def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Time) -> None:
     world = World(clock, "exporters", parts.EXPORTER)
     world.live.clear()
     result = run(
@@ -237,7 +232,7 @@ def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("gate", ["driver", "devices", "exporters"])
-def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(clock: Clock, gate: str) -> None:
+def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(clock: Time, gate: str) -> None:
     part, component = {
         "driver": (parts.VALIDATOR, "operator-validator"),
         "devices": (parts.PLUGIN, "device-plugin"),
@@ -258,7 +253,7 @@ def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(cl
     assert result.progress[-1] == f"{gate}: 2 of 2 passed, 2 switched off: training-2, training-3"
 
 
-def test_what_only_helps_may_be_switched_off(clock: Clock) -> None:
+def test_what_only_helps_may_be_switched_off(clock: Time) -> None:
     """A toolkit or a driver on the host, and GPU feature discovery: the gate proves the rest."""
     for gate, part, component in (
         ("driver", parts.TOOLKIT, "container-toolkit"),
@@ -274,10 +269,10 @@ def test_what_only_helps_may_be_switched_off(clock: Clock) -> None:
         assert (result.values["nodes"], result.failure) == (PASSED, None), component
 
 
-def test_what_is_paused_is_waited_for(clock: Clock) -> None:
+def test_what_is_paused_is_waited_for(clock: Time) -> None:
     label = {"nvidia.com/gpu.deploy.dcgm-exporter": "paused-for-driver-upgrade"}
 
-    def goes_on(cluster: FakeCluster) -> None:
+    def goes_on(cluster: NodeCluster) -> None:
         for name in KEPT:
             cluster.put(node(name))
             cluster.put(s.exporter(name))
@@ -299,7 +294,7 @@ def test_what_is_paused_is_waited_for(clock: Clock) -> None:
 
 @pytest.mark.parametrize("given", ["declared", "alone"])
 @pytest.mark.parametrize("way", ["tegra", "no driver wanted", "opted out", "excluded", "not ready"])
-def test_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Clock, way: str, given: str) -> None:
+def test_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Time, way: str, given: str) -> None:
     pool = {"driver": {"provider": "none"}} if way == "no driver wanted" else {}
     world = World(clock, "exporters", parts.EXPORTER)
     sets, exclude = planned("exporters", **pool), frozenset(KEPT if way == "excluded" else ())
@@ -322,7 +317,7 @@ def test_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Clock, way: st
     assert [row["node"] for row in result.values["held"]] == (KEPT if way == "not ready" else [])
 
 
-def test_whoever_uses_the_gate_alone_is_told_of_gpus_without_an_exporter(clock: Clock) -> None:
+def test_whoever_uses_the_gate_alone_is_told_of_gpus_without_an_exporter(clock: Time) -> None:
     """Selector patched into the DaemonSet of 16 nodes: "8 of 8 passed" was no answer."""
     world = World(clock, "exporters", parts.EXPORTER)
     told = selector(world)
@@ -331,14 +326,14 @@ def test_whoever_uses_the_gate_alone_is_told_of_gpus_without_an_exporter(clock: 
     assert all(words in result.values["faults"][0]["reason"] for words in told)
 
 
-def test_another_deployments_pods_are_not_expected(clock: Clock) -> None:
+def test_another_deployments_pods_are_not_expected(clock: Time) -> None:
     """Of provider `existing` the set is empty: GPUs that are offered are enough, also where no pod of this namespace offers them."""
-    cluster = FakeCluster([node(name) for name in ALL], [], on_idle=clock.advance)
+    cluster = NodeCluster([node(name) for name in ALL], [], on_idle=clock.advance)
     result = run(settings("devices", pools=parse_pools([POOL]), daemon_sets=(), max_failed=0), cluster)
     assert (result.values["nodes"], result.failure) == (PASSED, None)
 
 
-def test_patches_of_the_role_are_part_of_what_is_declared(clock: Clock) -> None:
+def test_patches_of_the_role_are_part_of_what_is_declared(clock: Time) -> None:
     """Whoever keeps a DaemonSet from nodes by a patch in the inventory means it. Patches of other objects, and of the set's other kinds, say nothing."""
     patches = [
         {
@@ -354,7 +349,7 @@ def test_patches_of_the_role_are_part_of_what_is_declared(clock: Clock) -> None:
     assert (result.values["nodes"]["passed"], result.values["nodes"]["failed"], result.failure) == (2, 0, None)
 
 
-def test_what_is_expected_lasts_over_slices(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_expected_lasts_over_slices(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels are not kept from one slice to the next."""
     world = World(clock, "exporters", parts.EXPORTER)
     selector(world)
@@ -367,7 +362,7 @@ def test_what_is_expected_lasts_over_slices(clock: Clock, monkeypatch: pytest.Mo
     assert run(asked, cluster, resume=first.pending).values["failed_nodes"] == KEPT
 
 
-def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Clock) -> None:
+def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Time) -> None:
     """The driver's image is missing, and so is the toolkit's pod: the first is what there is to mend."""
     world = World(clock, "driver", parts.TOOLKIT)
     cluster = world.cluster()
@@ -375,7 +370,7 @@ def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Clock) -> None:
     for name in KEPT:
         for pod in [
             pod
-            for pod in cluster.objects["Pod"].values()
+            for pod in cluster.all_of("Pod")
             if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.DRIVER
         ]:
             cluster.remove("Pod", pod["metadata"]["name"])
@@ -383,7 +378,7 @@ def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Clock) -> None:
             "Pod",
             next(
                 pod["metadata"]["name"]
-                for pod in cluster.objects["Pod"].values()
+                for pod in cluster.all_of("Pod")
                 if pod["spec"]["nodeName"] == name and parts.role_of(pod) == parts.VALIDATOR
             ),
         )

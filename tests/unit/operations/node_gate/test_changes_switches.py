@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     healthy,
     settings,
     training,
@@ -26,12 +26,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
     ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
 def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
-    clock: Clock, ours: dict[str, str], switched: list[str]
+    clock: Time, ours: dict[str, str], switched: list[str]
 ) -> None:
     pods = healthy("training-0")
     for pod in pods:
         pod["metadata"]["labels"] = ours
-    cluster = FakeCluster([training(0, allocatable=8)], pods, on_idle=clock.advance)
+    cluster = NodeCluster([training(0, allocatable=8)], pods, on_idle=clock.advance)
     planned = run(settings(), cluster, check_mode=True)
     assert (planned.changed, planned.values["switched"], cluster.writes) == (bool(switched), switched, [])
     first = run(settings(), cluster)
@@ -53,13 +53,13 @@ def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
     ],
 )
 def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
-    clock: Clock, driver: dict[str, str], labels: dict[str, str], switched: bool
+    clock: Time, driver: dict[str, str], labels: dict[str, str], switched: bool
 ) -> None:
     """On an empty cluster no node has passed yet, and the real run will write them to each that does."""
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": driver}])
     node = training(0)
     node["metadata"]["labels"].update(labels)
-    planned = run(settings(pools=pools), FakeCluster([node], [], on_idle=clock.advance), check_mode=True)
+    planned = run(settings(pools=pools), NodeCluster([node], [], on_idle=clock.advance), check_mode=True)
     assert planned.values["nodes"]["waiting"] == 1
     assert (planned.values["switched"], planned.changed) == (["training-0"] if switched else [], switched)
 
@@ -68,11 +68,11 @@ def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
     ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
 def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
-    clock: Clock, ours: dict[str, str], switched: list[str]
+    clock: Time, ours: dict[str, str], switched: list[str]
 ) -> None:
     loading = s.driver("training-0", s.running(ready=False, started=False))
     loading["metadata"]["labels"] = ours
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance
     )
     assert run(settings(), cluster, check_mode=True).values["switched"] == switched
@@ -87,12 +87,12 @@ def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
     ],
 )
 def test_a_manager_that_failed_for_want_of_switches_gets_them(
-    clock: Clock, manager: dict[str, t.Any], switched: list[str]
+    clock: Time, manager: dict[str, t.Any], switched: list[str]
 ) -> None:
     """A node that has joined since the last run, and whose driver pod was made anew: nothing else would ever let it start."""
     loading = s.driver("training-0", s.waiting(), manager)
     loading["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [training(0)], [loading, s.validator("training-0", s.running(ready=False))], on_idle=clock.advance
     )
     assert run(settings(), cluster).values["switched"] == switched

@@ -13,35 +13,36 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, healthy, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import healthy, settings
 
 COMES_AND_GOES, LOADS = "training-0", "training-1"
 
 
-def flapping(clock: Clock, absences: int) -> FakeCluster:
+def flapping(clock: Time, absences: int) -> NodeCluster:
     """Ready at the end. Another node's driver loads all the time, so that the gate has something to wait for."""
     loading = [s.driver(LOADS, s.running(ready=False, started=False)), s.validator(LOADS, s.running(ready=False))]
     states = [
-        functools.partial(FakeCluster.put, obj=s.node(COMES_AND_GOES, ready=ready))
+        functools.partial(NodeCluster.put, obj=s.node(COMES_AND_GOES, ready=ready))
         for _number in range(absences)
         for ready in (False, True)
     ]
-    return FakeCluster(
+    return NodeCluster(
         [s.node(COMES_AND_GOES), s.node(LOADS)], [*healthy(COMES_AND_GOES), *loading], states, clock.advance
     )
 
 
 @pytest.mark.parametrize(("absences", "failed"), [(chain.FLAPS - 1, [LOADS]), (chain.FLAPS, [COMES_AND_GOES, LOADS])])
-def test_a_node_that_comes_and_goes_has_failed(clock: Clock, absences: int, failed: list[str]) -> None:
+def test_a_node_that_comes_and_goes_has_failed(clock: Time, absences: int, failed: list[str]) -> None:
     values = run(settings(wait_timeout=120), flapping(clock, absences)).values
     assert values["failed_nodes"] == failed
     told = {row["node"]: row for row in values["faults"]}
     assert absences < chain.FLAPS or "has ceased to be Ready 3 times" in told[COMES_AND_GOES]["reason"]
 
 
-def test_absences_count_over_slices(clock: Clock) -> None:
+def test_absences_count_over_slices(clock: Time) -> None:
     cluster, resume = flapping(clock, chain.FLAPS), t.cast("dict[str, t.Any]", {})
     for _slice in range(100):
         result = run(settings(wait_timeout=120), cluster, deadline=clock.monotonic() + 1, resume=resume)

@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     fleet,
     healthy,
     settings,
@@ -29,7 +29,7 @@ NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"],
     ("gate", "max_failed", "within"), [("features", "1", True), ("driver", "50%", True), ("devices", "0", False)]
 )
 def test_a_declared_node_that_does_not_join_fails_at_the_end(
-    clock: Clock, gate: str, max_failed: str, within: bool
+    clock: Time, gate: str, max_failed: str, within: bool
 ) -> None:
     """There is no node to mark; over slices too it stays one of its pool."""
     cluster, resume = fleet(1, clock=clock), {}
@@ -57,8 +57,8 @@ def test_a_declared_node_that_does_not_join_fails_at_the_end(
     assert (cluster.writes, result.values["quarantined"]) == ([], [])
 
 
-def test_a_declared_node_that_joins_is_judged(clock: Clock) -> None:
-    def joins(cluster: FakeCluster) -> None:
+def test_a_declared_node_that_joins_is_judged(clock: Time) -> None:
+    def joins(cluster: NodeCluster) -> None:
         for obj in (training(1, allocatable=8), *healthy("training-1")):
             cluster.put(obj)
 
@@ -67,12 +67,12 @@ def test_a_declared_node_that_joins_is_judged(clock: Clock) -> None:
     assert (result.values["nodes"]["passed"], result.warnings) == (2, [])
 
 
-def test_a_declared_node_that_is_taken_away_is_waited_for(clock: Clock) -> None:
+def test_a_declared_node_that_is_taken_away_is_waited_for(clock: Time) -> None:
     cluster = fleet(2, {0}, clock=clock, script=[lambda cluster: cluster.remove("Node", "training-1")])
     assert run(settings(pools=NAMED, wait_timeout=30), cluster).values["failed_nodes"] == ["training-0", "training-1"]
 
 
-def test_check_mode_only_warns_of_a_declared_node_that_is_not_there(clock: Clock) -> None:
+def test_check_mode_only_warns_of_a_declared_node_that_is_not_there(clock: Time) -> None:
     pools = (*NAMED, *parse_pools([{"name": "cpu", "nodes": ["cpu-0"]}]))
     result = run(settings(pools=pools), fleet(1, clock=clock), check_mode=True)
     assert result.values["nodes"] == {"passed": 1, "waiting": 1, "failed": 0, "unknown": 0}

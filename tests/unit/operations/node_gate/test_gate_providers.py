@@ -12,9 +12,10 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import settings, training
 
 POOL: dict[str, t.Any] = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
 
@@ -36,24 +37,24 @@ def by(request: pytest.FixtureRequest) -> t.Callable[..., Settings]:
 
 
 def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(
-    clock: Clock, by: t.Callable[..., Settings]
+    clock: Time, by: t.Callable[..., Settings]
 ) -> None:
-    cluster = FakeCluster([training(0, allocatable=8), training(1, allocatable=0)], [], on_idle=clock.advance)
+    cluster = NodeCluster([training(0, allocatable=8), training(1, allocatable=0)], [], on_idle=clock.advance)
     result = run(by("existing", max_failed=1), cluster)
     assert result.values["failed_nodes"] == ["training-1"]
     assert result.values["nodes"]["passed"] == 1
 
 
-def test_a_pool_that_is_to_have_no_driver_is_not_judged(clock: Clock, by: t.Callable[..., Settings]) -> None:
-    cluster = FakeCluster([training(0, allocatable=8)], [], on_idle=clock.advance)
+def test_a_pool_that_is_to_have_no_driver_is_not_judged(clock: Time, by: t.Callable[..., Settings]) -> None:
+    cluster = NodeCluster([training(0, allocatable=8)], [], on_idle=clock.advance)
     assert run(by("none"), cluster).warnings
     assert sum(run(by("none", "devices"), cluster).values["nodes"].values()) == 0
 
 
-def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Clock, by: t.Callable[..., Settings]) -> None:
+def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Time, by: t.Callable[..., Settings]) -> None:
     """The validator's first step may take its time: its image is pulled."""
     pulling = s.validator("training-0", s.waiting("PodInitializing"))
-    cluster = FakeCluster([training(0)], [pulling], on_idle=clock.advance)
+    cluster = NodeCluster([training(0)], [pulling], on_idle=clock.advance)
     began = clock.now
     result = run(by("host", wait_timeout=900.0, max_failed=0), cluster)
     assert clock.now - began >= 900
@@ -72,19 +73,19 @@ def told(result: t.Any) -> tuple[str, str, str]:
     ids=["operator", "no validator", "GPUs are still offered"],
 )
 def test_the_driver_pod_of_others_tells_the_reason(
-    clock: Clock, by: t.Callable[..., Settings], validated: bool, allocatable: int
+    clock: Time, by: t.Callable[..., Settings], validated: bool, allocatable: int
 ) -> None:
     """Their validator's log says no more than that it tries again."""
     waits = (
         [s.validator("training-0", s.running(ready=False)), s.toolkit("training-0", s.waiting())] if validated else []
     )
     crashing = s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6))
-    cluster = FakeCluster([training(0, allocatable=allocatable)], [crashing, *waits], on_idle=clock.advance)
+    cluster = NodeCluster([training(0, allocatable=allocatable)], [crashing, *waits], on_idle=clock.advance)
     link, reason, container = told(run(by("existing", max_failed=1), cluster))
     assert (link, container) == ("driver", "nvidia-driver-ctr") and "crashed 7 times" in reason
 
 
-def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Clock, by: t.Callable[..., Settings]) -> None:
+def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Time, by: t.Callable[..., Settings]) -> None:
     ready = s.driver("training-0")
     for pods, link, reason in (
         (
@@ -96,24 +97,24 @@ def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Clock,
         ([ready], "plugin", "neither a validator nor a device plugin is on the node"),
     ):
         found = told(
-            run(by("existing", max_failed=1), FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance))
+            run(by("existing", max_failed=1), NodeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance))
         )
         assert found[0] == link and reason in found[1], found
 
 
 @pytest.mark.parametrize(("made_by", "judged"), [("Helm", 0), ("hwaccel.gpu", 1)])
-def test_a_plugin_of_others_that_crashes_where_no_gpu_is_fails_no_node(clock: Clock, made_by: str, judged: int) -> None:
+def test_a_plugin_of_others_that_crashes_where_no_gpu_is_fails_no_node(clock: Time, made_by: str, judged: int) -> None:
     """Upstream's DaemonSet has no node selector."""
     crashing = s.plugin("cpu-0", s.crash_loop("nvidia-device-plugin", 9))
     crashing["metadata"]["labels"]["app.kubernetes.io/managed-by"] = made_by
-    cluster = FakeCluster([s.node("cpu-0", gpus=0)], [crashing], on_idle=clock.advance)
+    cluster = NodeCluster([s.node("cpu-0", gpus=0)], [crashing], on_idle=clock.advance)
     assert sum(run(settings("devices", pools=(), max_failed=9), cluster).values["nodes"].values()) == judged
 
 
-def test_at_the_last_gate_a_broken_driver_is_told_before_the_plugin_that_lacks_it(clock: Clock) -> None:
+def test_at_the_last_gate_a_broken_driver_is_told_before_the_plugin_that_lacks_it(clock: Time) -> None:
     pods = [
         s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6)),
         s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6)),
     ]
-    cluster = FakeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)
+    cluster = NodeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)
     assert told(run(settings("devices", max_failed=1), cluster))[0] == "driver"

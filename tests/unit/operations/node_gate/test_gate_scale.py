@@ -16,23 +16,21 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import RESOURCES
 
 PAGE = 500
 #: Seconds of processor time to the first verdicts, and MiB at the peak.
 SECONDS, MIB = 30.0, 250.0
 
 
-class BigCluster:
+class BigCluster(Cluster):
     """Pages of JSON made while they are asked for, so that only what the gate keeps is in memory."""
 
     def __init__(self, nodes: int) -> None:
+        super().__init__()
         self.nodes = nodes
         self.making = 0.0
-
-    def resource(self, api_version: str, kind: str):
-        return RESOURCES[kind]
 
     def pages(self, resource, namespace="", **_selectors):
         per_page = PAGE if resource.kind == "Node" else PAGE // 5
@@ -82,7 +80,7 @@ def _fat(obj: s.Obj, entries: int) -> s.Obj:
 def measure(nodes: int) -> dict[str, float]:
     cluster = BigCluster(nodes)
     began = time.process_time()
-    gate = begin(Settings("driver"), cluster, {})  # type: ignore[arg-type]
+    gate = begin(Settings("driver"), cluster, {})
     gate.judge()
     spent = time.process_time() - began - cluster.making
     packed = len(gate.fleet.pack())

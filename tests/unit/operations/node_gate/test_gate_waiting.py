@@ -11,10 +11,10 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster, Step
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     daemon_set,
     fleet,
     healthy,
@@ -23,19 +23,19 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
+def test_waits_until_the_last_node_has_passed(clock: Time) -> None:
     loading = [
         s.driver("training-1", s.running(ready=False, started=False)),
         s.validator("training-1", s.running(ready=False)),
     ]
 
-    def drivers_load(cluster: FakeCluster) -> None:
+    def drivers_load(cluster: NodeCluster) -> None:
         for pod, now in zip(loading, (s.driver("training-1"), s.validator("training-1")), strict=True):
             now["metadata"] = pod["metadata"] | {"labels": {}}
             cluster.put(now)
 
     began = clock.now
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [training(0), training(1)],
         [*healthy("training-0"), *loading],
         [lambda cluster: clock.advance(6), drivers_load],
@@ -50,19 +50,19 @@ def test_waits_until_the_last_node_has_passed(clock: Clock) -> None:
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
 
-def test_what_still_waits_at_the_end_has_failed(clock: Clock) -> None:
+def test_what_still_waits_at_the_end_has_failed(clock: Time) -> None:
     loading = [
         s.driver("training-0", s.running(ready=False, started=False)),
         s.validator("training-0", s.running(ready=False)),
     ]
-    cluster = FakeCluster([training(0)], loading, on_idle=clock.advance)
+    cluster = NodeCluster([training(0)], loading, on_idle=clock.advance)
     result = run(settings(wait_timeout=60), cluster)
     assert result.values["faults"][0]["reason"].startswith("still so after 60 s: the driver is compiling")
     assert result.values["faults"][0]["log_tail"]
     assert result.failure is not None
 
 
-def test_timeout_grows_with_the_fleet(clock: Clock) -> None:
+def test_timeout_grows_with_the_fleet(clock: Time) -> None:
     gate = begin(settings(), fleet(20), {})
     gate.judge()
     assert gate.timeout == 1800 + 20 * 0.3
@@ -71,7 +71,7 @@ def test_timeout_grows_with_the_fleet(clock: Clock) -> None:
 @pytest.mark.parametrize("ahead", [-600, 0, 600])
 @pytest.mark.parametrize(("away", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
 def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(
-    clock: Clock, away: int, waited: float, ahead: float
+    clock: Time, away: int, waited: float, ahead: float
 ) -> None:
     """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run. ahead: this machine's clock is."""
     clock.ahead = ahead
@@ -88,9 +88,9 @@ def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(
     assert waited <= clock.now - began <= waited + 30
 
 
-def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_seen_it(clock: Clock) -> None:
+def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_seen_it(clock: Time) -> None:
     cluster = fleet(16, clock=clock)
-    cluster.now = None
+    cluster.time = None
     lost = training(5, ready=False)
     lost["status"]["conditions"][1]["lastTransitionTime"] = "1970-01-01T00:00:00Z"
     cluster.put(lost)
@@ -99,11 +99,11 @@ def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_se
     assert chain.REBOOT <= clock.now - began <= chain.REBOOT + 30
 
 
-def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -> None:
+def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Time) -> None:
     """Right after the apply no NFD worker exists yet: nothing to judge is not the answer then."""
     worker = s.worker("n")
     unseen = daemon_set("nfd-worker", worker, 0, observed=0)
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [s.node("n", gpus=0, nfd=False)],
         [],
         [
@@ -120,22 +120,22 @@ def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Clock) -
     assert result.warnings == []
 
 
-def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(clock: Clock) -> None:
+def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(clock: Time) -> None:
     """Of a large fleet the last pod is made many minutes after the first."""
     names = [f"training-{number}" for number in range(8)]
 
     def makes(name: str) -> Step:
-        def make(cluster: FakeCluster) -> None:
+        def make(cluster: NodeCluster) -> None:
             clock.advance(chain.GRACE / 2)
             for pod in healthy(name):
                 cluster.put(pod)
 
         return make
 
-    cluster = FakeCluster([training(number) for number in range(8)], [], [makes(name) for name in names], clock.advance)
+    cluster = NodeCluster([training(number) for number in range(8)], [], [makes(name) for name in names], clock.advance)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 8
     began = clock.now
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [training(number) for number in range(8)], [], [makes(name) for name in names[:4]], clock.advance
     )
     assert run(settings(max_failed=4), cluster).values["nodes"] == {
@@ -147,7 +147,7 @@ def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(c
     assert clock.now - began < 4 * chain.GRACE
 
 
-def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: Clock) -> None:
+def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: Time) -> None:
     cluster = fleet(2, clock=clock, script=[])
     cluster.put(daemon_set("device-plugin", s.plugin("x"), 2, updated=1))
     began = clock.now
@@ -159,7 +159,7 @@ def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: 
     assert 100 <= clock.now - began < 200
 
 
-def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Clock) -> None:
+def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Time) -> None:
     """Of a node without its pod nobody else would say that the labels of its GPUs are missing."""
     found = s.discovery("training-0")
     lacking = daemon_set("gpu-feature-discovery", found, 1)

@@ -14,9 +14,11 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings, training
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import settings, training
 
 CRASHES, STARTS = "training-0", "training-1"
 #: Of the try that began under the eyes of the gate, and of the one after it.
@@ -27,7 +29,7 @@ DOWN, AGAIN = (
 Made = c.Callable[..., Obj]
 
 
-def fleet(clock: Clock, made: Made, *states: Obj) -> FakeCluster:
+def fleet(clock: Time, made: Made, *states: Obj) -> NodeCluster:
     """One node's pod goes through these states, and then the other's, for which the gate has waited, is ready."""
     first, starting = made(CRASHES, s.crash_loop("p", 3)), made(STARTS, s.running(ready=False))
     steps = [made(CRASHES, state) | {"metadata": first["metadata"]} for state in states] + [
@@ -38,22 +40,22 @@ def fleet(clock: Clock, made: Made, *states: Obj) -> FakeCluster:
         training(0, allocatable=0),
         s.node(STARTS, **(offering if made is s.exporter else offering | {"allocatable": 0})),
     ]
-    script = [functools.partial(FakeCluster.put, obj=step) for step in steps]
+    script = [functools.partial(NodeCluster.put, obj=step) for step in steps]
     if made is s.plugin:
-        script.append(functools.partial(FakeCluster.put, obj=s.node(STARTS, **offering)))
-    return FakeCluster(nodes, [first, starting], script, clock.advance)
+        script.append(functools.partial(NodeCluster.put, obj=s.node(STARTS, **offering)))
+    return NodeCluster(nodes, [first, starting], script, clock.advance)
 
 
 @pytest.mark.parametrize(("gate", "made"), [("devices", s.plugin), ("exporters", s.exporter)])
 @pytest.mark.parametrize("states", [[DOWN], [DOWN, AGAIN]], ids=["backing off", "running for a moment"])
-def test_what_has_failed_stays_so(clock: Clock, gate: str, made: Made, states: list[Obj]) -> None:
+def test_what_has_failed_stays_so(clock: Time, gate: str, made: Made, states: list[Obj]) -> None:
     cluster, began = fleet(clock, made, *states), clock.now
     result = run(settings(gate, max_failed=1), cluster)
     assert (result.values["nodes"]["passed"], result.values["failed_nodes"], cluster.script) == (1, [CRASHES], [])
     assert clock.now - began < chain.SETTLE, "the gate ends with the last node that it waits for"
 
 
-def test_what_has_failed_stays_so_over_slices(clock: Clock) -> None:
+def test_what_has_failed_stays_so_over_slices(clock: Time) -> None:
     """One of which begins just when it runs."""
     cluster, resume, began = fleet(clock, s.plugin, DOWN, AGAIN), t.cast("dict[str, t.Any]", {}), clock.now
     cluster.script.insert(2, lambda _cluster: clock.advance(2))
@@ -66,17 +68,17 @@ def test_what_has_failed_stays_so_over_slices(clock: Clock) -> None:
     assert clock.now - began < chain.SETTLE
 
 
-def test_the_run_that_works_passes(clock: Clock) -> None:
+def test_the_run_that_works_passes(clock: Time) -> None:
     cluster = fleet(clock, s.plugin, DOWN, AGAIN)
-    cluster.script.insert(2, functools.partial(FakeCluster.put, obj=training(0, allocatable=8)))
+    cluster.script.insert(2, functools.partial(NodeCluster.put, obj=training(0, allocatable=8)))
     assert run(settings("devices"), cluster).values["nodes"]["passed"] == 2
 
 
-def test_what_has_passed_since_is_no_failure_any_more(clock: Clock) -> None:
+def test_what_has_passed_since_is_no_failure_any_more(clock: Time) -> None:
     """It runs once more, and is waited for like any other."""
     cluster = fleet(clock, s.plugin, DOWN, s.running(restarts=5), AGAIN)
-    ready, offered = cluster.script[1], functools.partial(FakeCluster.put, obj=training(0, allocatable=8))
+    ready, offered = cluster.script[1], functools.partial(NodeCluster.put, obj=training(0, allocatable=8))
     cluster.script.insert(2, offered)
-    cluster.script.insert(3, functools.partial(FakeCluster.put, obj=training(0, allocatable=0)))
+    cluster.script.insert(3, functools.partial(NodeCluster.put, obj=training(0, allocatable=0)))
     cluster.script += [ready, offered]
     assert run(settings("devices", wait_timeout=60), cluster).values["nodes"]["passed"] == 2

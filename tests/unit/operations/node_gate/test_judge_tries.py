@@ -13,10 +13,10 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.judge import STALE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     broken,
     healthy,
     settings,
@@ -24,32 +24,32 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_a_failure_from_before_the_run_gets_one_more_try(clock: Clock) -> None:
+def test_a_failure_from_before_the_run_gets_one_more_try(clock: Time) -> None:
     """Repaired before the run, the container still sits in its back-off: it starts during the run, and passes."""
     nodes, pods = [training(0)], broken("training-0")
 
-    def starts(cluster: FakeCluster) -> None:
+    def starts(cluster: NodeCluster) -> None:
         for pod in pods:
             cluster.remove("Pod", pod["metadata"]["name"])
         for pod in healthy("training-0"):
             cluster.put(pod)
 
-    cluster = FakeCluster(nodes, pods, [lambda cluster: None, starts], clock.advance)
+    cluster = NodeCluster(nodes, pods, [lambda cluster: None, starts], clock.advance)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
-    stays = FakeCluster(nodes, pods, on_idle=clock.advance)
+    stays = NodeCluster(nodes, pods, on_idle=clock.advance)
     began = clock.now
     assert run(settings(max_failed=0), stays).values["nodes"]["failed"] == 1
     assert clock.now - began < STALE + 60
 
 
-def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) -> None:
+def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Time) -> None:
     """Repaired before the run, while a try was under way: that one still ends badly, the next one passes."""
     nodes, pods = [training(0)], healthy("training-0")
     driver, validator = pods[0], pods[2]
     metadata = driver["metadata"]
 
-    def becomes(status: s.Obj, *, ready: bool) -> t.Callable[[FakeCluster], None]:
-        def change(cluster: FakeCluster) -> None:
+    def becomes(status: s.Obj, *, ready: bool) -> t.Callable[[NodeCluster], None]:
+        def change(cluster: NodeCluster) -> None:
             cluster.put(s.driver("training-0", status) | {"metadata": metadata})
             cluster.put(
                 s.validator("training-0", s.done() if ready else s.running(ready=False))
@@ -64,11 +64,11 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) ->
         becomes(s.crash_loop("d", 4), ready=False),
         becomes(s.running(restarts=5), ready=True),
     ]
-    cluster = FakeCluster(nodes, pods, script, clock.advance)
+    cluster = NodeCluster(nodes, pods, script, clock.advance)
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 1
     script = [becomes(last, ready=False), becomes(s.crash_loop("d", 5), ready=False)]
-    cluster = FakeCluster(nodes, pods, script, clock.advance)
+    cluster = NodeCluster(nodes, pods, script, clock.advance)
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     began = clock.now
     assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
@@ -76,7 +76,7 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Clock) ->
 
 
 @pytest.mark.parametrize(("seen", "decided"), [("ImagePullBackOff", False), ("ErrImagePull", True)])
-def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Clock, seen: str, decided: bool) -> None:
+def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Time, seen: str, decided: bool) -> None:
     """The kubelet says ErrImagePull after a try, and ImagePullBackOff until the next."""
     pods = [
         s.driver("training-0", s.waiting("ErrImagePull", "manifest unknown")),
@@ -86,20 +86,20 @@ def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Clock, seen: str, d
         s.driver("training-0", s.waiting(reason, "manifest unknown")) | {"metadata": pods[0]["metadata"]}
         for reason in ("ImagePullBackOff", seen)
     ]
-    cluster = FakeCluster(
-        [training(0)], pods, [functools.partial(FakeCluster.put, obj=obj) for obj in later], clock.advance
+    cluster = NodeCluster(
+        [training(0)], pods, [functools.partial(NodeCluster.put, obj=obj) for obj in later], clock.advance
     )
     began = clock.now
     assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
     assert (clock.now - began < 60) is decided
 
 
-def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(clock: Clock) -> None:
+def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(clock: Time) -> None:
     """Also by a later slice, and when nothing was seen between the driver's readiness and the step's next crash."""
     before, after, last = (f"2026-11-20T10:0{minute}:00Z" for minute in (0, 1, 2))
     loading = [s.driver("training-0", s.running(ready=False, started=False)), s.toolkit("training-0", since=before)]
     validator = s.validator("training-0", s.crash_loop("driver-validation", 3, ended=before))
-    cluster = FakeCluster([training(0)], [*loading, validator], on_idle=clock.advance)
+    cluster = NodeCluster([training(0)], [*loading, validator], on_idle=clock.advance)
     first = run(settings(), cluster, deadline=clock.monotonic())
     assert first.pending is not None
     for old, now in (

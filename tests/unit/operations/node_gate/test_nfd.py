@@ -14,9 +14,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.names import OWNE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import warning
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster, Step
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, settings
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import settings
 
 IMAGE = "registry.k8s.io/nfd/node-feature-discovery:v0.91.0"
 NO_IMAGE = s.waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: {IMAGE}: not found')
@@ -51,7 +54,7 @@ def pod(status: Obj, program: str = "nfd-gc", on: str = "cpu") -> Obj:
 
 
 def judged(
-    clock: Clock,
+    clock: Time,
     *objects: Obj,
     script: list[Step] | None = None,
     node: Obj | None = None,
@@ -59,13 +62,13 @@ def judged(
     **options: t.Any,
 ) -> Outcome:
     """A fleet whose only GPU node has passed, unless another is given."""
-    cluster = FakeCluster([node or s.node("n"), s.node("cpu", gpus=0)], [s.worker("n")], script, clock.advance)
+    cluster = NodeCluster([node or s.node("n"), s.node("cpu", gpus=0)], [s.worker("n")], script, clock.advance)
     for one in objects:
         cluster.put(one)
     return run(settings("features", pools=(), **options), cluster, check_mode=check_mode)
 
 
-def test_one_whose_image_does_not_exist_fails_the_gate_and_no_node(clock: Clock) -> None:
+def test_one_whose_image_does_not_exist_fails_the_gate_and_no_node(clock: Time) -> None:
     began = clock.now
     result = judged(clock, deployment(available=0), pod(NO_IMAGE))
     assert result.values["nodes"] == {"passed": 1, "waiting": 0, "failed": 0, "unknown": 0}
@@ -75,7 +78,7 @@ def test_one_whose_image_does_not_exist_fails_the_gate_and_no_node(clock: Clock)
     assert chain.GRACE <= clock.now - began < chain.GRACE + 60
 
 
-def test_one_that_comes_up_is_waited_for(clock: Clock) -> None:
+def test_one_that_comes_up_is_waited_for(clock: Time) -> None:
     began = clock.now
     result = judged(
         clock,
@@ -87,31 +90,25 @@ def test_one_that_comes_up_is_waited_for(clock: Clock) -> None:
     assert clock.now - began == 6
 
 
-def test_a_passed_gate_costs_one_request_more(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passed_gate_costs_one_request_more(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[str] = []
-    plain = FakeCluster.list
+    plain = NodeCluster.list
 
-    def noted(cluster: FakeCluster, resource: t.Any, *args: t.Any, **kwargs: t.Any) -> t.Any:
+    def noted(cluster: NodeCluster, resource: t.Any, *args: t.Any, **kwargs: t.Any) -> t.Any:
         listed.append(resource.kind)
         return plain(cluster, resource, *args, **kwargs)
 
-    monkeypatch.setattr(FakeCluster, "list", noted)
+    monkeypatch.setattr(NodeCluster, "list", noted)
     assert judged(clock, deployment(), deployment("nfd-master"), pod(s.running())).failure is None
     assert listed == ["DaemonSet", "Deployment"]
     judged(clock, deployment(available=0), check_mode=True)
     assert listed == ["DaemonSet", "Deployment"], "check mode asks nothing"
 
 
-def test_an_event_tells_why_there_is_no_pod(clock: Clock) -> None:
+def test_an_event_tells_why_there_is_no_pod(clock: Time) -> None:
     why = 'Error creating: pods "nfd-gc-1-" is forbidden: error looking up service account system/absent: serviceaccount "absent" not found'
     events = [
-        {
-            "kind": "Event",
-            "metadata": {"name": owner},
-            "involvedObject": {"kind": "ReplicaSet", "name": f"{owner}-1"},
-            "reason": "FailedCreate",
-            "message": text,
-        }
+        warning("system", owner, {"kind": "ReplicaSet", "name": f"{owner}-1"}, "FailedCreate", text)
         for owner, text in (("nfd-gc", why), ("other", "somebody else's"))
     ]
     failure = str(judged(clock, deployment(available=0), *events).failure)
@@ -119,39 +116,33 @@ def test_an_event_tells_why_there_is_no_pod(clock: Clock) -> None:
     assert 'serviceaccount "absent" not found' in failure
 
 
-def test_what_its_status_says_of_missing_pods_is_told_once(clock: Clock) -> None:
+def test_what_its_status_says_of_missing_pods_is_told_once(clock: Time) -> None:
     refused = deployment(available=0)
     message = 'pods "nfd-gc-1-" is forbidden: serviceaccount "absent" not found'
     refused["status"]["conditions"] = [
         {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
     ]
     owner = {"kind": "ReplicaSet", "name": "nfd-gc-1"}
-    event = {
-        "kind": "Event",
-        "metadata": {"name": "e"},
-        "involvedObject": owner,
-        "reason": "FailedCreate",
-        "message": message,
-    }
+    event = warning("system", "e", owner, "FailedCreate", message)
     assert str(judged(clock, refused, event).failure).count(message) == 1
 
 
-def test_an_old_pod_that_still_runs_tells_nothing_of_a_new_one_that_is_missing(clock: Clock) -> None:
+def test_an_old_pod_that_still_runs_tells_nothing_of_a_new_one_that_is_missing(clock: Time) -> None:
     lagging = deployment()
     lagging["status"] |= {"updatedReplicas": 0}
     failure = str(judged(clock, lagging, pod(s.running())).failure)
     assert "nfd-gc (Deployment system/nfd-gc): 0 of 1 pods are of the new version" in failure
 
 
-def test_an_event_tells_why_a_pod_does_not_start(clock: Clock) -> None:
+def test_an_event_tells_why_a_pod_does_not_start(clock: Time) -> None:
     stuck = pod(s.waiting("ContainerCreating"))
-    event = {
-        "kind": "Event",
-        "metadata": {"name": "e"},
-        "involvedObject": {"kind": "Pod", "uid": stuck["metadata"]["uid"]},
-        "reason": "FailedMount",
-        "message": 'MountVolume.SetUp failed for volume "conf" : configmap "absent" not found',
-    }
+    event = warning(
+        "system",
+        "e",
+        {"kind": "Pod", "uid": stuck["metadata"]["uid"]},
+        "FailedMount",
+        'MountVolume.SetUp failed for volume "conf" : configmap "absent" not found',
+    )
     failure = str(judged(clock, deployment(available=0), stuck, event).failure)
     assert (
         'it is not ready; FailedMount: MountVolume.SetUp failed for volume "conf" : configmap "absent" not found. Next: create what'
@@ -159,7 +150,7 @@ def test_an_event_tells_why_a_pod_does_not_start(clock: Clock) -> None:
     )
 
 
-def test_one_that_crashes_is_told_with_its_log(clock: Clock) -> None:
+def test_one_that_crashes_is_told_with_its_log(clock: Time) -> None:
     failure = str(judged(clock, deployment(available=0), pod(s.crash_loop("nfd-gc", 4))).failure)
     assert "crashed 5 times" in failure
     assert "its log: nfd-gc: could not load" in failure
@@ -167,7 +158,7 @@ def test_one_that_crashes_is_told_with_its_log(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["not Ready", "gone"])
-def test_one_on_a_dead_node_is_only_told(clock: Clock, known: bool) -> None:
+def test_one_on_a_dead_node_is_only_told(clock: Time, known: bool) -> None:
     """Kubernetes makes it anew on another node; a run need not wait for that."""
     began = clock.now
     dead = [s.node("dead", gpus=0, ready=False)] if known else []
@@ -180,20 +171,20 @@ def test_one_on_a_dead_node_is_only_told(clock: Clock, known: bool) -> None:
     "other",
     [deployment(available=0, ours=False), deployment(available=0, replicas=0), deployment("other", available=0)],
 )
-def test_what_is_not_ours_to_judge_is_left_alone(clock: Clock, other: Obj) -> None:
+def test_what_is_not_ours_to_judge_is_left_alone(clock: Time, other: Obj) -> None:
     began = clock.now
     result = judged(clock, other, pod(NO_IMAGE))
     assert (result.failure, result.warnings, clock.now) == (None, [], began)
 
 
-def test_nodes_that_wait_to_the_end_do_not_hide_it(clock: Clock) -> None:
+def test_nodes_that_wait_to_the_end_do_not_hide_it(clock: Time) -> None:
     unseen = s.node("n", nfd=False)
     failure = str(judged(clock, deployment(available=0), pod(NO_IMAGE), node=unseen).failure)
     assert "nodes failed" in failure
     assert "nfd-gc (Deployment system/nfd-gc)" in failure
 
 
-def test_what_nodes_tell_of_the_master_is_told_once(clock: Clock) -> None:
+def test_what_nodes_tell_of_the_master_is_told_once(clock: Time) -> None:
     failure = str(
         judged(
             clock, deployment("nfd-master", available=0), pod(NO_IMAGE, "nfd-master"), node=s.node("n", nfd=False)
@@ -203,15 +194,15 @@ def test_what_nodes_tell_of_the_master_is_told_once(clock: Clock) -> None:
     assert "no pod of nfd-master" not in failure
 
 
-def test_a_cluster_that_is_lost_at_the_end_is_no_fault_of_theirs(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = FakeCluster.list
+def test_a_cluster_that_is_lost_at_the_end_is_no_fault_of_theirs(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = NodeCluster.list
 
-    def away(cluster: FakeCluster, resource: t.Any, *args: t.Any, **kwargs: t.Any) -> t.Any:
+    def away(cluster: NodeCluster, resource: t.Any, *args: t.Any, **kwargs: t.Any) -> t.Any:
         if resource.kind == "Deployment":
             raise Unreachable("listing deployments", "https://cluster:6443", "connection refused")
         return plain(cluster, resource, *args, **kwargs)
 
-    monkeypatch.setattr(FakeCluster, "list", away)
+    monkeypatch.setattr(NodeCluster, "list", away)
     failure = str(judged(clock, deployment(available=0), pod(NO_IMAGE)).failure)
     assert "lost the cluster" in failure
     assert "nfd-gc" not in failure

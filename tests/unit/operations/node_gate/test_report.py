@@ -9,10 +9,11 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import _duration
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import warning
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     broken,
     daemon_set,
     fleet,
@@ -21,8 +22,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:
-    cluster = FakeCluster([training(0)], [s.driver("training-0"), s.toolkit("training-0")], on_idle=clock.advance)
+def test_events_tell_why_a_pod_cannot_be_made(clock: Time) -> None:
+    cluster = NodeCluster([training(0)], [s.driver("training-0"), s.toolkit("training-0")], on_idle=clock.advance)
     message = 'pods "validator-x" is forbidden: violates PodSecurity "restricted:latest": privileged'
     lacking, complete = daemon_set("validator", s.validator("x"), 1), daemon_set("toolkit", s.toolkit("x"), 1)
     lacking["status"]["currentNumberScheduled"] = 0
@@ -30,14 +31,14 @@ def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:
         owner["metadata"]["uid"] = f"uid-{number}"
         cluster.put(owner)
         cluster.put(
-            {
-                "kind": "Event",
-                "metadata": {"name": f"e{number}"},
-                "involvedObject": {"kind": "DaemonSet", "uid": f"uid-{number}"},
-                "reason": "FailedCreate",
-                "message": told,
-                "lastTimestamp": f"2026-11-20T10:0{number}:00Z",
-            }
+            warning(
+                s.NAMESPACE,
+                f"e{number}",
+                {"kind": "DaemonSet", "uid": f"uid-{number}"},
+                "FailedCreate",
+                told,
+                lastTimestamp=f"2026-11-20T10:0{number}:00Z",
+            )
         )
     result = run(settings(max_failed=0), cluster)
     assert (
@@ -46,22 +47,22 @@ def test_events_tell_why_a_pod_cannot_be_made(clock: Clock) -> None:
     )
 
 
-def test_logs_are_fetched_for_a_sample_only(clock: Clock) -> None:
+def test_logs_are_fetched_for_a_sample_only(clock: Time) -> None:
     cluster = fleet(30, set(range(10)), clock)
     result = run(settings(sample=4), cluster)
     assert len(result.values["faults"]) == 4
     assert len(result.values["failed_nodes"]) == 10
-    assert len({pod for pod, _container, _previous in cluster.logged}) == 4
+    assert len({request.name for request in cluster.sent("logs")}) == 4
 
 
-def test_the_log_decides_what_to_do_next(clock: Clock) -> None:
+def test_the_log_decides_what_to_do_next(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
     cluster.logs = lambda *args, **kwargs: "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"  # type: ignore[method-assign]
     assert "Secure Boot" in run(settings(), cluster).values["faults"][0]["next_step"]
 
 
-def test_what_is_known_of_the_cluster_goes_before_what_the_log_guesses(clock: Clock) -> None:
-    cluster = FakeCluster([training(0, kernel="6.8.0-45-generic")], broken("training-0"), on_idle=clock.advance)
+def test_what_is_known_of_the_cluster_goes_before_what_the_log_guesses(clock: Time) -> None:
+    cluster = NodeCluster([training(0, kernel="6.8.0-45-generic")], broken("training-0"), on_idle=clock.advance)
     cluster.logs = lambda *args, **kwargs: "E: Unable to locate package linux-modules-nvidia-580-6.8.0-45-generic"  # type: ignore[method-assign]
     assert "choose the image for the kernel that runs" in run(settings(), cluster).values["faults"][0]["next_step"]
 

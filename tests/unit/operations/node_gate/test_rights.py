@@ -14,9 +14,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.adapter import Context
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     broken,
     healthy,
     settings,
@@ -62,24 +63,24 @@ def node(**labels: str) -> Obj:
     ],
 )
 def test_check_mode_asks_for_what_the_run_would_use(
-    clock: Clock, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], asked: list[tuple[str, str, str]]
+    clock: Time, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], asked: list[tuple[str, str, str]]
 ) -> None:
-    cluster = FakeCluster(nodes, pods, on_idle=clock.advance)
+    cluster = NodeCluster(nodes, pods, on_idle=clock.advance)
     found = run(settings(gate, quarantine=quarantine), cluster, check_mode=True)
-    assert sorted(cluster.asked) == sorted(asked)
+    assert sorted(cluster.reviews) == sorted(asked)
     assert (found.failure, found.values["missing_rights"], cluster.writes) == (None, [], [])
 
 
-def test_a_run_asks_nothing(clock: Clock) -> None:
-    cluster = FakeCluster([node()], broken("training-0"), on_idle=clock.advance)
-    cluster.denied = {("patch", "nodes"), ("get", "pods/log")}
+def test_a_run_asks_nothing(clock: Time) -> None:
+    cluster = NodeCluster([node()], broken("training-0"), on_idle=clock.advance)
+    cluster.forbidden = {("patch", "nodes"), ("get", "pods/log")}
     assert run(settings(), cluster).values["missing_rights"] == []
-    assert cluster.asked == []
+    assert cluster.reviews == []
 
 
-def test_all_missing_rights_are_told_at_once(clock: Clock) -> None:
-    cluster = FakeCluster([training(0)], [], on_idle=clock.advance)
-    cluster.denied = {("patch", "nodes"), ("watch", "pods"), ("get", "pods/log")}
+def test_all_missing_rights_are_told_at_once(clock: Time) -> None:
+    cluster = NodeCluster([training(0)], [], on_idle=clock.advance)
+    cluster.forbidden = {("patch", "nodes"), ("watch", "pods"), ("get", "pods/log")}
     found = run(settings(), cluster, check_mode=True)
     assert [(one["verb"], one["resource"], one["namespace"]) for one in found.values["missing_rights"]] == [
         ("get", "pods/log", SPACE),
@@ -95,9 +96,9 @@ def test_all_missing_rights_are_told_at_once(clock: Clock) -> None:
     assert found.values["switched"] == ["training-0"]
 
 
-def test_a_log_that_may_not_be_read_stops_no_run(clock: Clock) -> None:
-    cluster = FakeCluster([training(0)], [], on_idle=clock.advance)
-    cluster.denied = {("get", "pods/log")}
+def test_a_log_that_may_not_be_read_stops_no_run(clock: Time) -> None:
+    cluster = NodeCluster([training(0)], [], on_idle=clock.advance)
+    cluster.forbidden = {("get", "pods/log")}
     found = run(settings(), cluster, check_mode=True)
     assert (found.failure, found.changed) == (None, True)
     assert [one["resource"] for one in found.values["missing_rights"]] == ["pods/log"]
@@ -110,12 +111,12 @@ def test_a_log_that_may_not_be_read_stops_no_run(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("labels", "asked"), [({names.QUARANTINE: "devices"}, MARKING), ({}, [])])
 def test_lifting_asks_for_what_it_takes(labels: dict[str, str], asked: list[tuple[str, str, str]]) -> None:
-    cluster = FakeCluster([node(**labels)], [])
-    cluster.denied = {("patch", "nodes")}
+    cluster = NodeCluster([node(**labels)], [])
+    cluster.forbidden = {("patch", "nodes")}
     params: dict[str, t.Any] = {"gate": "devices", "state": "absent"}
     context = Context(
         check_mode=True, diff=False, deadline=None, resume={}, warn=lambda text: None, client=lambda: cluster
     )
     found = module.operation(params, context)
-    assert cluster.asked == asked
+    assert cluster.reviews == asked
     assert (found.failure is not None, bool(found.values["missing_rights"])) == (bool(asked), bool(asked))

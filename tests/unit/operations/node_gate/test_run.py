@@ -12,10 +12,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import pars
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import parse_plugin_config
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     fleet,
     healthy,
     settings,
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Clock) -> None:
+def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Time) -> None:
     cluster = fleet(16, clock=clock)
     result = run(settings(), cluster)
     assert result.values["nodes"] == {"passed": 16, "waiting": 0, "failed": 0, "unknown": 0}
@@ -49,19 +49,19 @@ def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Cloc
     ]
 
 
-def test_a_branch_is_no_second_driver_where_one_node_has_told_its_version(clock: Clock) -> None:
+def test_a_branch_is_no_second_driver_where_one_node_has_told_its_version(clock: Time) -> None:
     told = s.node("training-0", labels={"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}, allocatable=8)
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [told, training(1, allocatable=8)], [*healthy("training-0"), *healthy("training-1")], on_idle=clock.advance
     )
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["580.178.04"]
 
 
-def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discovery_has_spoken(clock: Clock) -> None:
+def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discovery_has_spoken(clock: Time) -> None:
     driver = s.driver("training-0")
     driver["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "595.91.07"}
     driver["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/driver:595-6.8.0-134-generic-ubuntu24.04"
-    cluster = FakeCluster(
+    cluster = NodeCluster(
         [training(0, allocatable=8)],
         [driver, s.toolkit("training-0"), s.validator("training-0")],
         on_idle=clock.advance,
@@ -69,8 +69,8 @@ def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discov
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["595.91.07"]
 
 
-def test_shortfall_of_gpus(clock: Clock) -> None:
-    cluster = FakeCluster(
+def test_shortfall_of_gpus(clock: Time) -> None:
+    cluster = NodeCluster(
         [training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
         [pod for number in range(16) for pod in healthy(f"training-{number}")],
         on_idle=clock.advance,
@@ -81,7 +81,7 @@ def test_shortfall_of_gpus(clock: Clock) -> None:
     assert result.values["pools"][0]["seen"] == 127
 
 
-def test_users_who_take_every_gpu_change_nothing(clock: Clock) -> None:
+def test_users_who_take_every_gpu_change_nothing(clock: Time) -> None:
     """Allocatable is what the node offers, whoever uses it."""
     cluster = fleet(2)
     for number in range(2):
@@ -93,32 +93,32 @@ def test_users_who_take_every_gpu_change_nothing(clock: Clock) -> None:
     assert cluster.writes == []
 
 
-def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Clock) -> None:
+def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Time) -> None:
     config = parse_plugin_config(
         {"sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": s.GPU, "replicas": 4}]}}}
     )
     node = training(0)
     node["status"]["allocatable"][s.GPU + ".shared"] = "32"
-    cluster = FakeCluster([node], healthy("training-0"), on_idle=clock.advance)
+    cluster = NodeCluster([node], healthy("training-0"), on_idle=clock.advance)
     assert run(settings("devices", plugin_configs={"default": config}), cluster).values["nodes"]["passed"] == 1
     assert run(settings("devices"), cluster).values["nodes"]["failed"] == 1
 
 
-def test_excluded_and_opted_out_nodes_are_not_judged(clock: Clock) -> None:
+def test_excluded_and_opted_out_nodes_are_not_judged(clock: Time) -> None:
     nodes = [training(0), training(1), s.node("out", labels={names.OPERANDS_LABEL: "false"}), s.node("cpu-0", gpus=0)]
     result = run(
-        settings(exclude=frozenset({"training-1"})), FakeCluster(nodes, healthy("training-0"), on_idle=clock.advance)
+        settings(exclude=frozenset({"training-1"})), NodeCluster(nodes, healthy("training-0"), on_idle=clock.advance)
     )
     assert result.values["nodes"]["passed"] == 1
     assert sum(result.values["nodes"].values()) == 1
 
 
-def test_nodes_judged_while_their_nfd_labels_are_away(clock: Clock) -> None:
-    cluster = FakeCluster([s.node("n", nfd=False)], healthy("n"), on_idle=clock.advance)
+def test_nodes_judged_while_their_nfd_labels_are_away(clock: Time) -> None:
+    cluster = NodeCluster([s.node("n", nfd=False)], healthy("n"), on_idle=clock.advance)
     assert run(settings(pools=()), cluster).values["nodes"]["passed"] == 1
 
 
-def test_pools_that_overlap_are_told_at_once(clock: Clock) -> None:
+def test_pools_that_overlap_are_told_at_once(clock: Time) -> None:
     pools = parse_pools(
         [
             {"name": "a", "selector": "pool=training"},
@@ -132,8 +132,8 @@ def test_pools_that_overlap_are_told_at_once(clock: Clock) -> None:
     assert "pools b and c overlap" in str(raised.value)
 
 
-def test_nfd_that_does_not_label_leaves_nodes_unknown(clock: Clock) -> None:
-    cluster = FakeCluster([s.node("n", nfd=False)], [s.worker("n")], on_idle=clock.advance)
+def test_nfd_that_does_not_label_leaves_nodes_unknown(clock: Time) -> None:
+    cluster = NodeCluster([s.node("n", nfd=False)], [s.worker("n")], on_idle=clock.advance)
     result = run(settings("features", pools=()), cluster)
     assert result.values["nodes"] == {"passed": 0, "waiting": 0, "failed": 0, "unknown": 1}
     assert result.values["failed_nodes"] == []

@@ -14,10 +14,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.expected import R
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import BASE_TIMEOUT
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster, Step
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
-from ansible_collections.hwaccel.gpu.tests.unit.operations.fake_cluster import FakeCluster, Obj, Step
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    Clock,
     broken,
     daemon_set,
     healthy,
@@ -29,11 +30,11 @@ N = "training-0"
 DENIED = s.waiting("ErrImagePull", "pull access denied")
 
 
-def fleet(*pods: Obj, clock: Clock, nodes: tuple[Obj, ...] = (), script: tuple[Step, ...] = ()) -> FakeCluster:
-    return FakeCluster(list(nodes) or [training(0)], list(pods), list(script), on_idle=clock.advance)
+def fleet(*pods: Obj, clock: Time, nodes: tuple[Obj, ...] = (), script: tuple[Step, ...] = ()) -> NodeCluster:
+    return NodeCluster(list(nodes) or [training(0)], list(pods), list(script), on_idle=clock.advance)
 
 
-def test_a_node_has_passed_when_its_exporter_is_ready(clock: Clock) -> None:
+def test_a_node_has_passed_when_its_exporter_is_ready(clock: Time) -> None:
     result = run(settings("exporters"), fleet(s.exporter(N), clock=clock))
     assert (result.failure, result.values["nodes"]["passed"], result.values["held"], result.warnings) == (
         None,
@@ -43,7 +44,7 @@ def test_a_node_has_passed_when_its_exporter_is_ready(clock: Clock) -> None:
     )
 
 
-def test_an_exporter_that_starts_is_waited_for(clock: Clock) -> None:
+def test_an_exporter_that_starts_is_waited_for(clock: Time) -> None:
     starting, ready = s.exporter(N, s.running(ready=False)), s.exporter(N)
     ready["metadata"] = starting["metadata"]
     cluster = fleet(*healthy(N), starting, clock=clock, script=(lambda cluster: cluster.put(ready),))
@@ -52,9 +53,7 @@ def test_an_exporter_that_starts_is_waited_for(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("exclude", [frozenset(), frozenset({N})], ids=["judged", "excluded"])
-def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(
-    clock: Clock, exclude: frozenset[str]
-) -> None:
+def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock: Time, exclude: frozenset[str]) -> None:
     cluster = fleet(
         *broken(N),
         s.exporter(N, proof=s.running()),
@@ -72,7 +71,7 @@ def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(
     assert clock.now - began < 1
 
 
-def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Clock) -> None:
+def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Time) -> None:
     """A GPU on which no kernel runs is to be watched all the more."""
     starting, ready = s.exporter(N, proof=s.running()), s.exporter(N)
     ready["metadata"] = starting["metadata"]
@@ -81,13 +80,13 @@ def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Cl
     assert (result.values["nodes"]["passed"], result.values["held"]) == (1, [])
 
 
-def test_a_node_that_is_not_ready_is_held(clock: Clock) -> None:
+def test_a_node_that_is_not_ready_is_held(clock: Time) -> None:
     cluster = fleet(s.exporter(N, s.running(ready=False)), clock=clock, nodes=(training(0, ready=False),))
     (held,) = run(settings("exporters"), cluster).values["held"]
     assert "not Ready" in held["reason"]
 
 
-def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(clock: Clock) -> None:
+def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(clock: Time) -> None:
     """It has passed the driver's proof: what it lacks is its own fault."""
     result = run(
         settings("exporters", max_failed=1, wait_timeout=20),
@@ -97,7 +96,7 @@ def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(
     assert (result.values["held"], fault["link"], fault["container"]) == ([], "exporter", "nvidia-dcgm-exporter")
 
 
-def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(clock: Clock) -> None:
+def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(clock: Time) -> None:
     result = run(settings("exporters", wait_timeout=20), fleet(s.exporter(N, proof=s.running()), clock=clock))
     assert result.values["failed_nodes"] == [N]
     assert "waits in driver-proof" in str(result.failure)
@@ -105,14 +104,14 @@ def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(cloc
 
 
 @pytest.mark.parametrize("expired", [False, True], ids=["at first", "listed again"])
-def test_the_drivers_pods_may_be_in_another_namespace(clock: Clock, expired: bool) -> None:
-    def expires(_cluster: FakeCluster) -> None:
+def test_the_drivers_pods_may_be_in_another_namespace(clock: Time, expired: bool) -> None:
+    def expires(_cluster: NodeCluster) -> None:
         raise Gone("watching pods")
 
     elsewhere = [pod | {"metadata": pod["metadata"] | {"namespace": "drivers"}} for pod in broken(N)]
     starting = s.exporter("training-1", s.running(ready=False))
     ready = s.exporter("training-1") | {"metadata": starting["metadata"]}
-    script = (*[expires] * expired, functools.partial(FakeCluster.put, obj=ready))
+    script = (*[expires] * expired, functools.partial(NodeCluster.put, obj=ready))
     cluster = fleet(
         *elsewhere,
         s.exporter(N, proof=s.running()),
@@ -132,7 +131,7 @@ def test_the_drivers_pods_may_be_in_another_namespace(clock: Clock, expired: boo
     )
 
 
-def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Clock) -> None:
+def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Time) -> None:
     denied = s.exporter(N, DENIED)
     cluster = fleet(*healthy(N), denied, clock=clock, script=(lambda cluster: cluster.put(s.exporter(N, DENIED)),))
     result = run(settings("exporters", max_failed=1, wait_timeout=20), cluster)
@@ -146,27 +145,27 @@ def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Clock) ->
     assert "1 of 1 nodes failed" in str(run(settings("exporters", max_failed=0, wait_timeout=20), cluster).failure)
 
 
-def test_a_quarantine_of_the_chain_is_not_lifted_by_an_exporter(clock: Clock) -> None:
+def test_a_quarantine_of_the_chain_is_not_lifted_by_an_exporter(clock: Time) -> None:
     marked = training(0, taints=[{"key": names.QUARANTINE, "value": "devices", "effect": "NoSchedule"}])
     marked["metadata"]["labels"][names.QUARANTINE] = "devices"
     cluster = fleet(*healthy(N), s.exporter(N), clock=clock, nodes=(marked,))
     assert (run(settings("exporters"), cluster).values["released"], cluster.writes) == ([], [])
 
 
-def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Clock) -> None:
+def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Time) -> None:
     exporter = s.exporter(N)
     cluster = fleet(clock=clock, script=(lambda cluster: cluster.put(exporter),))
     cluster.put(daemon_set("exporter", exporter, 1))
     assert run(settings("exporters"), cluster).values["nodes"]["passed"] == 1
 
 
-def test_check_mode_asks_for_no_right_to_write(clock: Clock) -> None:
+def test_check_mode_asks_for_no_right_to_write(clock: Time) -> None:
     cluster = fleet(*healthy(N), s.exporter(N, s.running(ready=False)), clock=clock)
     result = run(settings("exporters"), cluster, check_mode=True)
     assert (
         result.changed,
         result.values["nodes"]["waiting"],
-        {verb for verb, *_what in cluster.asked} & {"patch", "update"},
+        {verb for verb, *_what in cluster.reviews} & {"patch", "update"},
     ) == (False, 1, set())
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Unauthorized, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
-from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import Clock, fleet, settings
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
+from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import fleet, settings
 
 REFUSED = "check that the token has not expired"
 
@@ -19,12 +20,12 @@ REFUSED = "check that the token has not expired"
 @pytest.mark.parametrize(
     ("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "see that the API server can be reached")]
 )
-def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Clock, kind: type[ApiError], next_step: str) -> None:
-    def lost(*_args: t.Any) -> t.Any:
+def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Time, kind: type[ApiError], next_step: str) -> None:
+    def lost(*_args: t.Any) -> t.NoReturn:
         raise kind("watching pods", "https://cluster:6443", "why", REFUSED)
 
     cluster = fleet(4, {3}, clock, [lost])
-    cluster.list = lost  # type: ignore[method-assign]
+    cluster.on("list", lambda request: request.paged or lost())
     failure = str(run(settings(), cluster).failure)
     assert failure.startswith(
         "gate driver lost the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods"
