@@ -126,7 +126,7 @@ class Cluster(Store):
     # Reads.
 
     def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> Obj:
-        request = self._begin("get", resource, namespace, name)
+        request = self._begin("get", resource, namespace, name, metadata_only=metadata_only)
         with self._lock:
             obj = self.find(resource, name, namespace)
             answer: Obj = copied(metadata_of(obj) if metadata_only else obj)
@@ -152,7 +152,8 @@ class Cluster(Store):
         paged: bool,
     ) -> Page:
         selector = label_selector or field_selector
-        request = self._begin("list", resource, namespace, selector=selector, paged=paged)
+        more = {"selector": selector, "paged": paged, "metadata_only": metadata_only}
+        request = self._begin("list", resource, namespace, **more)
         with self._lock:
             self.settle(resource)
             found = self.select(resource, namespace, label_selector, field_selector)

@@ -29,6 +29,7 @@ class Request:
     body: t.Any = None
     selector: str = ""
     paged: bool = False
+    metadata_only: bool = False
 
     @property
     def kind(self) -> str:

@@ -9,21 +9,25 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bootstrap
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, served
+
+CLUSTER_VERSION = served("config.openshift.io/v1", "ClusterVersion", "clusterversions", namespaced=False)
 
 
-class Cluster:
-    """As much of a client as is asked. An exception is raised instead of an answer."""
-
-    def __init__(self, **answers: t.Any) -> None:
-        self._answers = answers
-
-    def get(self, _resource: t.Any, name: str, _namespace: str = "") -> dict[str, t.Any]:
-        answer = self._answers.get(name, NotFound("it is not there"))
-        if isinstance(answer, Exception):
-            raise answer
-        return t.cast("dict[str, t.Any]", answer)
+def cluster(bootstrap: t.Any = None, version: t.Any = None) -> Cluster:
+    """The ConfigMap of that name and the ClusterVersion. An exception is raised instead of an answer."""
+    made = Cluster(kinds=(*KINDS, CLUSTER_VERSION))
+    if isinstance(bootstrap, Exception):
+        made.fail(bootstrap, "get", kind="ConfigMap")
+    elif bootstrap is not None:
+        metadata = {"name": "bootstrap", "namespace": "kube-system"}
+        made.put({"kind": "ConfigMap", "metadata": metadata, **bootstrap})
+    if version is not None:
+        made.put({"kind": "ClusterVersion", "metadata": {"name": "version"}, **version})
+    return made
 
 
 def history(state: str) -> dict[str, t.Any]:
@@ -43,11 +47,11 @@ def history(state: str) -> dict[str, t.Any]:
     ],
 )
 def test_the_cluster_says_it_or_nobody_does(answers: dict[str, t.Any], complete: bool | None, why: str) -> None:
-    told = bootstrap.state(Cluster(**answers))  # type: ignore[arg-type]
+    told = bootstrap.state(cluster(**answers))
     assert told["complete"] is complete
     assert why in told["why"]
 
 
 def test_who_may_not_ask_is_told_so() -> None:
     with pytest.raises(Forbidden):
-        bootstrap.state(Cluster(bootstrap=Forbidden("reading a ConfigMap")))  # type: ignore[arg-type]
+        bootstrap.state(cluster(Forbidden("reading a ConfigMap")))

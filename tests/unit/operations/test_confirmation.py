@@ -9,45 +9,27 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     Forbidden,
     HwaccelError,
     NotFound,
-    UnknownKind,
 )
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import confirmation, fleet
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 
 UID = "2a62dddd-a928-4c56-bbe1-dfc0e441394a"
 ENVIRONMENT = "K8S_AUTH_HOST of the environment"
 
 
-class Cluster:
-    """refused: raised for what may not be read."""
-
-    def __init__(self, refused: type[HwaccelError] | None = None) -> None:
-        self.refused = refused
-
-    def get(
-        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
-    ) -> dict[str, t.Any]:
-        assert (resource.kind, name) == ("Namespace", "kube-system")
-        if self.refused:
-            raise self.refused("no")
-        return {"metadata": {"uid": UID}}
-
-    def pages(self, resource: Resource, **_more: t.Any) -> list[Page]:
-        assert resource.kind == "Node"
-        if self.refused:
-            raise Forbidden("no")
-        return [Page([{}] * 2, "1"), Page([{}], "1")]
-
-    def server_version(self) -> dict[str, str]:
-        return {"gitVersion": "v1.36.4"}
-
-    def resource_by_group(self, group: str, kind: str) -> Resource:
-        raise UnknownKind("no")
+def cluster_of(refused: type[HwaccelError] | None = None) -> Cluster:
+    """With three nodes. refused: raised for what may not be read."""
+    nodes = ({"kind": "Node", "metadata": {"name": name}} for name in "abc")
+    made = Cluster({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}}, *nodes)
+    made.page_size = 2
+    if refused:
+        made.fail(refused("no"), "get", name="kube-system")
+        made.fail(Forbidden("no"), "list", kind="Node")
+    return made
 
 
 def ask(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[dict[str, t.Any], list[str]]:
@@ -82,7 +64,7 @@ def ask(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[
     ids=str,
 )
 def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
-    found, warnings = ask(Cluster(), **given)
+    found, warnings = ask(cluster_of(), **given)
     assert (
         found["text"]
         == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here"
@@ -101,13 +83,13 @@ def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
 )
 def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[str, t.Any]) -> None:
     with pytest.raises(HwaccelError) as refused:
-        ask(Cluster(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
+        ask(cluster_of(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
     assert str(refused.value) == (
         f"which cluster this is was decided by {given['decided_by']}, and not by the inventory, so nothing was removed (prod): "
         f"it is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here. "
         f"Next: if this is the cluster that is meant, run ansible-playbook -i here hwaccel.gpu.teardown -e hwaccel_confirm={UID}"
     )
-    _found, warnings = ask(Cluster(), check_mode=True, **given)
+    _found, warnings = ask(cluster_of(), check_mode=True, **given)
     assert warnings == [
         str(refused.value)
         .replace("run ansible-playbook -i here hwaccel.gpu.teardown", "run again with")
@@ -132,12 +114,12 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
 )
 def test_another_cluster_is_refused_in_check_mode_too(given: dict[str, t.Any], told: str, check_mode: bool) -> None:
     with pytest.raises(HwaccelError, match=told):
-        ask(Cluster(), check_mode=check_mode, **given)
+        ask(cluster_of(), check_mode=check_mode, **given)
 
 
 @pytest.mark.parametrize("refused", [Forbidden, NotFound])
 def test_without_a_uid_the_name_confirms_and_nothing_proves(refused: type[HwaccelError]) -> None:
-    unreadable = Cluster(refused)
+    unreadable = cluster_of(refused)
     assert (
         "a cluster whose uid cannot be read, kubernetes v1.36.4, nodes that may not be counted"
         in ask(unreadable)[0]["text"]

@@ -6,62 +6,45 @@
 from __future__ import annotations
 
 import collections.abc as c
+import itertools
 import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_base
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults, UnknownKind
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, fleet_drivers, fleet_existing
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, served
 
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 
 
-class Cluster:
-    """A client of a cluster in memory, which hands out pages of two."""
+#: What only some clusters serve.
+MORE_KINDS = {
+    "ClusterVersion": served("config.openshift.io/v1", "ClusterVersion", "clusterversions", namespaced=False),
+    "PrometheusRule": served("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules"),
+    "ServiceMonitor": served("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
+}
 
-    def __init__(
-        self,
-        nodes: c.Sequence[dict] = (),
-        workloads: c.Sequence[dict] = (),
-        version: str = "v1.36.4",
-        kinds: c.Collection[str] = (),
-        pods: c.Sequence[dict] = (),
-        runtime_classes: c.Sequence[dict] = (),
-    ) -> None:
-        self.objects = {
-            "Node": list(nodes),
-            "DaemonSet": list(workloads),
-            "Pod": list(pods),
-            "RuntimeClass": list(runtime_classes),
-        }
-        self.version = version
-        self.kinds = kinds
-        self.selectors: list[str] = []
-        self.read: list[str] = []
 
-    def pages(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", **_more: t.Any
-    ) -> c.Iterator[Page]:
-        self.selectors.append(label_selector)
-        self.read.append(resource.kind)
-        items = list(self.objects.get(resource.kind, []))
-        for start in range(0, len(items) or 1, 2):
-            yield Page(items[start : start + 2], "1")
-
-    def get(self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> dict:
-        assert (resource.kind, name, metadata_only) == ("Namespace", "kube-system", True)
-        return {"metadata": {"uid": "the-uid"}}
-
-    def server_version(self) -> dict:
-        return {"gitVersion": self.version}
-
-    def resource_by_group(self, group: str, kind: str) -> Resource:
-        if kind not in self.kinds:
-            raise UnknownKind(f"no {kind}")
-        return Resource(group, "v1", kind, kind.lower() + "s", False)
+def cluster_of(
+    nodes: c.Sequence[dict] = (),
+    workloads: c.Sequence[dict] = (),
+    version: str = "v1.36.4",
+    kinds: c.Collection[str] = (),
+    pods: c.Sequence[dict] = (),
+    runtime_classes: c.Sequence[dict] = (),
+) -> Cluster:
+    """A cluster that hands out pages of two."""
+    made = Cluster(kinds=(*KINDS, *(MORE_KINDS[kind] for kind in kinds)))
+    made.page_size, made.git_version = 2, version
+    made.put({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "the-uid"}})
+    of_kinds = {"Node": nodes, "DaemonSet": workloads, "Pod": pods, "RuntimeClass": runtime_classes}
+    for kind, objects in of_kinds.items():
+        for obj in objects:
+            made.put({"kind": kind, **obj})
+    return made
 
 
 def node(name: str, ready: bool = True, gpu: bool = False, count: int = 8, **labels: str) -> dict:
@@ -99,11 +82,11 @@ def workload(
 
 
 def summary(cluster: Cluster, *arguments: t.Any, **options: t.Any) -> dict[str, t.Any]:
-    return fleet.summary(t.cast(t.Any, cluster), *arguments, **options)
+    return fleet.summary(cluster, *arguments, **options)
 
 
 def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() -> None:
-    cluster = Cluster(
+    cluster = cluster_of(
         [
             node("a", gpu=True),
             node("b", gpu=True),
@@ -132,7 +115,7 @@ def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() ->
 
 
 def test_rows_are_sorted_and_carry_the_pool() -> None:
-    rows = summary(Cluster([node("b"), node("a", gpu=True, ready=False)]), rows=True)["nodes"]
+    rows = summary(cluster_of([node("b"), node("a", gpu=True, ready=False)]), rows=True)["nodes"]
     assert [(row["name"], row["pool"], row["ready"], row["gpu"]) for row in rows] == [
         ("a", "default", False, H100),
         ("b", "cpu", True, None),
@@ -141,19 +124,22 @@ def test_rows_are_sorted_and_carry_the_pool() -> None:
 
 
 def test_an_empty_cluster_and_odd_nodes_are_summed_up_too() -> None:
-    assert summary(Cluster())["pools"] == []
-    assert summary(Cluster([{}, {"metadata": None, "status": {"conditions": None}}]))["pools"][0]["nodes"] == 2
+    assert summary(cluster_of())["pools"] == []
+    cluster = cluster_of()
+    cluster.objects["nodes", "", "a"] = {}
+    cluster.objects["nodes", "", "b"] = {"metadata": None, "status": {"conditions": None}}
+    assert summary(cluster)["pools"][0]["nodes"] == 2
 
 
 def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_read() -> None:
-    cluster = Cluster([node("a")])
+    cluster = cluster_of([node("a")])
     with pytest.raises(ManyFaults, match="overlap"):
         summary(cluster, [{"name": "x", "nodes": ["a"]}, {"name": "y", "nodes": ["a"]}])
     warnings: list[str] = []
     summary(cluster, [{"name": "x", "nodes": ["a", "gone"]}], warn=warnings.append)
     assert len(warnings) == 1 and "gone" in warnings[0]
     summary(cluster, [{"name": "x", "nodes": ["a", "gone"]}], label_selector="a=b", warn=warnings.append)
-    assert len(warnings) == 1 and "a=b" in cluster.selectors
+    assert len(warnings) == 1 and "a=b" in [request.selector for request in cluster.sent("list")]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +152,7 @@ def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_re
     ],
 )
 def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> None:
-    assert summary(Cluster(version=version, kinds=kinds))["platform"] == {
+    assert summary(cluster_of(version=version, kinds=kinds))["platform"] == {
         "distribution": distribution,
         "version": version,
     }
@@ -191,7 +177,9 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
     ],
 )
 def test_components_are_known_by_image(obj: dict, component: str) -> None:
-    found = fleet_existing.components(t.cast(t.Any, Cluster(workloads=[obj])))
+    cluster = cluster_of()
+    cluster.objects["daemonsets", "n", "a"] = obj
+    found = fleet_existing.components(cluster)
     assert [name for name, entries in found.items() if entries] == ([component] if component else [])
 
 
@@ -201,21 +189,25 @@ def test_components_are_known_by_image(obj: dict, component: str) -> None:
 )
 def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
     runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
-    cluster = Cluster(runtime_classes=[runtime_class])
-    assert [row["name"] for row in fleet_existing.components(t.cast(t.Any, cluster))["runtime_class"]] == found
+    cluster = cluster_of(runtime_classes=[runtime_class])
+    assert [row["name"] for row in fleet_existing.components(cluster)["runtime_class"]] == found
 
 
 @pytest.mark.parametrize(
     ("kinds", "found"), [(("PrometheusRule",), 0), (("PrometheusRule", "ServiceMonitor"), 2), ((), 0)]
 )
 def test_the_prometheus_operator_is_known_by_its_kinds(kinds: tuple[str, ...], found: int) -> None:
-    rows = fleet_existing.components(t.cast(t.Any, Cluster(kinds=kinds)))["prometheus_operator"]
+    rows = fleet_existing.components(cluster_of(kinds=kinds))["prometheus_operator"]
     assert len(rows) == found
     assert all(row["name"].endswith(".monitoring.coreos.com") for row in rows)
 
 
+DRIVER_LABELS = {"app.kubernetes.io/managed-by": "hwaccel.gpu", "hwaccel.gpu/driver-version": "595.91.07"}
+SERIAL = itertools.count(1)
+
+
 def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/driver") -> dict:
-    labels = {"hwaccel.gpu/driver-version": "595.91.07", "hwaccel.gpu/pool": "training"}
+    labels = DRIVER_LABELS | {"hwaccel.gpu/pool": "training"}
     pod = {
         "containers": [
             {"name": "nvidia-driver-ctr", "image": "mirror/driver:595", "securityContext": {"privileged": privileged}}
@@ -234,7 +226,12 @@ def driver(name: str, privileged: bool = True, manager: str = "hwaccel.gpu/drive
 def driver_pod(node_name: str, owner: str = "ours", **status: t.Any) -> dict:
     statuses = [{"name": "nvidia-driver-ctr", **status}]
     return {
-        "metadata": {"name": node_name, "ownerReferences": [{"name": owner}]},
+        "metadata": {
+            "name": f"{owner}-{next(SERIAL)}",
+            "namespace": "n",
+            "labels": DRIVER_LABELS,
+            "ownerReferences": [{"name": owner}],
+        },
         "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]},
         "status": {"containerStatuses": statuses},
     }
@@ -254,10 +251,10 @@ def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
         driver_pod("node-1", **up),
         driver_pod("orphaned", owner="gone", **up),
     ]
-    cluster = Cluster(
+    cluster = cluster_of(
         workloads=[driver("ours"), driver("refuses", privileged=False), driver("copied", manager="helm")], pods=pods
     )
-    assert fleet_drivers.daemon_sets(t.cast(t.Any, cluster)) == [
+    assert fleet_drivers.daemon_sets(cluster) == [
         {
             "namespace": "n",
             "name": "ours",
@@ -274,9 +271,9 @@ def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
 
 
 def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
-    cluster = Cluster()
+    cluster = cluster_of()
     assert summary(cluster)["driver_daemon_sets"] == []
-    assert "Pod" not in cluster.read
+    assert cluster.sent("list", "Pod") == []
 
 
 @pytest.mark.parametrize(

@@ -5,39 +5,31 @@
 
 from __future__ import annotations
 
-import collections.abc as c
+import itertools
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_namespaces import namespaces
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import DELETED_AT, Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
-class Cluster:
-    """Namespaces by name; None is one that may not be read."""
+def cluster(**found: dict[str, t.Any]) -> Cluster:
+    """Namespaces by name, each with two ConfigMaps and two Secrets."""
+    made = Cluster()
+    for namespace, metadata in found.items():
+        made.put({"kind": "Namespace", "metadata": {"name": namespace, **metadata}})
+        for kind, letter in itertools.product(("ConfigMap", "Secret"), "ba"):
+            named = {"name": f"{namespace}-{kind}-{letter}", "namespace": namespace}
+            made.put({"kind": kind, "metadata": named, "data": {"a": "1"}})
+    return made
 
-    def __init__(self, **found: dict[str, t.Any] | None) -> None:
-        self.found = found
 
-    def get(
-        self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
-    ) -> dict[str, t.Any]:
-        assert (resource.kind, metadata_only) == ("Namespace", True)
-        if name not in self.found:
-            raise NotFound(f"no {name}")
-        metadata = self.found[name]
-        if metadata is None:
-            raise Forbidden(f"no right to {name}")
-        return {"metadata": {"name": name, **metadata}}
-
-    def pages(self, resource: Resource, namespace: str = "", *, metadata_only: bool = False) -> c.Iterator[Page]:
-        assert metadata_only
-        if (resource.kind, namespace) == ("Secret", "theirs"):
-            raise Forbidden("no right to secrets")
-        yield Page([{"metadata": {"name": f"{namespace}-{resource.kind}-{letter}"}} for letter in "ba"], "1")
+def no_secrets_of_theirs(request: Request) -> None:
+    if request.namespace == "theirs":
+        raise Forbidden("no right to secrets")
 
 
 def test_namespaces_tell_their_maker_and_their_level() -> None:
@@ -45,8 +37,10 @@ def test_namespaces_tell_their_maker_and_their_level() -> None:
         "managedFields": [{"manager": "kubectl"}, {"manager": "hwaccel.gpu/driver"}],
         "labels": {ENFORCE: "privileged"},
     }
-    cluster = Cluster(ours=ours, theirs={}, going={"deletionTimestamp": "2026-01-01T00:00:00Z"}, hidden=None)
-    assert namespaces(t.cast(t.Any, cluster), ["theirs", "ours", "ours", "going", "hidden", "nowhere"]) == [
+    made = cluster(ours=ours, theirs={}, going={"deletionTimestamp": DELETED_AT}, hidden={})
+    made.fail(Forbidden("no right to hidden"), "get", name="hidden")
+    made.on("list", no_secrets_of_theirs, kind="Secret")
+    assert namespaces(made, ["theirs", "ours", "ours", "going", "hidden", "nowhere"]) == [
         {
             "name": "ours",
             "set": "driver",
@@ -62,3 +56,4 @@ def test_namespaces_tell_their_maker_and_their_level() -> None:
             "secrets": None,
         },
     ]
+    assert all(request.metadata_only for request in made.requests), "no value of a Secret is read"
