@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import node_sets
-from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.clusters import Cluster, machine
+from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.driver_fleet import DriverFleet, machine
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import INFERENCE, TRAINING, holds
 
 OLD, NEW = "595.91.07", "580.178.04"
 OTHER_KERNEL = "6.8.0-57-generic"
 
 
-def fleet(**more: dict[str, str]) -> Cluster:
-    return Cluster(a=machine("training"), b=machine("training"), c=machine("inference"), **more)
+def fleet(**more: dict[str, str]) -> DriverFleet:
+    return DriverFleet(a=machine("training"), b=machine("training"), c=machine("inference"), **more)
 
 
 def told(plan: dict[str, t.Any]) -> list[str]:
@@ -138,7 +138,7 @@ def test_versions_that_are_declared_side_by_side_are_still_told_apart_by_the_lab
 
 
 def test_a_label_that_means_nothing_for_a_nodes_pool_restarts_no_driver() -> None:
-    cluster = Cluster(a=machine("training"), c=machine("inference", wanted=NEW))
+    cluster = DriverFleet(a=machine("training"), c=machine("inference", wanted=NEW))
     cluster.run()
     before = dict(cluster.pods)
     cluster.run(pools=[TRAINING], extra_versions={"training": [NEW]})
@@ -249,7 +249,7 @@ CHANGES = st.one_of(
 def test_whatever_happens_a_driver_goes_only_with_its_node_or_by_the_nodes_label(
     changes: list[t.Any], last: t.Any
 ) -> None:
-    cluster = Cluster(a=machine("training"), b=machine("training", OTHER_KERNEL), c=machine("inference"))
+    cluster = DriverFleet(a=machine("training"), b=machine("training", OTHER_KERNEL), c=machine("inference"))
     for change in [*changes, last]:
         if isinstance(change[0], list):
             before = dict(cluster.pods)

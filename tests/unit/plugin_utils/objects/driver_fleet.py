@@ -1,20 +1,18 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster in memory, in which plans of the driver role are applied one after the other and a DaemonSet controller does what the real one does."""
+"""A fleet to which plans of the driver role are applied one after the other, and a DaemonSet controller that does what the real one does."""
 
 from __future__ import annotations
 
-import collections.abc as c
 import copy
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import pools as pool_rules
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import daemon_sets, node, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
@@ -23,7 +21,7 @@ MANIFESTS = stack.manifests("driver")
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 
 
-class Cluster:
+class DriverFleet:
     """nodes: labels by name. pods: (DaemonSet, version, number of the pod) by node."""
 
     def __init__(self, **nodes: dict[str, str]) -> None:
@@ -73,22 +71,30 @@ class Cluster:
             stack.node_class(pool, kernel, nfd_kernel=kernel, count=count)
             for (pool, kernel), count in sorted(classes.items())
         ]
-        return stack.fleet(*rows, driver_daemon_sets=fleet_drivers.daemon_sets(t.cast(t.Any, self)))
+        return stack.fleet(*rows, driver_daemon_sets=fleet_drivers.daemon_sets(self._cluster()))
 
-    def pages(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> c.Iterator[Page]:
-        """What the API server answers of these DaemonSets and pods."""
-        assert "hwaccel.gpu/driver-version" in label_selector
+    def _cluster(self) -> Cluster:
+        """With these DaemonSets and their pods."""
+        made = Cluster()
         managed = {"managedFields": [{"manager": "hwaccel.gpu/driver"}]}
-        if resource.kind == "DaemonSet":
-            yield Page([one | {"metadata": one["metadata"] | managed} for one in self.drivers.values()], "1")
-        else:
-            assert namespace
-            yield Page([self._pod(name, pod[0]) for name, pod in self.pods.items()], "1")
+        for one in self.drivers.values():
+            made.put(one | {"metadata": one["metadata"] | managed})
+        for name, pod in self.pods.items():
+            made.put(self._pod(name, pod[0]))
+        return made
 
     def _pod(self, node_name: str, daemon_set: str) -> dict[str, t.Any]:
         state = {"waiting": {"reason": "ImagePullBackOff"}} if node_name in self.broken else {"running": {}}
+        owner = self.drivers[daemon_set]
+        metadata = {
+            "name": f"{daemon_set}-{node_name}",
+            "namespace": owner["metadata"]["namespace"],
+            "labels": owner["spec"]["template"]["metadata"]["labels"],
+            "ownerReferences": [{"name": daemon_set}],
+        }
         return {
-            "metadata": {"name": f"{daemon_set}-{node_name}", "ownerReferences": [{"name": daemon_set}]},
+            "kind": "Pod",
+            "metadata": metadata,
             "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]},
             "status": {"containerStatuses": [{"name": "nvidia-driver-ctr", "state": state}]},
         }
