@@ -52,7 +52,7 @@ class Timed(World):
 
     def gpus(self, node: str = "n0") -> tuple[int, int]:
         """(capacity, allocatable) as the API server has it."""
-        status = self.api.objects[f"/api/v1/nodes/{node}"]["status"]
+        status = self.api.at(f"/api/v1/nodes/{node}")["status"]
         return int(status["capacity"].get(GPU, -1)), int(status["allocatable"].get(GPU, -1))
 
 

@@ -68,7 +68,7 @@ class Node:
     def replaced(self, pod, name):
         """As a rolling update or a deletion by hand does it."""
         self.world.delete(pod)
-        self.world.until(lambda: f"/api/v1/namespaces/ns/pods/{pod.name}" not in self.world.api.objects)
+        self.world.until(lambda: not self.world.api.has(f"/api/v1/namespaces/ns/pods/{pod.name}"))
         return self.run(name)
 
 
@@ -241,7 +241,7 @@ def test_the_default_runtime_of_another_is_what_it_was_with_our_toolkit_and_afte
     assert node.kubelet.host.handlers[default] == binary
     assert "nvidia" in node.kubelet.host.handlers
     world.delete(toolkit)
-    world.until(lambda: f"/api/v1/namespaces/ns/pods/{toolkit.name}" not in world.api.objects, 60)
+    world.until(lambda: not world.api.has(f"/api/v1/namespaces/ns/pods/{toolkit.name}"), 60)
     assert (node.kubelet.host.default_handler, node.kubelet.host.handlers) == (default, before)
 
 

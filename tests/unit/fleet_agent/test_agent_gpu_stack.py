@@ -27,7 +27,7 @@ def deploy(world, kubelet, driver=None, toolkit=None, proof=None, plugin=None):
 
 
 def allocatable(kubelet):
-    return int(kubelet.api.objects[f"/api/v1/nodes/{kubelet.name}"]["status"]["allocatable"].get(GPU, 0))
+    return int(kubelet.api.at(f"/api/v1/nodes/{kubelet.name}")["status"]["allocatable"].get(GPU, 0))
 
 
 @pytest.fixture
@@ -218,9 +218,8 @@ def test_plugin_lost_takes_allocatable_at_once_and_capacity_late(world, node):
     world.until(lambda: allocatable(node) == 8)
     world.delete(plugin, 0)
     world.until(lambda: allocatable(node) == 0)
-    status = node.api.objects["/api/v1/nodes/n0"]["status"]
-    assert status["capacity"][GPU] == "8"
-    world.until(lambda: status["capacity"][GPU] == "0")
+    assert node.api.at("/api/v1/nodes/n0")["status"]["capacity"][GPU] == "8"
+    world.until(lambda: node.api.at("/api/v1/nodes/n0")["status"]["capacity"][GPU] == "0")
 
 
 def test_kubelet_restart_forgets_devices_until_the_plugin_comes_back(world, node):
@@ -293,7 +292,7 @@ MANAGER = {
 
 
 def switches(world):
-    labels = world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]
+    labels = world.api.at("/api/v1/nodes/n0")["metadata"]["labels"]
     return {
         key.removeprefix("nvidia.com/gpu.deploy."): value
         for key, value in labels.items()
@@ -316,7 +315,7 @@ def written(world):
 
 
 def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node):
-    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {
+    world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {
         "nvidia.com/gpu.deploy.device-plugin": "paused-for-driver-upgrade"
     }
     pod = world.pod(node, MANAGER)
@@ -330,16 +329,16 @@ def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node)
 
 
 def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
-    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "true"}
+    world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "true"}
     node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
-    path = "/api/v1/namespaces/ns/pods"
+    metadata = {"name": "client", "namespace": "ns", "labels": {"app": "nvidia-operator-validator"}}
+    world.api.cluster.put({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n0"}, "status": {}})
     pod = world.pod(node, MANAGER)
     world.until(lambda: pod.init[0].restarts >= 1)
-    # The API that only remembers knows no selectors: the manager's own pod stands for a client that stays.
     assert "Failed to wait for nvidia-operator-validator to shutdown" in log(pod.init[0])
     assert written(world)[:2] == [("paused-for-driver-upgrade", ""), ("true", "")]
     assert node.host.modules
-    world.api.objects = {key: value for key, value in world.api.objects.items() if not key.startswith(path)}
+    world.api.cluster.remove("Pod", "client")
     world.until(lambda: pod.init[0].finished)
     assert not node.host.modules
     assert switches(world)["device-plugin"] == "true"
@@ -347,12 +346,10 @@ def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
 
 @pytest.mark.parametrize(("switch", "asked"), [("client", True), ("dra-driver", True), ("dcgm", False)])
 def test_the_manager_looks_for_the_clients_of_others_where_a_switch_says_so(world, node, switch, asked):
-    world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"] |= {f"nvidia.com/gpu.deploy.{switch}": "true"}
+    world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {f"nvidia.com/gpu.deploy.{switch}": "true"}
     node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
     pod = world.pod(node, MANAGER)
-    world.api.objects = {
-        key: value for key, value in world.api.objects.items() if not key.startswith("/api/v1/namespaces/ns/pods")
-    }
+    world.api.cluster.remove("Pod", pod.name)
     world.until(lambda: pod.init[0].finished)
     users = {user for user, method, path, _body in world.api.requests if (method, path) == ("GET", "/api/v1/pods")}
     assert users == ({"system:serviceaccount:ns:default"} if asked else set())
@@ -367,9 +364,7 @@ def test_host_driver_is_found_and_the_manager_steps_back(world):
     pod = world.pod(node, MANAGER)
     world.until(lambda: pod.init[0].restarts >= 1)
     assert "already pre-installed on the node" in log(pod.init[0])
-    assert (
-        world.api.objects["/api/v1/nodes/n0"]["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
-    )
+    assert world.api.at("/api/v1/nodes/n0")["metadata"]["labels"]["nvidia.com/gpu.deploy.driver"] == "pre-installed"
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,18 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet agent without a server: its own classes, driven by hand, on an API that only remembers."""
+"""The fleet agent without a server: its own classes, driven by hand, on a cluster in memory."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import copy
-import json
-import re
 import time
 import types
 import typing as t
 
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, served
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.rest import RestApi
 from fleet_agent.clock import Clock
 from fleet_agent.cluster.api import ApiError
 from fleet_agent.kubelet.node import Kubelet
@@ -26,63 +26,7 @@ Obj = dict[str, t.Any]
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}
 
 
-class MemoryApi:
-    """Objects by path; patches are merged; rights are what `forbidden` does not name."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, Obj] = {}
-        self.requests: list[tuple[str, str, str, t.Any]] = []  # user, method, path, body
-        self.forbidden: list[str] = []  # regular expressions of "METHOD path"
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: t.Any = None,
-        identity: t.Any = None,
-        content_type: str = "",
-        query: Obj | None = None,
-        tries: int = 1,
-        accept: str = "",
-    ) -> Obj:
-        user = identity.user if identity else ""
-        self.requests.append((user, method, path, copy.deepcopy(body)))
-        if any(re.fullmatch(pattern, f"{method} {path}") for pattern in self.forbidden):
-            raise ApiError(
-                403,
-                "Forbidden",
-                f'{path.rsplit("/", 1)[-1]} is forbidden: User "{user}" cannot {method.lower()} resource',
-            )
-        if method == "GET" and path not in self.objects:
-            found = [o for p, o in self.objects.items() if p.startswith(path + "/")]
-            if found or path.endswith(("s", "daemonsets")):
-                return {"items": copy.deepcopy(found)}
-            raise ApiError(404, "NotFound", f"{path} not found")
-        if method == "POST":
-            body = copy.deepcopy(body)
-            body["metadata"].setdefault("name", body["metadata"].get("generateName", "") + "x")
-            body["metadata"].update(uid=f"uid-{len(self.objects)}", resourceVersion="1")
-            self.objects[f"{path}/{body['metadata']['name']}"] = body
-            return copy.deepcopy(body)
-        base = path.removesuffix("/status")
-        if method == "DELETE":
-            self.objects.pop(base, None)
-            return {}
-        if method == "PUT":
-            self.objects[base] = copy.deepcopy(body)
-        elif method == "PATCH" and isinstance(body, dict):
-            _merge(self.objects.setdefault(base, {"metadata": {}}), body)
-        return copy.deepcopy(self.objects.get(base, {"metadata": {}}))
-
-
-def _merge(target: Obj, patch: Obj) -> None:
-    for key, value in patch.items():
-        if isinstance(value, dict):
-            _merge(target.setdefault(key, {}), value)
-        elif value is None:
-            target.pop(key, None)
-        else:
-            target[key] = copy.deepcopy(value)
+NODE_FEATURE = served("nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "nodefeatures")
 
 
 class World:
@@ -92,7 +36,9 @@ class World:
     quiet = 0.0
 
     def __init__(self, scale: float) -> None:
-        self.api = MemoryApi()
+        cluster = Cluster({"kind": "Namespace", "metadata": {"name": "ns"}}, kinds=(*KINDS, NODE_FEATURE))
+        cluster.guarded = ()
+        self.api = RestApi(cluster, ApiError)
         self.clock = Clock(scale, 1)
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
         self.loop = Loop(self.clock, self.pool)
@@ -124,7 +70,7 @@ class World:
             "metadata": {"name": f"pod-{number}", "namespace": "ns", "uid": f"pod-uid-{number}", **metadata},
             "spec": {"nodeName": kubelet.name, **spec},
         }
-        self.api.objects[f"/api/v1/namespaces/ns/pods/{item['metadata']['name']}"] = json.loads(json.dumps(item))
+        self.api.cluster.put({"kind": "Pod", **item})
         kubelet.take_pod("ADDED", item)
         return kubelet.pods[item["metadata"]["uid"]]
 

@@ -209,7 +209,7 @@ def test_deletion_runs_the_hook_and_deletes_as_the_node(world, node):
     world.until(lambda: pod.main[0].ready)
     world.delete(pod)
     path = f"/api/v1/namespaces/ns/pods/{pod.name}"
-    world.until(lambda: path not in world.api.objects)
+    world.until(lambda: not world.api.has(path))
     assert node.host.read("/run/x/stopped") is not None
     user, method, _path, body = world.api.requests[-1]
     assert (user, method, body["gracePeriodSeconds"]) == ("system:node:n0", "DELETE", 0)

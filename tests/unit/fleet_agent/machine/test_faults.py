@@ -29,12 +29,12 @@ def deploy(world, kubelet):
 
 def figures(kubelet):
     """(capacity, allocatable) as the API server has it."""
-    status = kubelet.api.objects[f"/api/v1/nodes/{kubelet.name}"]["status"]
+    status = kubelet.api.at(f"/api/v1/nodes/{kubelet.name}")["status"]
     return tuple(int(status[kind].get(GPU, 0)) for kind in ("capacity", "allocatable"))
 
 
 def ready(kubelet):
-    conditions = kubelet.api.objects[f"/api/v1/nodes/{kubelet.name}"]["status"]["conditions"]
+    conditions = kubelet.api.at(f"/api/v1/nodes/{kubelet.name}")["status"]["conditions"]
     return next((row["status"], row["reason"]) for row in conditions if row["type"] == "Ready")
 
 

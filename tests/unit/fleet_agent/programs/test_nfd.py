@@ -46,8 +46,8 @@ def published(world, config="", spec=None):
     world.store.data[("configmap", "ns", "conf")] = {"nfd-worker.conf": config} if config else {}
     node = world.nodes.get("n0") or world.node()
     pod = world.pod(node, spec or worker())
-    world.until(lambda: f"{FEATURES}/n0" in world.api.objects or pod.main[0].restarts)
-    return pod, world.api.objects.get(f"{FEATURES}/n0", {})
+    world.until(lambda: world.api.has(f"{FEATURES}/n0") or pod.main[0].restarts)
+    return pod, world.api.at(f"{FEATURES}/n0") if world.api.has(f"{FEATURES}/n0") else {}
 
 
 def reads(world, path):
@@ -88,7 +88,7 @@ def test_worker_reads_its_configuration_and_its_owner_once(world):
     pod, _item = published(world, "core: {ownerRefs: [node]}\nsources: {pci: {deviceLabelFields: [vendor]}}")
     pod.volumes.refresh("configmap", "conf", {"nfd-worker.conf": "sources: {pci: {deviceLabelFields: [class]}}"})
     world.until(lambda: reads(world, f"{FEATURES}/n0") >= 3)
-    assert "pci-10de.present" in world.api.objects[f"{FEATURES}/n0"]["spec"]["labels"]
+    assert "pci-10de.present" in world.api.at(f"{FEATURES}/n0")["spec"]["labels"]
     assert reads(world, "/api/v1/nodes/n0") == 1
 
 
@@ -228,11 +228,11 @@ def test_workers_look_at_their_object_seldom_and_tell_at_once_what_changed(world
     world.quiet = 3600.0
     path = f"{FEATURES}/{name}"
     start(world)
-    world.until(lambda: path in world.api.objects)
+    world.until(lambda: world.api.has(path))
     world.pass_time(600)
     assert reads(world, path) == 1
     change(world.nodes["n0"])
-    world.until(lambda: world.api.objects[path]["spec"]["labels"][label] == value)
+    world.until(lambda: world.api.at(path)["spec"]["labels"][label] == value)
     assert reads(world, path) == 2
 
 
