@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldset
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Answer
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Conflict, Invalid
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 
 Obj = dict[str, t.Any]
 WEBHOOKS = Resource(
@@ -150,18 +151,15 @@ def test_nothing_is_forced_where_a_controllers_field_cannot_be_left_out(force_co
     assert "clientConfig.caBundle" in trial.faults[0].what
 
 
-class Unchangeable:
-    """A server that refuses to change an object, and grants only what is in granted."""
+class Unchangeable(Cluster):
+    """It refuses to change an object, and grants only what is in granted."""
 
     def __init__(self, granted: set[tuple[str, str, str, str]]) -> None:
+        super().__init__()
         self.granted = granted
-
-    def apply(self, obj: Obj, resource: Resource, **_options: t.Any) -> Answer:
-        raise Invalid(
-            "applying",
-            why="cannot change roleRef",
-            body={"details": {"causes": [{"field": "roleRef", "message": "cannot change roleRef"}]}},
-        )
+        why = "cannot change roleRef"
+        causes = [{"field": "roleRef", "message": why}]
+        self.fail(Invalid("applying", why=why, body={"details": {"causes": causes}}), "apply", dry_run=True)
 
     def allowed(
         self, verb: str, resource: Resource, namespace: str = "", name: str = "", subresource: str = ""
@@ -172,7 +170,7 @@ class Unchangeable:
 @pytest.mark.parametrize("held", [(), ("create",), ("delete",), ("create", "delete")])
 def test_the_rights_of_a_recreate_are_asked_for_by_the_name_of_its_object(held: tuple[str, ...]) -> None:
     asked = member(ROLE_BINDING)
-    server = t.cast("t.Any", Unchangeable({(verb, "rolebindings", "n", "x") for verb in held}))
+    server = Unchangeable({(verb, "rolebindings", "n", "x") for verb in held})
     trial = attempt(server, SetOptions("s"), asked, asked.body, None, frozenset())
     assert trial.propagation == "Background"
     step = steps.Step(asked.key, ROLE_BINDING, steps.RECREATED, member=asked, write=True, propagation=trial.propagation)

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.wait import Judge
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 
 
 @pytest.mark.parametrize(("selector", "ready"), [({"gpu": "yes"}, False), ({"gpu": "no"}, True)])
@@ -19,16 +20,16 @@ def test_a_daemon_set_without_pods_waits_only_where_a_node_fits_its_template(
     selector: dict[str, str], ready: bool
 ) -> None:
     node = {
+        "kind": "Node",
         "metadata": {"name": "n", "labels": {"gpu": "yes"}},
         "spec": {},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     }
-    client = types.SimpleNamespace(pages=lambda resource: [types.SimpleNamespace(items=[node])])
     status = {"desiredNumberScheduled": 0, "observedGeneration": 1}
     live = {
         "metadata": {"name": "d", "generation": 1},
         "spec": {"template": {"spec": {"nodeSelector": selector}}},
         "status": status,
     }
-    judge = Judge(t.cast(t.Any, client), t.cast(t.Any, types.SimpleNamespace(ready_when={})))
+    judge = Judge(Cluster(node), t.cast(t.Any, types.SimpleNamespace(ready_when={})))
     assert judge.verdict(ObjectKey("apps", "DaemonSet", "n", "d"), live).ready is ready
