@@ -1,7 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster in memory: `_model.client.Client` over objects that are stored here."""
+"""A cluster in memory for unit tests: one, for all that speaks to an API server through `_model.client.Client`.
+
+Start reading at `Cluster`: what it answers is true to the real API server as far as a test needs it, and what is not obvious of that cites the Kubernetes
+documentation. `store.Store` has the objects: a test puts them there, and changes them, as other clients and controllers do. A test in which a request
+fails, or something happens beside it, uses `Cluster.fail` and `Cluster.on`. `times.Time` is the time of all.
+
+On top of it are clusters with controllers: `workloads` (deletions that wait for pods), `jobs` (Jobs and their pods), `nodes` (watches that play a script,
+evictions). What only one area needs lies in the folder of its tests, and is a subclass of one of these. `rest` takes requests by path, as the fleet agent
+makes them. Nothing here imports a test.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +40,10 @@ DELETED_AT = "2026-01-01T00:00:00Z"
 
 
 class Cluster(Store):
-    """requests: all that were sent. writes: `verb Kind name` of those that changed something.
+    """requests: all that were sent, dry runs included. writes: `verb Kind name` of those that changed something.
 
-    forbidden: {(verb, resource)} that RBAC refuses. reviews: (verb, resource, namespace) of access reviews. before and after: what happens around each request;
-    `on` and `fail` add to them. time: the server's clock, None where it does not tell its time.
+    forbidden: {(verb, resource)} that RBAC refuses. reviews: (verb, resource, namespace) of access reviews. before and after: what is called around each
+    request; `on` and `fail` add to them. time: the server's clock, None where its answers bear no date.
     """
 
     where, source = "https://api:6443", "here"
@@ -59,7 +68,7 @@ class Cluster(Store):
             self.put(obj)
 
     def on(self, verb: str, call: c.Callable[[Request], object], *, after: bool = False, **which: t.Any) -> Look:
-        """call is made at each request of a verb ("" is any, `write` any that writes), before it is carried out, or after. which: as `Look` has it."""
+        """call is made at each request of a verb ("" is any, `write` any that writes), before it is carried out or after it. which: fields of `Look`."""
         verbs = WRITES if verb == "write" else (verb,) if verb else ()
         look = Look(call, verbs, **which)
         (self.after if after else self.before).append(look)
@@ -70,7 +79,7 @@ class Cluster(Store):
         return self.on(verb, failing(error), after=after, **which)
 
     def patch_as(self, manager: str, kind: str, name: str, patch: Obj, namespace: str = "") -> None:
-        """As another client does, which comes to own the fields."""
+        """A merge patch of another client, which then owns the fields that it changes."""
         place = self.place(kind, name, namespace)
         after = copied(patches.merge(self.objects[place], patch))
         ownership.updated(after, self.objects[place], manager)
@@ -81,7 +90,7 @@ class Cluster(Store):
         return [request for request in self.requests if request.verb == verb and kind in ("", request.kind)]
 
     def mend(self) -> None:
-        """Nothing happens around requests any more."""
+        """Requests succeed again, and nothing else happens beside them."""
         self.before.clear()
         self.after.clear()
 
@@ -92,7 +101,7 @@ class Cluster(Store):
     # Discovery and what the server says of itself.
 
     def before_repeats(self, look: c.Callable[[], None]) -> None:
-        """No answer gets lost here, but where a test has it so: nothing is sent twice."""
+        """Nothing is sent twice here."""
 
     def resource(self, api_version: str, kind: str) -> Resource:
         for resource in self.kinds:
@@ -164,7 +173,7 @@ class Cluster(Store):
         return page
 
     def settle(self, resource: Resource) -> None:
-        """Before each list: what controllers have done meanwhile. Here there are none."""
+        """Before each list: what controllers have done since. Here there are none."""
 
     def watch(
         self,
@@ -305,10 +314,10 @@ class Cluster(Store):
         self._end(request)
 
     def admit(self, request: Request) -> None:
-        """Raises BudgetRefused, or what admission says against an eviction of a pod that is there. Here nothing does."""
+        """Whether a pod may be evicted: raises BudgetRefused, or the error of an admission controller. Here every pod may be."""
 
     def _begin(self, verb: str, resource: Resource, namespace: str = "", name: str = "", **more: t.Any) -> Request:
-        """Without the lock: a look may wait for another request."""
+        """Without the lock, as a look may wait for another request."""
         request = Request(verb, resource, namespace, name, **more)
         self.requests.append(request)
         for look in list(self.before):
@@ -366,7 +375,7 @@ def _without_version(obj: Obj) -> Obj:
 
 
 def warning(namespace: str, name: str, involved: Obj, reason: str, message: str, **more: t.Any) -> Obj:
-    """An Event that tells of an object that something is wrong with it."""
+    """An Event of type Warning about an object."""
     metadata = {"name": name, "namespace": namespace}
-    told = {"type": "Warning", "reason": reason, "message": message}
-    return {"kind": "Event", "metadata": metadata, "involvedObject": involved, **told, **more}
+    details = {"type": "Warning", "reason": reason, "message": message, **more}
+    return {"kind": "Event", "metadata": metadata, "involvedObject": involved, **details}

@@ -19,7 +19,7 @@ _SUFFIX = "-x"
 
 
 class JobCluster(NodeCluster):
-    """made: all Jobs that clients have created. A subclass says how a Job and its pod are at present, which is asked for at each list of either."""
+    """made: all Jobs that clients have created. A subclass says which status a Job and its pod have; it is written before each list of either."""
 
     def __init__(self, *objects: Obj) -> None:
         super().__init__(objects)
@@ -40,16 +40,18 @@ class JobCluster(NodeCluster):
         return self.time.now - self._began[name]
 
     def job_status(self, name: str, job: Obj) -> Obj:
+        """The status of a Job at this time."""
         raise NotImplementedError
 
     def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
-        """The node of its pod, "" where it has none, and the pod's status."""
+        """The node of its pod, "" where it is not scheduled, and the pod's status at this time."""
         raise NotImplementedError
 
     def schedule(self) -> None:
         """Before each list of Jobs."""
 
     def settle(self, resource: Resource) -> None:
+        """Write the status of all Jobs, and make their pods."""
         if resource == JOB:
             self.schedule()
         if resource in (JOB, POD):
@@ -73,6 +75,7 @@ class JobCluster(NodeCluster):
         return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
     def job_of(self, pod: str) -> Obj | None:
+        """The Job that owns a pod of this name."""
         return self.jobs.get(pod.removesuffix(_SUFFIX))
 
     def end(self, request: Request) -> None:

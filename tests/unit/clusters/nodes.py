@@ -39,7 +39,7 @@ class NodeCluster(Cluster):
 
 
 class DrainCluster(Cluster):
-    """One node that is drained. held: what is said against the eviction of a pod, by its name. ends: whether pods that are evicted are gone at once."""
+    """One node that is drained. held: errors that evictions raise, by the name of the pod. ends: whether evicted pods are gone at once."""
 
     def __init__(self, node: Obj, *pods: Obj) -> None:
         super().__init__(node, *pods)

@@ -47,9 +47,9 @@ class Request:
 
 @dataclasses.dataclass
 class Look:
-    """call: what happens at each request of these verbs, kind and name ("" is any), from number `at` on, `times` times (0 is always).
+    """call: made at each request of these verbs, kind and name ("" is any), from the `at`-th on, `times` times (0 is always).
 
-    dry_run: at dry runs as well. A failure is a call that raises.
+    dry_run: at dry runs as well. A fault is a call that raises.
     """
 
     call: c.Callable[[Request], object]
@@ -59,7 +59,7 @@ class Look:
     at: int = 1
     times: int = 0
     dry_run: bool = False
-    seen: int = 0
+    matched: int = 0
 
     def __call__(self, request: Request) -> None:
         if (
@@ -69,8 +69,8 @@ class Look:
             or (request.dry_run and not self.dry_run)
         ):
             return
-        self.seen += 1
-        if self.seen >= self.at and (not self.times or self.seen < self.at + self.times):
+        self.matched += 1
+        if self.matched >= self.at and (not self.times or self.matched < self.at + self.times):
             self.call(request)
 
 

@@ -20,7 +20,7 @@ _REASONS = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 422: "Invalid"}
 class RestApi:
     """requests: (user, method, path, body). forbidden: regular expressions of `METHOD path` that RBAC refuses.
 
-    refusal: makes the exception that the agent knows a refusal by, of code, reason and message.
+    refusal: the class of the exception that is raised then, made of code, reason and message.
     """
 
     def __init__(self, cluster: Cluster, refusal: c.Callable[[int, str, str], Exception]) -> None:

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import N
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import IDENTITY, Obj, copied
 
-#: plural, namespace ("" where there is none), name: what is one object in all versions of its kind.
+#: plural, namespace ("" where there is none), name: an object has one place, in whichever version of its kind it is written.
 Place = tuple[str, str, str]
 
 
@@ -42,7 +42,7 @@ class Store:
         """Put where something differs from what is there, as a controller does."""
         place = place_of(self.kind(obj["kind"]), obj)
         known = self.objects.get(place)
-        if known is None or not _says(known, obj):
+        if known is None or not _has_all(known, obj):
             self.put(obj)
 
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
@@ -116,8 +116,8 @@ def metadata_of(obj: Obj) -> Obj:
     return {key: obj[key] for key in (*IDENTITY, "metadata")}
 
 
-def _says(known: Obj, obj: Obj) -> bool:
-    """Whether an object has all that another one says, but for its version."""
+def _has_all(known: Obj, obj: Obj) -> bool:
+    """Whether an object has all fields of another one with the same values, but for its version."""
     metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
     return all(known["metadata"].get(key) == value for key, value in metadata.items()) and all(
         known.get(key) == value for key, value in obj.items() if key != "metadata"

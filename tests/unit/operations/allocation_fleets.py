@@ -29,7 +29,7 @@ POOLS = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"
 SLICE = "nvidia.com/mig-1g.10gb"
 
 
-class Cluster(JobCluster):
+class AllocationCluster(JobCluster):
     """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
 
     beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
@@ -153,7 +153,7 @@ def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -
 
 
 def go(
-    cluster: Cluster,
+    cluster: AllocationCluster,
     *,
     check_mode: bool = False,
     slice_of: float | None = None,
@@ -177,7 +177,7 @@ def allocated(on: str) -> Obj:
     }
 
 
-class Edge(Cluster):
+class Edge(AllocationCluster):
     """Of integrated GPUs deviceQuery tells."""
 
     said = GOOD + "Test PASSED\n"

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import ban
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import COMPLETE, container_status, node_of
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
-from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import AllocationCluster
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import POD
 
 RESOURCE = "rdma/hca_shared_devices_a"
@@ -26,7 +26,7 @@ POOL: Obj = {
 DISRUPTED = "Pod n/v-1-x has condition DisruptionTarget matching FailJob rule at index 0"
 
 
-class Meeting(Cluster):
+class Meeting(AllocationCluster):
     """Two pods that have met end at the second look after that.
 
     reach: GB/s of nodes that reach less. tcp: nodes whose pods use it. mute: nodes whose pods never listen. broken: nodes whose pods end badly as

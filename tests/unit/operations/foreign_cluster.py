@@ -46,7 +46,7 @@ _LOGS = {
 }
 
 
-class Foreign(validation_fleets.Cluster):
+class Foreign(validation_fleets.ValidationCluster):
     """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`reconcile`)."""
 
     def __init__(self, made: Stack) -> None:

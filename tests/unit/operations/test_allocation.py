@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOO
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
     POOLS,
     SLICE,
-    Cluster,
+    AllocationCluster,
     Edge,
     allocated,
     asked,
@@ -34,7 +34,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
 
 
 def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
-    cluster = Cluster(node("a"), node("b", 2))
+    cluster = AllocationCluster(node("a"), node("b", 2))
     outcome = go(cluster)
     assert outcome.values["nodes"] == {"passed": 1, "busy": 0, "skipped": 0, "failed": 1}
     assert fault(outcome)["node"] == "b" and fault(outcome)["reason"] == "the pod sees 2 distinct GPUs, 8 are expected"
@@ -45,7 +45,7 @@ def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
 
 
 def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.fallen = {"GPU-a-3"}
     assert fault(go(cluster))["reason"] == "the pod sees 7 distinct GPUs, 8 are expected"
     cluster.fallen, cluster.blind = set(), {f"GPU-a-{index}" for index in (1, 2, 5, 6)}
@@ -56,7 +56,7 @@ def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node
 
 
 def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     outcome = go(cluster, exclusivity=True)
     assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
     first, second = cluster.made
@@ -74,7 +74,7 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
 
 
 def test_one_more_asks_when_all_gpus_have_computed() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.busy = 100.0
     assert go(cluster, exclusivity=True).failure is None, (
         "not while the first is at work: it would have to wait for longer than a pod may"
@@ -82,7 +82,7 @@ def test_one_more_asks_when_all_gpus_have_computed() -> None:
 
 
 def test_a_pod_that_never_ends_is_refused_before_anything_is_made() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     endless = POD | {"spec": POD["spec"] | {"restartPolicy": "Always"}}
     with pytest.raises(HwaccelError, match="can never end"):
         allocation.run(allocation.Settings(endless, POOLS, exclusivity=True), cluster, cluster.clock())
@@ -90,7 +90,7 @@ def test_a_pod_that_never_ends_is_refused_before_anything_is_made() -> None:
 
 
 def test_a_scheduler_may_take_its_time_twice() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.slow = 50.0
     assert go(cluster, exclusivity=True).failure is None
 
@@ -103,7 +103,7 @@ def test_slices_are_given_out_one_by_one_too() -> None:
         names.GPU_PRODUCT_LABEL: "NVIDIA-H100-80GB-HBM3",
         "nvidia.com/mig-1g.10gb.count": "7",
     }
-    cluster = Cluster(sliced)
+    cluster = AllocationCluster(sliced)
     assert go(cluster, exclusivity=True).values["nodes"]["passed"] == 1
     assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
 
@@ -122,7 +122,7 @@ def test_an_integrated_gpu_is_given_to_one_pod_at_a_time_too() -> None:
 
 
 def test_two_pods_with_the_same_gpu_are_told() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.beside = ["GPU-a-5"]
     outcome = go(cluster, exclusivity=True)
     assert fault(outcome)["reason"] == "two pods got the same GPU at the same time: GPU-a-5"
@@ -132,7 +132,7 @@ def test_two_pods_with_the_same_gpu_are_told() -> None:
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.beside, cluster.quick = ["GPU-a-8"], quick
     assert (
         fault(go(cluster, exclusivity=True))["reason"]
@@ -141,7 +141,7 @@ def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
 
 
 def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.taint = True
     reason = fault(go(cluster, exclusivity=True))["reason"]
     assert reason.startswith(
@@ -152,7 +152,7 @@ def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
 
 
 def test_gpus_that_are_not_given_back_are_told() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     cluster.stuck = True
     outcome = go(cluster, exclusivity=True)
     assert fault(outcome)["reason"].startswith(
@@ -164,7 +164,7 @@ def test_gpus_that_are_not_given_back_are_told() -> None:
 
 @pytest.mark.parametrize("exclusivity", [False, True])
 def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = AllocationCluster(node("a"), node("b"))
     for pod in (
         foreign("job", "a"),
         foreign("ended", "b", phase="Succeeded"),
@@ -185,7 +185,7 @@ def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -
 
 
 def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     template = {"spec": allocated("a")}
     job = {"kind": "Job", "metadata": {"name": "job", "namespace": "team"}, "spec": {"template": template}}
     cluster.given["job"] = ["GPU-a-0"]
@@ -196,7 +196,7 @@ def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
 
 
 def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
-    cluster = Cluster(node("a"))
+    cluster = AllocationCluster(node("a"))
     go(cluster)
     (rule,) = cluster.made[0]["spec"]["podFailurePolicy"]["rules"]
     assert (
@@ -222,7 +222,7 @@ def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
     ],
 )
 def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str) -> None:
-    cluster = Cluster(odd)
+    cluster = AllocationCluster(odd)
     outcome = go(cluster, exclusivity=True)
     assert outcome.failure is None and not outcome.changed
     assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("skipped", told)
@@ -231,7 +231,7 @@ def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str)
 
 def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> None:
     cluster, none = (
-        Cluster(node("a"), node("b")),
+        AllocationCluster(node("a"), node("b")),
         parse_pools([{"name": "training", "selector": "pool=training", "driver": {"provider": "none"}}]),
     )
     assert go(cluster, exclude=frozenset({"a"})).values["tried"] == ["b"]
@@ -242,14 +242,14 @@ def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> 
 
 
 def test_at_most_so_many_nodes_at_once_and_each_ends_its_contest() -> None:
-    cluster = Cluster(*(node(f"n{index}") for index in range(5)))
+    cluster = AllocationCluster(*(node(f"n{index}") for index in range(5)))
     outcome = go(cluster, exclusivity=True, parallel=2)
     assert outcome.values["nodes"]["passed"] == 5
     assert cluster.most == 2
 
 
 def test_a_run_goes_on_where_its_slice_ended() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = AllocationCluster(node("a"), node("b"))
     outcome, slices = go(cluster, exclusivity=True, slice_of=0.1), 1
     while outcome.pending is not None:
         outcome, slices = (
@@ -262,7 +262,7 @@ def test_a_run_goes_on_where_its_slice_ended() -> None:
 
 
 def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = AllocationCluster(node("a"), node("b"))
     cluster.put(foreign("job", "b"))
     outcome = go(cluster, check_mode=True, exclusivity=True)
     assert outcome.changed and outcome.values["tried"] == ["a"] and outcome.values["nodes"]["busy"] == 1

@@ -16,9 +16,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import confirmation, fleet
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
 UID = "2a62dddd-a928-4c56-bbe1-dfc0e441394a"
 ENVIRONMENT = "K8S_AUTH_HOST of the environment"
+
+
+def is_for(request: Request, expected: str) -> None:
+    assert f"{request.kind} {request.name}".rstrip() == expected
 
 
 def cluster_of(refused: type[HwaccelError] | None = None) -> Cluster:
@@ -26,6 +31,8 @@ def cluster_of(refused: type[HwaccelError] | None = None) -> Cluster:
     nodes = ({"kind": "Node", "metadata": {"name": name}} for name in "abc")
     made = Cluster({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}}, *nodes)
     made.page_size = 2
+    made.on("get", lambda request: is_for(request, "Namespace kube-system"))
+    made.on("list", lambda request: is_for(request, "Node"))
     if refused:
         made.fail(refused("no"), "get", name="kube-system")
         made.fail(Forbidden("no"), "list", kind="Node")

@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, fleet_drivers, fleet_existing
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, served
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 
@@ -26,6 +27,10 @@ MORE_KINDS = {
     "PrometheusRule": served("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules"),
     "ServiceMonitor": served("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
 }
+
+
+def is_of_the_uid(request: Request) -> None:
+    assert (request.kind, request.name, request.metadata_only) == ("Namespace", "kube-system", True)
 
 
 def cluster_of(
@@ -39,6 +44,7 @@ def cluster_of(
     """A cluster that hands out pages of two."""
     made = Cluster(kinds=(*KINDS, *(MORE_KINDS[kind] for kind in kinds)))
     made.page_size, made.git_version = 2, version
+    made.on("get", is_of_the_uid)
     made.put({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "the-uid"}})
     of_kinds = {"Node": nodes, "DaemonSet": workloads, "Pod": pods, "RuntimeClass": runtime_classes}
     for kind, objects in of_kinds.items():

@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
     LOG,
     POD,
     POOLS,
-    Cluster,
+    ValidationCluster,
     cordoned,
     fault,
     go,
@@ -31,7 +31,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
 )
 
 
-def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
+def slices(cluster: ValidationCluster, most: int = 99, **options: t.Any) -> list[Outcome]:
     """Ten seconds each, as the action plugin plays them, what is handed over through JSON; after `most` the run is killed."""
     settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=1), **options)
     played, resume = [], {}
@@ -42,7 +42,7 @@ def slices(cluster: Cluster, most: int = 99, **options: t.Any) -> list[Outcome]:
 
 
 def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     outcome = go(cluster)
     assert outcome.failure is None and outcome.changed
     assert outcome.values["nodes"] == {"passed": 2, "unproven": 0, "failed": 0}
@@ -60,7 +60,7 @@ def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
 
 @pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image", "declaration"])
 def test_a_proof_is_of_what_was_there_then(change: str) -> None:
-    cluster, pools = Cluster(node("a")), POOLS
+    cluster, pools = ValidationCluster(node("a")), POOLS
     go(cluster)
     now = cluster.stored("Node", "a")
     definition = None
@@ -98,7 +98,7 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
     ],
 )
 def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     go(cluster)
     assert cluster.proof("a")
     cluster.printed["a"] = log
@@ -110,7 +110,7 @@ def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> N
 
 
 def test_the_fleet_is_read_in_the_first_slice_only() -> None:
-    cluster = Cluster(node("a"), node("b"), node("c"), node("d", ready=False))
+    cluster = ValidationCluster(node("a"), node("b"), node("c"), node("d", ready=False))
     cluster.takes = 15.0
     *between, last = slices(cluster)
     assert len(between) >= 4
@@ -122,7 +122,7 @@ def test_the_fleet_is_read_in_the_first_slice_only() -> None:
 
 def test_between_slices_goes_what_is_still_needed() -> None:
     """Of a node that has ended its finding, and not its log; of those that wait, who they are."""
-    cluster = Cluster(node("a"), node("b"), node("c", ready=False))
+    cluster = ValidationCluster(node("a"), node("b"), node("c", ready=False))
     cluster.takes = 15.0
     first, second, *_rest = (outcome.pending for outcome in slices(cluster))
     assert first is not None and second is not None
@@ -136,7 +136,7 @@ def test_between_slices_goes_what_is_still_needed() -> None:
 
 
 def test_a_killed_run_has_kept_what_was_proven() -> None:
-    cluster = Cluster(node("a"), node("b"), node("c"))
+    cluster = ValidationCluster(node("a"), node("b"), node("c"))
     cluster.takes = 15.0
     slices(cluster, 2)
     assert (cluster.proof("a")["gpu"], cluster.proof("b"), cluster.proof("c")) == ("NVIDIA H100 80GB HBM3", {}, {})
@@ -145,14 +145,14 @@ def test_a_killed_run_has_kept_what_was_proven() -> None:
 
 
 def test_several_proofs_are_written_at_once() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     both = threading.Barrier(2, timeout=240)
     cluster.on("patch", lambda _request: both.wait())
     assert go(cluster).values["nodes"]["passed"] == 2
 
 
 def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.takes = 15.0
     (first,) = slices(cluster, 1)
     cluster.stored("Node", "a")["status"]["nodeInfo"]["bootID"] = "another"
@@ -164,7 +164,7 @@ def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
 
 
 def test_a_node_that_leaves_meanwhile_is_told() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     cluster.takes = 15.0
     (first,) = slices(cluster, 1)
     cluster.remove("Node", "a")
@@ -214,7 +214,7 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
     ],
 )
 def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, told: str, next_step: str) -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | declared}])
     row = fault(go(cluster, pools=pools))
@@ -228,7 +228,7 @@ def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, to
     [("0", ""), ("[N/A]", ""), ("2", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2")],
 )
 def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: str, told: str) -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", f"Enabled, Disabled, {count}")
     outcome = go(cluster)
     assert [row["reason"] for row in outcome.values["faults"]] == ([told] if told else [])
@@ -236,7 +236,7 @@ def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: s
 
 
 def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     cluster.failing = {"a", "b"}
     cluster.printed = {"a": "Failed to initialize NVML: Driver/library version mismatch\n", "b": "no such words\n"}
     first, second = go(cluster).values["faults"]
@@ -245,7 +245,7 @@ def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
 
 
 def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.refusing = {"a"}
     found = fault(go(cluster))
     assert (found["link"], found["reason"]) == (
@@ -257,20 +257,20 @@ def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None
 
 @pytest.mark.parametrize("seen", ["Disabled, Disabled", "[N/A], [N/A]"])
 def test_a_mode_that_a_gpu_does_not_have_is_not_enabled(seen: str) -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"ecc": False, "mig": False}}])
     assert go(cluster, pools=pools).failure is None
 
 
 def test_memory_that_may_not_be_seen_is_not_judged() -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("81559 MiB", "[Insufficient Permissions]")
     assert go(cluster).failure is None and cluster.proof("a")["gpu"] == "NVIDIA H100 80GB HBM3"
 
 
 def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     go(cluster)
     proof, cluster.full = cluster.proof("a"), {"a"}
     outcome = go(cluster, always=True)
@@ -294,7 +294,7 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
     ],
 )
 def test_a_node_that_cannot_run_a_pod_runs_none(odd: Obj, state: str, told: str) -> None:
-    cluster = Cluster(odd)
+    cluster = ValidationCluster(odd)
     outcome = go(cluster)
     assert (fault(outcome)["state"], fault(outcome)["reason"].partition(":")[0]) == (state, told)
     assert cluster.made == []
@@ -302,7 +302,7 @@ def test_a_node_that_cannot_run_a_pod_runs_none(odd: Obj, state: str, told: str)
 
 
 def test_a_node_that_a_pool_names_must_be_there() -> None:
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     pools = parse_pools([{"name": "training", "nodes": ["a", "b"], "gpu": GPU}])
     outcome = validation.run(
         validation.Settings(POD, pools, options=RunOptions(namespace="n")), cluster, cluster.clock()
@@ -313,7 +313,7 @@ def test_a_node_that_a_pool_names_must_be_there() -> None:
 
 
 def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
-    cluster = Cluster(node("a"), node("b", ready=False))
+    cluster = ValidationCluster(node("a"), node("b", ready=False))
     outcome = go(cluster, check_mode=True)
     assert outcome.values["validated"] == ["a"] and outcome.changed and outcome.failure is None
     assert cluster.made == [] and cluster.writes == []
@@ -326,7 +326,7 @@ def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
 
 
 def test_proofs_are_forgotten() -> None:
-    cluster = Cluster(node("a"), node("b"))
+    cluster = ValidationCluster(node("a"), node("b"))
     go(cluster)
     assert validation.forget(cluster, check_mode=True) == ["a", "b"]
     assert cluster.proof("a")
@@ -337,7 +337,7 @@ def test_proofs_are_forgotten() -> None:
 def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
     for text in ("", "no JSON", "[]", '{"subject": 7}'):
         assert proofs.parse(text).at == ""
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.stored("Node", "a")["metadata"]["annotations"] = {names.PROOF: "{"}
     assert go(cluster).values["validated"] == ["a"]
     facts = reduce_node(cluster.stored("Node", "a"))
@@ -362,7 +362,7 @@ AS_AGENTS, GPU_ONLY = (
     ],
 )
 def test_a_taint_that_no_pod_tolerates_is_told_without_one(tolerations: list[Obj], taint: Obj, told: str) -> None:
-    cluster = Cluster(node("a", taints=[taint]), node("b"))
+    cluster = ValidationCluster(node("a", taints=[taint]), node("b"))
     definition = POD | {"spec": {**POD["spec"], "tolerations": tolerations}}
     assert go(cluster, definition=definition).values["failed_nodes"] == (["a"] if told else [])
     ran, written = len(cluster.made), len(cluster.writes)
@@ -376,7 +376,7 @@ def test_a_taint_that_no_pod_tolerates_is_told_without_one(tolerations: list[Obj
 
 def test_a_node_that_cannot_prove_itself_fails_the_same_way_and_changes_nothing() -> None:
     """Its pod comes and goes; what stays is what was there."""
-    cluster = Cluster(node("a"))
+    cluster = ValidationCluster(node("a"))
     cluster.failing.add("a")
     first, second = go(cluster), go(cluster)
     stays = [write for write in cluster.writes if " Job " not in write]

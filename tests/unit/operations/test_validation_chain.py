@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
-    Cluster,
+    ValidationCluster,
     deployed,
     fault,
     go,
@@ -45,7 +45,7 @@ CRASHED = stack(
 
 @pytest.mark.parametrize("namespace", ["hwaccel-gpu", "gpu-operator"])
 def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(namespace: str) -> None:
-    cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED, namespace=namespace))
+    cluster = ValidationCluster(LACKING, node("b"), pods=deployed(*CRASHED, namespace=namespace))
     outcome = go(cluster)
     told = fault(outcome)
     assert (told["node"], told["state"], told["link"]) == ("a", "failed", "driver")
@@ -57,14 +57,14 @@ def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(
 
 
 def test_in_check_mode_what_a_stage_would_have_mended_has_not_failed() -> None:
-    outcome = go(Cluster(LACKING, pods=deployed(*CRASHED)), check_mode=True)
+    outcome = go(ValidationCluster(LACKING, pods=deployed(*CRASHED)), check_mode=True)
     assert outcome.failure is None
     assert (outcome.values["failed_nodes"], outcome.values["nodes"]) == ([], {"passed": 0, "unproven": 1, "failed": 0})
     assert (fault(outcome)["state"], fault(outcome)["link"]) == ("unproven", "driver")
 
 
 def test_where_nothing_lacks_no_pod_is_read() -> None:
-    cluster = Cluster(node("a"), pods=deployed(*stack("a")))
+    cluster = ValidationCluster(node("a"), pods=deployed(*stack("a")))
     assert go(cluster).failure is None
     assert cluster.read == ["Node"]
 
@@ -116,14 +116,14 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
     ],
 )
 def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, told: str) -> None:
-    outcome = go(Cluster(odd, pods=deployed(*pods)))
+    outcome = go(ValidationCluster(odd, pods=deployed(*pods)))
     assert (fault(outcome)["link"], fault(outcome)["state"]) == (link, "failed")
     assert told in fault(outcome)["reason"]
     assert outcome.values["validated"] == []
 
 
 def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking() -> None:
-    cluster = Cluster(LACKING, node("b"), pods=deployed(*CRASHED))
+    cluster = ValidationCluster(LACKING, node("b"), pods=deployed(*CRASHED))
     why = "the right to list daemonsets.apps is missing"
     cluster.fail(Forbidden("listing daemonsets", "https://x", why, "grant it"), "list", kind="DaemonSet")
     outcome = go(cluster, max_failed="1")
@@ -135,11 +135,11 @@ def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right
 
 def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:
     pods = [s.validator("a", s.crash_loop("driver-validation", 1)), s.plugin("a")]
-    assert "driver-validation" in fault(go(Cluster(LACKING, pods=deployed(*pods))))["reason"]
+    assert "driver-validation" in fault(go(ValidationCluster(LACKING, pods=deployed(*pods))))["reason"]
 
 
 def test_where_nothing_is_deployed_site_is_the_next_step() -> None:
-    told = fault(go(Cluster(LACKING)))
+    told = fault(go(ValidationCluster(LACKING)))
     assert (told["link"], told["next_step"].partition(":")[0]) == ("plugin", "run hwaccel.gpu.site")
 
 
@@ -151,7 +151,7 @@ def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
             s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(name, s.running(ready=False))
         )
     ]
-    cluster = Cluster(*(node(name, 0) for name in "abc"), pods=pods)
+    cluster = ValidationCluster(*(node(name, 0) for name in "abc"), pods=pods)
     outcome = go(cluster, sample=1)
     assert outcome.values["failed_nodes"] == ["a", "b", "c"]
     assert len({request.name for request in cluster.sent("logs")}) == 1
@@ -166,7 +166,7 @@ def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() ->
     }
     odd = node("a")
     odd["status"]["allocatable"] = {"example.com/half": "16"}
-    cluster = Cluster(odd)
+    cluster = ValidationCluster(odd)
     assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
     assert cluster.made[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
         "limits": {"example.com/half": 1}

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.gpu.test_device_query import GOO
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import (
     LOG,
     POD,
-    Cluster,
+    ValidationCluster,
     fault,
     go,
     node,
@@ -44,13 +44,13 @@ def jetson(name: str, architecture: str = "arm64") -> Obj:
     return made
 
 
-def cluster(*nodes: Obj, log: str = COMPUTED) -> Cluster:
-    made = Cluster(*nodes)
+def cluster(*nodes: Obj, log: str = COMPUTED) -> ValidationCluster:
+    made = ValidationCluster(*nodes)
     made.printed = {item["metadata"]["name"]: log for item in nodes}
     return made
 
 
-def images(made: Cluster) -> dict[str, str]:
+def images(made: ValidationCluster) -> dict[str, str]:
     return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in made.made}
 
 
@@ -91,7 +91,7 @@ def test_what_cuda_says_is_judged() -> None:
         assert told in fault(outcome)["reason"] and outcome.failure is not None
 
 
-class Broken(Cluster):
+class Broken(ValidationCluster):
     """Every Job fails."""
 
     def job_status(self, name: str, job: Obj) -> Obj:

@@ -34,7 +34,7 @@ POD = {
 LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
-class Cluster(JobCluster):
+class ValidationCluster(JobCluster):
     """printed: what a node's pod prints; full: nodes that have no free GPU; failing: those whose pod ends badly; takes: seconds that each pod runs.
 
     refusing: nodes that are thought to have a free GPU, and whose kubelet has none to give.
@@ -101,7 +101,7 @@ def cordoned(name: str) -> Obj:
 
 
 def go(
-    cluster: Cluster,
+    cluster: ValidationCluster,
     *,
     check_mode: bool = False,
     definition: Obj | None = None,

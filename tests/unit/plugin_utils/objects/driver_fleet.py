@@ -13,6 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_drivers
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import daemon_sets, node, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
@@ -76,6 +77,7 @@ class DriverFleet:
     def _cluster(self) -> Cluster:
         """With these DaemonSets and their pods."""
         made = Cluster()
+        made.on("list", _is_of_drivers)
         managed = {"managedFields": [{"manager": "hwaccel.gpu/driver"}]}
         for one in self.drivers.values():
             made.put(one | {"metadata": one["metadata"] | managed})
@@ -98,6 +100,11 @@ class DriverFleet:
             "spec": {"nodeName": node_name, "containers": [{"name": "nvidia-driver-ctr"}]},
             "status": {"containerStatuses": [{"name": "nvidia-driver-ctr", "state": state}]},
         }
+
+
+def _is_of_drivers(request: Request) -> None:
+    assert "hwaccel.gpu/driver-version" in request.selector
+    assert request.namespace or request.kind != "Pod", "pods are listed where there is a driver"
 
 
 def machine(pool: str = "", kernel: str = "6.8.0-134-generic", wanted: str = "") -> dict[str, str]:
