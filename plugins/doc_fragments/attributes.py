@@ -13,7 +13,7 @@ attributes:
   check_mode:
     description: Can run in check mode and return what would change, without changing anything.
   diff_mode:
-    description: Returns what has changed, or in check mode would change, when run with C(--diff). Secrets are taken out.
+    description: Returns what has changed, or in check mode would change, when run with C(--diff). Secrets are removed.
   platform:
     description: Operating systems that the module runs on.
     platforms: posix
@@ -27,7 +27,7 @@ options: {}
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode, where it does the same as otherwise, as it only reads.
+    description: Can run in check mode, which makes no difference because the module only reads.
   diff_mode:
     support: N/A
     description: Returns what has changed when run with C(--diff).

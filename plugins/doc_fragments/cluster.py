@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How to reach a cluster: the options of every module of the action group `cluster`, and of the inventory plugin."""
+"""Connection to a cluster: the options of every module of the action group `cluster`, and of the inventory plugin."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ options:
   kubeconfig:
     description:
       - Path to a kubeconfig file, several paths separated by C(:), or the content of one as a dictionary or as YAML text.
-      - Where no connection option is given, E(K8S_AUTH_KUBECONFIG), then E(KUBECONFIG), then C(~/.kube/config) is read,
-        and where none of them is there, the service account of the pod that this runs in.
-      - Environment variables are those of the machine that this runs on. An option always wins over its variable,
-        and an empty string is the same as no value, for each of these options.
+      - If no connection option is set, E(K8S_AUTH_KUBECONFIG), then E(KUBECONFIG), then C(~/.kube/config) is read.
+        If none of them exists, the service account of the pod that this runs in is used.
+      - Environment variables are those of the machine that this runs on. An option always takes precedence over its variable.
+        For each of these options, an empty string is the same as no value.
     type: raw
   context:
     description: Context of the kubeconfig to use. Also E(K8S_AUTH_CONTEXT).
@@ -29,10 +29,10 @@ options:
   username:
     description:
       - User name for HTTP basic authentication. Also E(K8S_AUTH_USERNAME).
-      - Only servers behind an authenticating proxy take it; Kubernetes itself has dropped it.
+      - Only servers behind an authenticating proxy accept it. Kubernetes itself no longer supports it.
     type: str
   password:
-    description: Password to O(username). Also E(K8S_AUTH_PASSWORD).
+    description: Password for O(username). Also E(K8S_AUTH_PASSWORD).
     type: str
   client_cert:
     description: Path to a client certificate in PEM form. Also E(K8S_AUTH_CLIENT_CERT) and E(K8S_AUTH_CERT_FILE).
@@ -43,17 +43,17 @@ options:
     type: path
     aliases: [key_file]
   ca_cert:
-    description: Path to the certificates that the server's is checked with. Also E(K8S_AUTH_CA_CERT) and E(K8S_AUTH_SSL_CA_CERT).
+    description: Path to the CA certificates that the server's certificate is verified with. Also E(K8S_AUTH_CA_CERT) and E(K8S_AUTH_SSL_CA_CERT).
     type: path
     aliases: [ssl_ca_cert]
   validate_certs:
-    description: Whether the server's certificate is checked, by default yes. Also E(K8S_AUTH_VALIDATE_CERTS) and E(K8S_AUTH_VERIFY_SSL).
+    description: Whether to verify the server's certificate, by default yes. Also E(K8S_AUTH_VALIDATE_CERTS) and E(K8S_AUTH_VERIFY_SSL).
     type: bool
     aliases: [verify_ssl]
   proxy:
     description:
       - URL of an HTTP proxy. Also E(K8S_AUTH_PROXY), or C(proxy-url) in the kubeconfig.
-      - E(HTTPS_PROXY) and its like are not read.
+      - E(HTTPS_PROXY) and similar variables are not read.
     type: str
   no_proxy:
     description: Comma separated hosts, domains and networks that are reached without O(proxy). Also E(K8S_AUTH_NO_PROXY).
@@ -80,15 +80,15 @@ options:
     elements: str
   retry_timeout:
     description:
-      - Seconds for which a server that cannot be reached, or answers that it is overloaded, is asked again.
-      - Unset, a few seconds for its first answer, so that a wrong address is reported soon, and a minute once it has answered.
+      - Seconds for which requests are retried if the server cannot be reached or responds that it is overloaded.
+      - By default a few seconds for the first response, so that a wrong address is reported soon, and a minute once the server has responded.
       - M(kubernetes.core.k8s) and its siblings do not have this option.
     version_added: 0.2.0
     type: float
 requirements:
   - python >= 3.11
   - urllib3 >= 2.0
-  - PyYAML >= 6.0 (where a kubeconfig is read)
+  - PyYAML >= 6.0 (if a kubeconfig is read)
   - kubernetes >= 29.0 (only for kubeconfigs with an exec plugin or an authentication provider)
 notes:
   - No option that holds a secret appears in a result, a message, a log or the arguments of a process.

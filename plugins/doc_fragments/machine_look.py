@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What filters are given that compute from a look at a machine."""
+"""Arguments of filters that compute from the observed state of a machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class ModuleDocFragment:
 positional: _input, role
 options:
   _input:
-    description: What the look at the machine has printed, of the role's tasks C(look.yml).
+    description: The output of the tasks that observe the machine.
     type: str
     required: true
   role:
-    description: Whose look it was.
+    description: The role whose tasks observed it.
     type: str
     required: true
     choices: [dns_pxe, load_balancer, node_runtime]

@@ -13,20 +13,20 @@ options:
     description:
       - Path of a Jinja template, or of a folder of them, or a list of such paths. The rendered text is YAML or JSON with one or more manifests.
       - Found and rendered on the controller, in C(templates/) of the role and the playbook first.
-      - Of a folder all files are taken, also those in folders below it, whose names end in C(.yml), C(.yaml) or C(.json),
-        or in one of these and C(.j2), sorted by path.
+      - In a folder and its subfolders, all files are used whose names end in C(.yml), C(.yaml) or C(.json),
+        optionally followed by C(.j2), sorted by path.
     type: raw
   src:
-    description: As O(template), but the files are taken as they are, in C(files/) of the role and the playbook first. They may be in Ansible Vault.
+    description: Like O(template), but files are used unchanged, from C(files/) of the role and the playbook first. They may be encrypted with Ansible Vault.
     type: raw
   texts:
     description:
-      - What has become of O(template) and O(src). Internal, set by the action plugin of the same name. Do not set it in a playbook.
+      - The rendered O(template) and O(src). Internal, set by the action plugin of the same name. Do not set it in a playbook.
     type: list
     elements: dict
     suboptions:
       origin:
-        description: Where the text is from, for messages.
+        description: Source of the text, for messages.
         type: str
         required: true
       text:

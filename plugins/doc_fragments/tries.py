@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options of modules that run pods on nodes to try them."""
+"""Options of modules that run pods on nodes to test them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ options:
     type: str
     default: hwaccel-gpu
   max_failed:
-    description: So many failed nodes are borne, as a number or as a percentage of the nodes judged.
+    description: Maximum number of failed nodes, as a number or as a percentage of the nodes judged.
     type: str
     default: "0"
   exclude:
-    description: Names of nodes to leave out.
+    description: Names of nodes to exclude.
     type: list
     elements: str
     default: []
   schedule_timeout:
-    description: Seconds after which a pod that no node takes is given up.
+    description: Seconds after which a pod that cannot be scheduled is deleted.
     type: float
     default: 30
   start_timeout:
-    description: Seconds that a pod may take to start, its image pulled.
+    description: Seconds within which a pod must start, including the time to pull its image.
     type: float
     default: 300
   timeout:
-    description: Seconds that a pod may run.
+    description: Maximum number of seconds that a pod may run.
     type: float
     default: 300
   sample:
-    description: At most so many nodes are reported in RV(faults).
+    description: Maximum number of nodes reported in RV(faults).
     type: int
     default: 20
 """

@@ -11,14 +11,14 @@ class ModuleDocFragment:
 options:
   wait_slice:
     description:
-      - Seconds after which the module stops waiting and returns its state instead.
-      - Internal, set by the action plugin of the same name, which runs the module again and again until it is done
-        and prints after each run how far it is. Do not set it in a playbook.
+      - Seconds after which the module stops waiting and returns its state.
+      - Internal, set by the action plugin of the same name, which runs the module repeatedly until it is done
+        and prints its progress after each run. Do not set it in a playbook.
     type: float
   wait_resume:
-    description: What the slice before returned. Internal, set by the action plugin as O(wait_slice) is.
+    description: The result of the previous slice. Internal, set by the action plugin like O(wait_slice).
     type: dict
   wait_task:
-    description: The process that runs the slices, which lives as long as the task. Internal, set by the action plugin as O(wait_slice) is.
+    description: The process that runs the slices, which lives as long as the task. Internal, set by the action plugin like O(wait_slice).
     type: str
 """

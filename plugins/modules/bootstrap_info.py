@@ -7,11 +7,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: bootstrap_info
 version_added: 0.2.0
-short_description: Tell whether the bootstrap of a cluster is complete
+short_description: Report whether the bootstrap of a cluster is complete
 description:
-  - Asks a cluster whether the machine that has bootstrapped it can go, as an OpenShift cluster says it by C(status) of the ConfigMap C(kube-system/bootstrap),
-    or by a completed installation in its ClusterVersion.
-  - A cluster that does not answer is no error, as it does not before its first machine has started.
+  - Reports whether the machine that bootstrapped an OpenShift cluster can be removed. The evidence is the C(status) of the ConfigMap
+    C(kube-system/bootstrap), or a completed installation in the ClusterVersion.
+  - A cluster that does not answer is not an error, because it cannot answer before its first machine has started.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 extends_documentation_fragment:
@@ -21,7 +21,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Ask whether the bootstrap machine can go
+- name: Check whether the bootstrap machine can be removed
   hwaccel.gpu.bootstrap_info:
     kubeconfig: /etc/kubernetes/admin.conf
   register: bootstrap
@@ -29,11 +29,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 complete:
-  description: Whether it is, V(null) where the cluster does not answer.
+  description: Whether the bootstrap is complete, V(null) if the cluster does not answer.
   returned: success
   type: bool
 why:
-  description: What says so.
+  description: The evidence for it.
   returned: success
   type: str
 """

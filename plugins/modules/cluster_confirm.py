@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_confirm
 version_added: 0.2.0
-short_description: Refuse to destroy on a cluster that was only guessed
+short_description: Refuse to delete from a cluster that was not selected explicitly
 description:
-  - Finds out which cluster the connection options lead to, and who has chosen it. First task of all that removes something.
-  - Where the options name a server, or a kubeconfig whose context is beyond doubt, they have chosen it, and no confirmation is needed.
-  - Where the environment, the default kubeconfig, the service account of a pod, or the current context of a kubeconfig with several has chosen it,
-    O(confirm) has to name it. Options that name at least a context need no confirmation where O(cluster_uid) is that of the cluster.
-  - In check mode, which writes nothing, a missing O(confirm) is a warning. A wrong one, and a wrong O(cluster_uid), are refused there too.
+  - Determines which cluster the connection options select, and where that selection comes from. It is the first task of every play that deletes something.
+  - If the options name a server, or a kubeconfig whose context is unambiguous, no confirmation is needed.
+  - If the selection comes from the environment, the default kubeconfig, the service account of a pod, or the current context of a kubeconfig with
+    several contexts, O(confirm) must name the cluster. Options that name at least a context need no confirmation if O(cluster_uid) is that of the cluster.
+  - In check mode, which writes nothing, a missing O(confirm) is a warning. A wrong O(confirm) or O(cluster_uid) is refused in check mode as well.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -23,13 +23,13 @@ options:
     type: str
     required: true
   cluster_uid:
-    description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
+    description: The uid of the namespace C(kube-system) of the intended cluster. Any other cluster is refused, and so is one whose uid cannot be read.
     type: str
   confirm:
-    description: The uid of the namespace C(kube-system) of the cluster, or O(name) where the uid cannot be read. Anything else is refused.
+    description: The uid of the namespace C(kube-system) of the cluster, or O(name) if the uid cannot be read. Anything else is refused.
     type: str
   command:
-    description: The command that is proposed where a confirmation is missing, to which C(-e hwaccel_confirm=) is added.
+    description: The command to suggest if a confirmation is missing. C(-e hwaccel_confirm=) is appended to it.
     type: str
 extends_documentation_fragment:
   - hwaccel.gpu.cluster
@@ -40,7 +40,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Refuse a cluster that was only guessed
+- name: Refuse a cluster that was not selected explicitly
   hwaccel.gpu.cluster_confirm:
     name: "{{ inventory_hostname }}"
     cluster_uid: "{{ hwaccel_cluster_uid | default(omit, true) }}"
@@ -49,7 +49,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster_uid:
-  description: Uid of the namespace C(kube-system), empty where it cannot be read.
+  description: Uid of the namespace C(kube-system), empty if it cannot be read.
   returned: success
   type: str
 platform:
@@ -57,7 +57,7 @@ platform:
   returned: success
   type: dict
 nodes:
-  description: Number of nodes, V(null) where they may not be listed.
+  description: Number of nodes, V(null) if the run may not list them.
   returned: success
   type: int
 server:
@@ -65,11 +65,11 @@ server:
   returned: success
   type: str
 decided_by:
-  description: What of the machine has chosen the cluster, empty where the options have.
+  description: The setting of the machine that selected the cluster, empty if the options selected it.
   returned: success
   type: str
 text:
-  description: All of it as one sentence.
+  description: All of the above in one sentence.
   returned: success
   type: str
 """

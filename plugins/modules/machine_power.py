@@ -8,13 +8,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: machine_power
 version_added: 0.2.0
-short_description: Power and boot device of a machine
+short_description: Manage power and boot device of a machine
 description:
-  - Observes power and boot device of one machine by Redfish, IPMI or libvirt, decides what is to be done, does it step by step, and confirms each step.
-  - Nothing is done to a machine that is as requested. The power of one that runs a node of its cluster, or may run one, is kept unless it is named.
-  - The host of the task is the one that speaks to the BMC, or the hypervisor, where C(become) is needed. It runs modules of C(community.general) for Redfish,
+  - Reads power and boot device of one machine by Redfish, IPMI or libvirt, plans the steps to the requested state, takes them, and verifies each one.
+  - A machine that is already in the requested state is not changed. A machine that runs a node of its cluster, or may run one, keeps its power state
+    unless it is named.
+  - The task runs on the host that reaches the BMC, or on the hypervisor, which needs C(become). It runs modules of C(community.general) for Redfish,
     C(ipmitool) for IPMI, and modules of C(community.libvirt).
-  - It is for the role C(machine_boot), which has the request ready.
+  - It is meant for the role C(machine_boot), which builds the request.
 requirements:
   - community.general 10.6 or newer for Redfish
   - ipmitool on the host of the task for IPMI
@@ -23,66 +24,66 @@ author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   request:
-    description: What is requested of the machine, as the role's C(machine_boot_asked) has it.
+    description: The requested state of the machine, from the role's C(machine_boot_asked).
     type: dict
     required: true
   state:
     description:
-      - V(present) is power and boot device as requested. V(settled) takes back what was set for one boot, once the machine has booted.
-      - V(absent) is a virtual machine removed; one that has a BMC is left as it is. V(observed) only reads.
+      - V(present) sets power and boot device as requested. V(settled) reverts settings made for one boot, once the machine has booted.
+      - V(absent) removes a virtual machine, and does not change a machine that has a BMC. V(observed) only reads.
     type: str
     choices: [present, settled, absent, observed]
     default: present
   nodes:
-    description: What the machine's cluster has said of its nodes, C(known), C(names), and C(why) where they are not known.
+    description: What is known about the nodes of the machine's cluster, C(known), C(names), and C(why) if they are not known.
     type: dict
     default: {}
   bmc:
-    description: How the BMC is spoken to.
+    description: Connection to the BMC.
     type: dict
     suboptions:
       password:
-        description: Of the user in the request.
+        description: Password of the user in the request.
         type: str
         default: ''
       ca:
-        description: Certificates of authorities in a file of the host of the task. Empty are those that it trusts anyway.
+        description: File with CA certificates on the host of the task. If empty, the certificates that this host trusts are used.
         type: str
         default: ''
       timeout:
-        description: Seconds for each answer.
+        description: Seconds to wait for each response.
         type: int
         default: 30
       retries:
-        description: How often what may be over in a moment is tried again.
+        description: Number of retries after a temporary error.
         type: int
         default: 2
       cipher:
-        description: Cipher suite of IPMI. Empty lets C(ipmitool) choose.
+        description: Cipher suite of IPMI. If empty, C(ipmitool) chooses one.
         type: str
         default: ''
       sessions:
-        description: Whether a BMC of Redfish is asked for a session first.
+        description: Whether to try a Redfish session first.
         type: bool
         default: true
   reachable:
-    description: Whether the hypervisor lets Ansible in, as far as is known.
+    description: Whether Ansible can connect to the hypervisor, as far as is known.
     type: bool
     default: true
   timeout:
-    description: Seconds until the power is as requested.
+    description: Seconds to wait until the power is as requested.
     type: int
     default: 120
   booted:
-    description: Whether the logs have said that the machine has loaded its kernel.
+    description: Whether the logs show that the machine has loaded its kernel.
     type: bool
     default: false
   reported:
-    description: Whether the logs or its cluster have said that the machine has reported in.
+    description: Whether the logs or the cluster show that the machine has reported in.
     type: bool
     default: false
   remove_disks:
-    description: Whether the disk goes with a virtual machine that is removed.
+    description: Whether the disks of a removed virtual machine are deleted as well.
     type: bool
     default: false
 attributes:
@@ -102,7 +103,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Switch the machine on
+- name: Power on the machine
   hwaccel.gpu.machine_power:
     request: "{{ machine_boot_asked }}"
     nodes: "{{ machine_boot_nodes }}"
@@ -113,47 +114,47 @@ EXAMPLES = r"""
 
 RETURN = r"""
 messages:
-  description: What was decided, in sentences.
+  description: What was decided, as sentences.
   returned: unless only observed
   type: list
   elements: str
 faults:
-  description: Why nothing is done, each with C(text).
+  description: Problems because of which nothing is done, each with C(text).
   returned: unless only observed
   type: list
   elements: dict
 steps:
-  description: What was done, or in check mode would be done, each with C(text) and C(kind).
+  description: What was done, or would be done in check mode, each with C(text) and C(kind).
   returned: unless only observed
   type: list
   elements: dict
 back:
-  description: What is still to be taken back of what was set for one boot, as RV(steps).
+  description: Settings made for one boot that have yet to be reverted, in the format of RV(steps).
   returned: when the machine was observed
   type: list
   elements: dict
 power:
-  description: V(on), V(off), or what the BMC says while it changes. Empty where it could not be asked.
+  description: V(on), V(off), or the BMC's own word during a transition. Empty if it could not be read.
   returned: when the machine was observed
   type: str
 started:
-  description: Whether the steps start the machine in a way that its boot server sees.
+  description: Whether the steps start the machine in a way that its boot server can observe.
   returned: when O(state=present)
   type: bool
 joined:
-  description: Whether the machine runs a node, V(yes), V(no) or V(unknown).
+  description: Whether the machine runs a node of its cluster, V(yes), V(no) or V(unknown).
   returned: when O(state=present)
   type: str
 observed:
-  description: What the machine's BMC or hypervisor has answered.
+  description: The answers of the machine's BMC or hypervisor.
   returned: when O(state=observed)
   type: dict
 sessions:
-  description: Whether the BMC has sessions, as far as is known.
+  description: Whether the BMC supports sessions, as far as is known.
   returned: success
   type: bool
 state:
-  description: That of the task.
+  description: The value of O(state).
   returned: success
   type: str
 """

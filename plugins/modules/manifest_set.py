@@ -10,16 +10,16 @@ module: manifest_set
 version_added: 0.1.0
 short_description: Apply a named set of objects to a cluster, correct drift, prune, and wait once
 description:
-  - Brings a named set of objects to the state asked for, by server-side apply, in waves and in parallel, and remembers what it made.
-  - The record of the set is a ConfigMap (a Secret where the set holds a Secret) in O(record_namespace), an ApplySet parent as KEP-3659 describes it.
-    It names each member with its uid, a hash of what was asked, and the fields that the set owns. With it, a run that has nothing to do reads
+  - Brings a named set of objects to the desired state by server-side apply, in waves and in parallel, and records what it created.
+  - The record of the set is a ConfigMap (a Secret where the set holds a Secret) in O(record_namespace). It is an ApplySet parent as in KEP-3659.
+    It lists each member with its uid, a hash of its desired state, and the fields that the set owns. With the record, a run that has nothing to do reads
     one list per kind and namespace and writes nothing.
-  - Fields of ours that somebody else changed are taken back and reported in RV(reclaimed). Fields that were never ours and have another value are
-    a conflict, which is an error. Fields that others added are reported in RV(foreign_fields).
-  - An object that exists and is not in the record is never taken over, unless O(adopt) is set, and never deleted.
-  - Everything that can be known beforehand (bad YAML, duplicates, unknown kinds, foreign objects, conflicts, immutable fields, missing rights, what the
-    API server refuses) is reported at once, before the first write.
-  - A run that was killed is made good by the next one.
+  - Fields of the set that another field manager changed are corrected and reported in RV(reclaimed). Fields that the set never owned and that have another
+    value are a conflict, which is an error. Fields that others added are reported in RV(foreign_fields).
+  - An existing object that is not in the record is never taken over, unless O(adopt) is set, and never deleted.
+  - All problems that can be detected in advance (invalid YAML, duplicates, unknown kinds, existing objects of others, conflicts, immutable fields, missing
+    permissions, whatever the API server refuses) are reported at once, before the first write.
+  - If a run is killed, the next run completes its work.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -30,15 +30,15 @@ options:
     required: true
   state:
     description:
-      - V(present) applies, mends and prunes.
-      - V(absent) removes all members that the record names, backwards through the waves, and then the record. Adopted members are given up, not deleted.
-        A Namespace or CustomResourceDefinition that holds anything of others is kept and reported. No definition is needed.
+      - V(present) applies the objects, corrects drift and prunes.
+      - V(absent) deletes all members in the record, in reverse order of the waves, and then the record. Adopted members are released, not deleted.
+        A Namespace or CustomResourceDefinition that contains objects of others is kept and reported. No definition is needed.
     type: str
     choices: [present, absent]
     default: present
   definition:
     description:
-      - The objects. A mapping, text with YAML or JSON, or a list of these. Objects of a kind that ends in C(List) are taken apart.
+      - The objects. A mapping, text with YAML or JSON, or a list of these. An object of a kind that ends in C(List) is replaced by its items.
       - Nodes cannot be members.
     type: raw
   namespace:
@@ -46,7 +46,7 @@ options:
     type: str
   patches:
     description:
-      - Changes laid over the objects, in order. A patch that matches no object is an error.
+      - Changes to the objects, applied in order. A patch that matches no object is an error.
     type: list
     elements: dict
     default: []
@@ -62,72 +62,73 @@ options:
         type: raw
         required: true
   prune:
-    description: Delete members of the record that are no longer asked for. Namespaces and CustomResourceDefinitions are kept in any case.
+    description: Delete members of the record that are no longer part of the definition. Namespaces and CustomResourceDefinitions are always kept.
     type: bool
     default: true
   max_prune:
     description:
       - How many members may be pruned in one run, as a number or as a share of the recorded members.
         A share allows at least one. All members of a set are never pruned.
-      - DaemonSets that no node has a pod of, or should have, do not count. The nodes that they were for have gone from the cluster.
+      - DaemonSets that have no pods and match no node do not count, because the nodes that they were for have left the cluster.
     type: str
     default: 20%
   adopt:
     description:
-      - Take over objects that exist and are not ours. They are recorded as adopted, and pruning and O(state=absent) only give up our fields.
+      - Take over existing objects that are not in the record. They are recorded as adopted. Pruning and O(state=absent) only release their fields.
     type: bool
     default: false
   force_conflicts:
-    description: Take fields that belong to others and have another value, instead of failing. They are still reported in RV(conflicts).
+    description: Take over fields that others own with another value, instead of failing. They are still reported in RV(conflicts).
     type: bool
     default: false
   strict:
-    description: Fail where others added fields to our members.
+    description: Fail if others added fields to members of the set.
     type: bool
     default: false
   on_immutable:
     description:
-      - What to do where a field cannot be changed on the living object, by kind (C(Job), or C(Job.batch) with its group, or C(*) for all others).
-      - V(fail) names the field. V(recreate) deletes the object and makes it again. V(orphan) does the same and leaves its pods alive.
+      - What to do if a field of the live object is immutable, by kind (C(Job), or C(Job.batch) with its group, or C(*) for all others).
+      - V(fail) names the field. V(recreate) deletes and recreates the object. V(orphan) does the same and keeps its pods.
       - RoleBinding, ClusterRoleBinding and Job are recreated by default, all others fail.
     type: dict
     default: {}
   wait:
     description:
-      - Wait until all members are ready and what was pruned is gone, pods included. With O(state=absent), until all are gone.
-      - Pods on nodes that are not ready are not waited for. Where they belong to what is deleted, a warning names them, and they go when
-        their node is back or its Node object is deleted.
+      - Wait until all members are ready and all pruned objects are gone, including their pods. With O(state=absent), until all are gone.
+      - Pods on nodes that are not ready are not waited for. If they belong to a deleted object, a warning names them. They are removed when
+        their node is ready again or its Node object is deleted.
     type: bool
     default: true
   wait_timeout:
-    description: Seconds to wait at most.
+    description: Maximum number of seconds to wait.
     type: int
     default: 300
   ready_when:
     description:
-      - When objects of a kind are ready, as JMESPath on the object, for custom resources above all. Keys are C(Kind) or C(Kind.group).
+      - Conditions under which objects of a kind are ready, as JMESPath on the object, mainly for custom resources. Keys are C(Kind) or C(Kind.group).
         The object is ready when the expression yields something that is neither empty nor false.
-      - Known without it are workloads, Jobs, claims, CustomResourceDefinitions, APIServices, Namespaces and Services. All others are ready once they exist.
+      - Not needed for workloads, Jobs, claims, CustomResourceDefinitions, APIServices, Namespaces and Services. Objects of all other kinds are ready once
+        they exist.
     type: dict
     default: {}
   record_namespace:
     description:
-      - Namespace of the set's record. It is made where it is missing, and removed with the last record in it. Members cannot be in it.
+      - Namespace of the set's record. It is created if it does not exist, and deleted with the last record in it. Members cannot be in it.
     type: str
     default: hwaccel-gpu-records
   option_variables:
     description:
-      - Variables by which the users of a playbook or role set options of this task, by option, such as C(max_prune=driver_max_prune).
-        Messages name these in place of the option.
+      - Variables by which users of a playbook or role set options of this task, such as C(max_prune=driver_max_prune).
+        Messages name the variable instead of the option.
     version_added: 0.2.0
     type: dict
     default: {}
   lock_timeout:
     description:
-      - Seconds to wait for another run that is writing the same set, before failing with its name, and how long it may still hold the set.
-        It is no part of O(wait_timeout).
-      - A run holds a set from its first write to the end of its task. The hold of one that was killed is free at once where it ran on this host and is
-        known to be gone, and else 90 seconds after its last renewal was seen. So give more than 90.
+      - Seconds to wait for another run that is writing the same set. When they are over, the task fails, names that run, and says how long it may still
+        hold the set. They do not count towards O(wait_timeout).
+      - A run holds a set from its first write to the end of its task. The hold of a killed run expires at once if it was on this host and has ended.
+        Otherwise it expires 90 seconds after its last renewal was observed, so set more than 90.
     type: int
     default: 120
 extends_documentation_fragment:
@@ -140,8 +141,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is written. The server is asked by dry runs; what only comes into being with the set itself (objects of a new namespace or kind)
-        is marked as planned and not validated.
+      - Nothing is written. The server validates by dry runs. Objects that need a namespace or kind of the same set that does not exist yet
+        are marked as planned and not validated.
   diff_mode:
     support: full
   idempotent:
@@ -156,7 +157,7 @@ EXAMPLES = r"""
     template: device-plugin/
     wait_timeout: 600
 
-- name: Lay a site's own wishes over it
+- name: Adapt a set to a site
   hwaccel.gpu.manifest_set:
     name: device-plugin
     template: device-plugin/
@@ -215,11 +216,11 @@ objects:
       type: str
     action:
       description:
-        - V(created), V(configured), V(reclaimed) (drift corrected), V(recreated), V(adopted), V(unchanged), V(deleted), V(released) (adopted, and given up),
-          or V(kept) (a Namespace or CustomResourceDefinition, or pruning is off). In check mode, what the run would do.
+        - V(created), V(configured), V(reclaimed) (drift corrected), V(recreated), V(adopted), V(unchanged), V(deleted), V(released) (adopted before), or
+          V(kept) (a Namespace or CustomResourceDefinition, or pruning is off). In check mode, what the run would do.
       type: str
     ready:
-      description: Whether it is ready. V(null) where nobody waited.
+      description: Whether it is ready. V(null) if the task did not wait.
       type: bool
     reason:
       description: Why it is not ready, why this was done, or why the plan could not be validated.
@@ -230,8 +231,8 @@ not_ready:
   type: list
   elements: dict
 reclaimed:
-  description: Fields that were ours, that somebody changed, and that are ours again. An empty path stands for the whole object, an empty manager for a
-    field that was removed (the API server does not record by whom).
+  description: Fields of the set that others changed and that were corrected. An empty path stands for the whole object. An empty manager stands for
+    a removed field, because the API server does not record who removed it.
   returned: always
   type: list
   elements: dict
@@ -242,7 +243,7 @@ reclaimed:
       path: spec.replicas
       manager: kubectl
 foreign_fields:
-  description: Fields that others added to members. They are left alone.
+  description: Fields that others added to members. They are not changed.
   returned: always
   type: list
   elements: dict
@@ -253,12 +254,12 @@ foreign_fields:
       path: spec.template.spec.containers[name="sidecar"]
       manager: kubectl-edit
 conflicts:
-  description: Fields that others own with another value.
+  description: Fields that others own with a value that differs from the desired one.
   returned: always
   type: list
   elements: dict
 missing_rights:
-  description: Rights that the run lacks, by verb and resource.
+  description: Permissions that the run lacks, by verb and resource.
   returned: always
   type: list
   elements: dict
@@ -272,11 +273,11 @@ record:
   returned: always
   type: dict
 requests:
-  description: How many requests were sent to the API server, by the last slice of a long wait.
+  description: Number of requests to the API server. After a long wait, those of its last slice.
   returned: always
   type: int
 faults:
-  description: What is wrong, each with what, where, why and what to do next.
+  description: The problems, each with what, where, why and what to do next.
   returned: on failure
   type: list
   elements: dict

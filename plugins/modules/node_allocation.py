@@ -8,21 +8,21 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_allocation
 version_added: 0.2.0
-short_description: Let one pod take all GPUs of each node, and one more wait for it
+short_description: Verify that one pod can allocate all GPUs of each node, and that another pod must wait
 description:
-  - On each GPU node on which no other pod holds a GPU, one pod asks the scheduler for all GPUs, must see as many as are expected, each with a UUID
-    of its own, and must have computed on each.
-  - With O(exclusivity), that pod stays, and one more pod asks for one GPU of the same node. It must be Pending with the scheduler's
-    C(Insufficient <resource>), and it must run once the first one has ended. So no GPU is given out twice, none is lost, and each comes back.
-  - The pods run as Jobs, as those of M(hwaccel.gpu.workload_run). A killed run leaves Jobs that the cluster ends and removes by itself.
-  - The log of the pod is judged. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and what NVIDIA's sample
-    C(vectorAdd) prints, and when it has done so C(all devices were queried). After it the pod has to stay for as many seconds as its environment variable
-    E(HOLD_SECONDS) says, which this module sets.
-  - Nodes with GPU pods of others are V(busy), and so is a node whose pod had to make room for one of higher priority. Nodes are V(skipped) that are not
-    Ready, quarantined, cordoned or without GPUs, or whose GPUs are shared by several pods. Neither is a failure.
-  - Who else holds GPUs is read from the pods of all namespaces, which takes the right to list them.
-  - Users find no GPU on a node while it is tried, which takes seconds.
-  - In check mode it reports which nodes would run pods. Each of these is shown to the server in a dry run.
+  - On each GPU node on which no other pod holds a GPU, one pod requests all GPUs. It must see as many as are expected, each with a unique UUID,
+    and must run a computation on each.
+  - With O(exclusivity), that pod keeps its GPUs, and a second pod requests one GPU of the same node. The second pod must be Pending with the scheduler's
+    C(Insufficient <resource>), and must run once the first pod has ended. This proves that no GPU is allocated twice, and that all are released.
+  - The pods run as Jobs, like those of M(hwaccel.gpu.workload_run). If a run is killed, the cluster ends and deletes its Jobs.
+  - The log of the pod decides. It must have the lines of C(nvidia-smi -L), then for each GPU the line C(device <UUID>) and the output of NVIDIA's sample
+    C(vectorAdd), and finally C(all devices were queried). The pod must then keep running for the number of seconds in its environment variable
+    E(HOLD_SECONDS), which this module sets.
+  - Nodes with GPU pods of others are V(busy), and so is a node whose pod was preempted. Nodes that are not Ready, quarantined, cordoned or without GPUs,
+    or whose GPUs are shared by several pods, are V(skipped). Neither is a failure.
+  - To find other pods that hold GPUs, the module lists the pods of all namespaces, which needs that permission.
+  - While a node is tested, which takes seconds, its GPUs are not available to users.
+  - In check mode it reports which nodes would run pods. Each of these pods is validated by a server-side dry run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -32,27 +32,27 @@ options:
     required: true
   integrated_definition:
     description:
-      - Manifest of the pod for nodes whose GPU is integrated (Jetson), as in M(hwaccel.gpu.node_validate). In place of nvidia-smi's lines its log must have
-        those of NVIDIA's sample C(deviceQuery).
-      - Without it these nodes are skipped.
+      - Manifest of the pod for nodes whose GPU is integrated (Jetson), as in M(hwaccel.gpu.node_validate). Its log must have the output of
+        NVIDIA's sample C(deviceQuery) instead of that of nvidia-smi.
+      - Without it, these nodes are skipped.
     type: dict
   exclusivity:
-    description: Whether one more pod has to wait.
+    description: Whether to verify that a second pod has to wait.
     type: bool
     default: false
   pools:
     description:
-      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says how many GPUs are expected, else the nodes' labels do.
-      - Nodes of a pool whose driver provider is V(none) are left out.
+      - Declared pools, as in the inventory variable C(hwaccel_pools). The expected number of GPUs comes from their C(gpu), or else from the nodes' labels.
+      - Nodes of a pool whose driver provider is V(none) are skipped.
     type: list
     elements: dict
     default: []
   parallel:
-    description: At most so many nodes at the same time.
+    description: Maximum number of nodes tested at the same time.
     type: int
     default: 5
   schedule_timeout:
-    description: Seconds after which a pod that no node takes is given up. A pod that has to wait gets them once more when the other has ended.
+    description: Seconds after which a pod that cannot be scheduled is deleted. For a pod that has to wait, they start again when the other pod has ended.
     type: float
     default: 30
 extends_documentation_fragment:
@@ -75,7 +75,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See that no GPU is given out twice
+- name: Verify that no GPU is allocated twice
   hwaccel.gpu.node_allocation:
     kubeconfig: /etc/kubernetes/admin.conf
     exclusivity: true

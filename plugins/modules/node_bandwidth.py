@@ -10,49 +10,49 @@ module: node_bandwidth
 version_added: 0.2.0
 short_description: Measure the bandwidth between the GPUs of two nodes, pair by pair
 description:
-  - Of each pool that declares an C(interconnect), the nodes on which no other pod holds a GPU are tried two by two. On each of the two a pod takes all GPUs,
-    and both do all-reduces together, with NCCL. The bus bandwidth must be what the pool declares, and NCCL must have used the network that it declares.
-  - The last one of an odd number of nodes is tried with the first one of its pool, when that is free again.
-  - Where a pair fails and nothing tells which of its two nodes it is, each of them is tried once more with a node that has passed. What stays open is
-    V(suspect), for both.
-  - The pods run as Jobs, as those of M(hwaccel.gpu.workload_run). A killed run leaves Jobs that the cluster ends and removes by itself. Where one of the two
+  - For each pool that declares an C(interconnect), the nodes on which no other pod holds a GPU are tested in pairs. On both nodes a pod takes all GPUs,
+    and the two pods run all-reduces together with NCCL. The bus bandwidth must reach the declared one, and NCCL must have used the declared network.
+  - If the number of nodes is odd, the last node is tested with the first node of its pool, as soon as that is free again.
+  - If a pair fails and the cause cannot be attributed to one of its two nodes, each of them is tested once more with a node that has passed. If that does
+    not decide it either, both are V(suspect).
+  - The pods run as Jobs, like those of M(hwaccel.gpu.workload_run). If a run is killed, the cluster ends and deletes its Jobs. If one of the two pods
     fails, the other is ended at once.
-  - The first pod has to print C(listening at <address>) when it can be reached. Then the second one is started, with that address in E(PEER_ADDRESS).
-    Both get E(POD_ADDRESS), their own one, E(DEVICES), how many GPUs they have to see, E(RANKS), how many there are in both pods, E(FIRST_RANK), how many of
-    them are in the pod before, E(PATIENCE_SECONDS), how long the other one may be on its way, and E(NCCL_DEBUG).
-  - The log of the first pod must have a line of JSON with C(bus_bandwidth) in GB/s, and the logs name the network as NCCL does, C(via NET/IB/0).
-  - Both pods get memory for C(/dev/shm). Where the pool declares C(resources), they run as root with the capability C(IPC_LOCK), which RDMA needs.
-  - Nodes with GPU pods of others are V(busy), and so are two of which one's pod had to make room for one of higher priority. Nodes are V(skipped) that are
-    not Ready, quarantined, cordoned, without GPUs or alone in their pool, or whose GPUs are shared, partitioned or integrated. Neither is a failure.
-  - Who else holds GPUs is read from the pods of all namespaces, which takes the right to list them.
-  - Users find no GPU on two nodes while they are tried, and while the image is pulled.
-  - In check mode it reports which nodes would run pods. Each of these is shown to the server in a dry run.
+  - The first pod must print C(listening at <address>) when it accepts connections. Then the second one is started, with that address in E(PEER_ADDRESS).
+    Both get E(POD_ADDRESS), their own address, E(DEVICES), the number of GPUs that they must see, E(RANKS), the number of GPUs in both pods, E(FIRST_RANK),
+    the number of GPUs in the pod before, E(PATIENCE_SECONDS), how long to wait for the other pod, and E(NCCL_DEBUG).
+  - The log of the first pod must have a line of JSON with C(bus_bandwidth) in GB/s, and the logs must name the network as NCCL does, such as C(via NET/IB/0).
+  - Both pods get memory for C(/dev/shm). If the pool declares C(resources), they run as root with the capability C(IPC_LOCK), which RDMA needs.
+  - Nodes with GPU pods of others are V(busy), and so are both nodes of a pair of which one pod was preempted. Nodes that are not Ready, quarantined,
+    cordoned, without GPUs or alone in their pool, or whose GPUs are shared, partitioned or integrated, are V(skipped). Neither is a failure.
+  - To find other pods that hold GPUs, the module lists the pods of all namespaces, which needs that permission.
+  - While two nodes are tested, which includes pulling the image, their GPUs are not available to users.
+  - In check mode it reports which nodes would run pods. Each of these pods is validated by a server-side dry run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   definition:
-    description: Manifest of the pod. The module adds the node to it, and to its first container GPUs, what the pool's C(interconnect) says, and its part.
+    description: Manifest of the pod. The module adds the node, and to its first container GPUs, resources of the pool's C(interconnect) and variables.
     type: dict
     required: true
   pools:
-    description: Declared pools, as in the inventory variable C(hwaccel_pools). Those without C(interconnect) are left out.
+    description: Declared pools, as in the inventory variable C(hwaccel_pools). Those without C(interconnect) are skipped.
     type: list
     elements: dict
     default: []
   max_failed:
-    description: So many failed nodes are borne, as a number or as a percentage of the nodes. Two suspect ones count as one.
+    description: Maximum number of failed nodes, as a number or as a percentage of the nodes. Two suspect nodes count as one.
     type: str
     default: "0"
   parallel:
-    description: At most so many pairs at the same time.
+    description: Maximum number of pairs tested at the same time.
     type: int
     default: 5
   start_timeout:
-    description: Seconds that a pod may take to start, its image pulled. The second one of a pair is started when the first one runs.
+    description: Seconds within which a pod must start, including the time to pull its image. The second pod of a pair is started when the first one runs.
     type: float
     default: 1800
   timeout:
-    description: Seconds that the first pod may run until it listens, and both from when they run.
+    description: Seconds within which the first pod must listen, and within which both must end once they run.
     type: float
     default: 300
 extends_documentation_fragment:
@@ -75,7 +75,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See that the nodes reach each other over InfiniBand
+- name: Verify that the nodes reach each other over InfiniBand
   hwaccel.gpu.node_bandwidth:
     kubeconfig: /etc/kubernetes/admin.conf
     pools:
@@ -99,7 +99,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 nodes:
-  description: How many nodes passed, are busy, were skipped, are one of two suspect ones, or failed.
+  description: How many nodes passed, are busy, were skipped, are part of a suspect pair, or failed.
   returned: when all pods have ended
   type: dict
   sample: {"passed": 13, "busy": 1, "skipped": 1, "suspect": 0, "failed": 1}
@@ -110,7 +110,7 @@ failed_nodes:
   elements: str
   sample: ["training-3"]
 pairs:
-  description: Each pair that was tried, in order, with its bandwidth in GB/s and the networks that NCCL has used.
+  description: Each pair that was tested, in order, with its bandwidth in GB/s and the networks that NCCL used.
   returned: when all pods have ended
   type: list
   elements: dict

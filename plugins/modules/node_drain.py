@@ -8,20 +8,20 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_drain
 version_added: 0.2.0
-short_description: Let pods leave a node, and give the node back after
+short_description: Drain a node, and uncordon it afterwards
 description:
-  - Cordons a node and evicts its pods, as C(kubectl drain --ignore-daemonsets) does, and waits until they are gone. Later it lifts that cordon.
-  - Pods of DaemonSets, static pods and pods that have ended stay. So does a pod that tolerates the cordon and has come back after it.
-  - Pods without a controller, and pods with emptyDir volumes, prevent the drain, unless O(force) and O(delete_emptydir_data) say otherwise. All of them
-    are reported at once, and so are evictions that the server would refuse for good. The node is then not cordoned, and no pod has been evicted.
-  - Evictions respect PodDisruptionBudgets. A pod that a budget holds is tried again in each round, at least every five seconds, beside all
-    others, until O(timeout). Then the task fails and names each pod that is left, and what holds it. B(The node stays cordoned), as with kubectl,
-    so that pods that have left do not come back only to leave again. The next run goes on from there.
-  - The annotation C(hwaccel.gpu/cordoned) on the Node says that this module has cordoned it. O(state=released) lifts such a cordon and no other.
-    A node that somebody else has cordoned, before or instead, stays cordoned. A cordon that somebody adds to one of this module cannot be told from
-    it, as C(kubectl cordon) then writes nothing.
-  - In check mode each eviction, and the cordon, is shown to the server in a dry run. It fails where the run would fail at once. A pod that a
-    budget holds at that moment is reported in RV(held).
+  - Cordons a node and evicts its pods, as C(kubectl drain --ignore-daemonsets) does, and waits until they are gone. O(state=released) uncordons it.
+  - Pods of DaemonSets, static pods and pods that have ended stay. So does a pod that tolerates the cordon and was created after it.
+  - Pods without a controller, and pods with emptyDir volumes, prevent the drain, unless O(force) and O(delete_emptydir_data) allow it. All of them
+    are reported at once, together with evictions that the server would refuse permanently. In that case no node is cordoned and no pod is evicted.
+  - Evictions respect PodDisruptionBudgets. An eviction that a budget prevents is retried in each round, at least every five seconds, beside all
+    others, until O(timeout). Then the task fails and names each remaining pod, and what prevents its eviction. B(The node stays cordoned), as with kubectl,
+    so that evicted pods do not return only to be evicted again. The next run continues from there.
+  - The annotation C(hwaccel.gpu/cordoned) on the Node records that this module cordoned it. O(state=released) only lifts such a cordon.
+    A node that others cordoned stays cordoned. If C(kubectl cordon) is run on a node that this module has already cordoned, it writes nothing, so the module
+    cannot detect it.
+  - In check mode the cordon and each eviction are validated by a server-side dry run. The check fails if the run would fail at once. A pod whose eviction
+    a budget prevents at that moment is reported in RV(held).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -31,9 +31,9 @@ options:
     required: true
   state:
     description:
-      - With V(drained), the node is cordoned and its pods are gone.
-      - With V(released), the node takes pods again, unless others have cordoned it. A node that this module has cordoned has to be Ready first, for which
-        it is waited.
+      - With V(drained), the node is cordoned and its pods have left.
+      - With V(released), the node accepts pods again, unless others have cordoned it. If this module has cordoned the node, it first waits until
+        the node is Ready.
     type: str
     choices: [drained, released]
     default: drained
@@ -42,24 +42,24 @@ options:
     type: float
     default: 600
   force:
-    description: Whether pods without a controller are evicted as well. Nobody makes them anew.
+    description: Whether pods without a controller are evicted as well. They are not recreated.
     type: bool
     default: false
   delete_emptydir_data:
-    description: Whether pods with emptyDir volumes are evicted as well. What is in these is lost.
+    description: Whether pods with emptyDir volumes are evicted as well. The data in these is lost.
     type: bool
     default: false
   ignore_not_found:
-    description: Whether a node that the cluster does not know is no failure, such as a machine that has not joined yet. Nothing is done then.
+    description: Whether to skip a node that the cluster does not have, such as a machine that has not joined yet, instead of failing.
     type: bool
     default: false
   cluster_uid:
-    description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused. This takes the right to get that namespace.
+    description: The uid of the namespace C(kube-system) of the intended cluster. Any other cluster is refused. This needs the permission to get that namespace.
     type: str
   option_variables:
     description:
-      - Variables by which the users of a playbook or role set options of this task, by option, such as C(force=node_runtime_drain_force).
-        Messages name these in place of the option.
+      - Variables by which users of a playbook or role set options of this task, such as C(force=node_runtime_drain_force).
+        Messages name the variable instead of the option.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -75,28 +75,28 @@ attributes:
   idempotent:
     support: full
 notes:
-  - "Rights that it needs, and no other: get and patch C(nodes), list C(pods) in all namespaces, and create C(pods/eviction)
+  - "Permissions that it needs: get and patch C(nodes), list C(pods) in all namespaces, and create C(pods/eviction)
     in the namespaces of the pods that leave."
 seealso:
   - name: Safely Drain a Node
-    description: What an eviction is, and what budgets do to it.
+    description: How evictions work, and how budgets limit them.
     link: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
 """
 
 EXAMPLES = r"""
-- name: Let pods leave the node
+- name: Drain the node
   hwaccel.gpu.node_drain:
     kubeconfig: /etc/kubernetes/admin.conf
     name: gpu-1
     timeout: 1800
 
-- name: Restart what ends pods
+- name: Restart a service that ends pods
   ansible.builtin.systemd:
     name: docker
     state: restarted
   delegate_to: gpu-1
 
-- name: Give the node back
+- name: Uncordon the node
   hwaccel.gpu.node_drain:
     kubeconfig: /etc/kubernetes/admin.conf
     name: gpu-1
@@ -115,7 +115,7 @@ ready:
   type: bool
   sample: true
 cordoned_by:
-  description: Who has cordoned the node, V(node_drain) or V(others). Empty where it is not cordoned.
+  description: Who has cordoned the node, V(node_drain) or V(others). Empty if it is not cordoned.
   returned: when it is done, or has failed
   type: str
   sample: node_drain
@@ -126,13 +126,13 @@ evicted:
   elements: str
   sample: ["team-a/serve-7d9c5-x2x7p"]
 staying:
-  description: Pods that are left on the node, each with C(pod) and C(why). Pods that have ended are not among them.
+  description: Pods that remain on the node, each with C(pod) and C(why). Pods that have ended are not listed.
   returned: when it is done, or has failed
   type: list
   elements: dict
   sample: [{"pod": "hwaccel-gpu/nvidia-device-plugin-8kq2z", "why": "it belongs to DaemonSet nvidia-device-plugin"}]
 held:
-  description: Pods that could not be evicted up to now, each with C(pod) and C(why).
+  description: Pods that could not be evicted yet, each with C(pod) and C(why).
   returned: when it is done, or has failed
   type: list
   elements: dict

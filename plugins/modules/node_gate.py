@@ -8,34 +8,35 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_gate
 version_added: 0.1.0
-short_description: Wait until GPU nodes have passed a stage, and keep those that failed apart
+short_description: Wait until GPU nodes have passed a stage, and quarantine those that failed
 description:
-  - Judges every GPU node at one gate, waits as long as nodes may still pass, and says for each that failed which link of the chain
-    (hardware seen, driver, toolkit, cuda, plugin, schedulable) holds it, why, with the tail of the container's log, and what to do next.
-  - A gate is what the cluster shows of a node. Gate V(features) is passed when Node Feature Discovery has labelled the node as it is now
-    (its kernel label is the kernel that the kubelet reports, and declared GPUs are seen). Gate V(driver) is passed when the validator pod of the node
-    has done its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node's allocatable GPU resources are those expected.
-  - Gate V(exporters) lies beside the chain. It judges nodes that are to have a pod of the DCGM exporter, is passed when that pod is ready, and marks no node.
-    An exporter that waits for a driver, on a node whose gate V(driver) is closed, is not waited for. The node is reported in RV(held) and has not failed.
-  - Gate V(features) also looks at nfd-master and nfd-gc, where they are Deployments of this collection. While one is not up the gate waits, at most two
-    minutes without any change, and then fails with the cause, though no node has failed. One whose node is not Ready is only warned of, because Kubernetes
-    moves it by itself. This takes the right to list Deployments in all namespaces.
+  - Judges every GPU node at one gate and waits as long as nodes may still pass. For each node that failed it reports which link of the chain
+    (hardware seen, driver, toolkit, cuda, plugin, schedulable) failed, why, the tail of the container's log, and what to do next.
+  - A gate judges the state that the cluster reports of a node. Gate V(features) is passed when the labels of Node Feature Discovery are current
+    (its kernel label is the kernel that the kubelet reports, and declared GPUs are detected). Gate V(driver) is passed when the validator pod of the node
+    has completed its steps for driver, toolkit and CUDA, and is ready. Gate V(devices) is passed when the node has the expected allocatable GPU resources.
+  - Gate V(exporters) is not part of the chain. It judges nodes that should have a pod of the DCGM exporter, is passed when that pod is ready, and quarantines
+    no node. If an exporter waits for a driver on a node that has not passed gate V(driver), the node is reported in RV(held) and has not failed.
+  - Gate V(features) also checks nfd-master and nfd-gc, if they are Deployments of this collection. While one of them is not ready, the gate waits for at most
+    two minutes without progress, and then fails with the cause, though no node has failed. If its node is not Ready, the gate only warns, because Kubernetes
+    reschedules the pod. This needs permission to list Deployments in all namespaces.
   - Failed nodes are quarantined with the taint C(hwaccel.gpu/quarantine:NoSchedule), a label of the same name and the annotation
-    C(hwaccel.gpu/quarantine-reason). A later run lifts this when the node passes the same gate, or a later one. Taints and cordons of others are never touched.
-  - Where a DaemonSet of the chain that does not tolerate this taint is meant for the node, such as the GPU Operator's, the effect is C(PreferNoSchedule). Under
-    C(NoSchedule) that DaemonSet could make no pod there, and the node could not heal. A mark of the other effect is changed at the beginning of a run,
-    before the gate waits. This takes the right to list DaemonSets in all namespaces. Without it the mark is C(PreferNoSchedule).
-  - A breaker comes first. Where more nodes failed than O(max_failed) allows, the cause is probably not theirs. Then no node is quarantined, and the task fails.
-  - What the module itself cannot find out, because the API server does not answer, makes a node C(unknown), never C(failed). Such a task fails, and
-    marks no node.
-  - A failure that was there before the run, such as a container in its back-off, gets one more try before it counts.
-  - At gates V(devices) and V(exporters) a node that has failed by a pod passes or stays so. That its container runs for a moment between two back-offs
-    changes nothing.
-  - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for when what is judged is taken away.
-    With O(gate=driver) the labels C(nvidia.com/gpu.deploy.*) go as well that NVIDIA's driver manager has left there without a value, and its mark of
-    a driver of the host.
-  - In check mode the module looks once. It waits for nothing, never fails because of a node, writes nothing, and returns what it would do. It asks
-    whether the run may do that. Where the run would fail for lack of rights, the check does so, and names all of them (RV(missing_rights)).
+    C(hwaccel.gpu/quarantine-reason). A later run lifts the quarantine when the node passes the same gate or a later one. Taints and cordons of others are
+    never changed.
+  - If a DaemonSet of the chain that selects the node does not tolerate this taint, such as the GPU Operator's, the effect is C(PreferNoSchedule). With
+    C(NoSchedule) that DaemonSet could create no pod there, and the node could not recover. A taint with the other effect is changed at the start of a run,
+    before the gate waits. This needs permission to list DaemonSets in all namespaces. Without it the effect is C(PreferNoSchedule).
+  - If more nodes failed than O(max_failed) allows, the nodes are probably not the cause. Then no node is quarantined, and the task fails.
+  - If the API server does not answer, so that the module cannot judge a node, the node is C(unknown), never C(failed). Such a task fails, and
+    quarantines no node.
+  - A failure that existed before the run, such as a container in back-off, gets one more attempt before it counts.
+  - At gates V(devices) and V(exporters), a node that failed because of a pod stays failed until it passes. A container that runs briefly
+    between two back-offs does not change that.
+  - With O(state=absent) nothing is judged. The quarantine that this gate imposed is lifted from all nodes, for use when the components that it judges
+    are removed. With O(gate=driver), the labels C(nvidia.com/gpu.deploy.*) that NVIDIA's driver manager left without a value are removed as well, and its
+    label for a driver of the host.
+  - In check mode the module reads the state once. It does not wait, never fails because of a node, writes nothing, and returns what it would do. It checks
+    whether the run has the permissions for that. If the run would fail without them, the check fails and names all of them (RV(missing_rights)).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -47,33 +48,33 @@ options:
   state:
     description:
       - With V(present) the gate is judged.
-      - With V(absent) every quarantine that O(gate) imposed is lifted, whether the nodes pass or not. Of the other options only those of the connection
-        are heeded.
+      - With V(absent) every quarantine that O(gate) imposed is lifted, whether the nodes pass or not. All other options except those of the connection
+        are ignored.
     type: str
     default: present
     choices: [present, absent]
   pools:
     description:
-      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
-      - Pools that overlap are faults, all reported at once.
-      - A node that a pool names under C(nodes) and that the cluster does not have is waited for, and has failed where it does not join.
-        It is not quarantined, as there is nothing to mark. Check mode warns of it.
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), C(selector) or C(nodes), and the expected properties of its nodes.
+      - Pools that overlap are errors, all reported at once.
+      - A node that a pool names under C(nodes) and that the cluster does not have is waited for, and fails if it does not join.
+        It is not quarantined, because it has no Node object. Check mode warns about it.
       - GPU nodes outside of every declared pool belong to pool C(default).
     type: list
     elements: dict
     default: []
   driver_providers:
     description:
-      - Who brings the driver of a pool, by the pool's name, where the pool does not say so itself. The role C(driver) decides it for all of its pools.
-      - V(host) and V(existing) need no driver pod, of V(none) nothing is judged.
+      - Provider of the driver of each pool, by the pool's name, for pools that do not declare it. The role C(driver) determines it for all of its pools.
+      - V(host) and V(existing) need no driver pod. Pools with V(none) are not judged.
     version_added: 0.2.0
     type: dict
     default: {}
   plugin_configs:
     description:
-      - Configurations of the device plugin by name, as its configuration files have them.
-        Replicas, renamed resources and the MIG strategy change what is expected.
-      - The node label C(nvidia.com/device-plugin.config), then C(plugin_config) of the pool, then C(default) says which one a node has.
+      - Configurations of the device plugin by name, in the format of its configuration files.
+        Replicas, renamed resources and the MIG strategy change the expected resources.
+      - The configuration of a node is named by its label C(nvidia.com/device-plugin.config), else by C(plugin_config) of its pool, else it is C(default).
     type: dict
     default: {}
   namespace:
@@ -82,55 +83,55 @@ options:
     default: hwaccel-gpu
   driver_namespace:
     description:
-      - Namespace of driver, toolkit and validator, where it is another than O(namespace).
-      - Only gate V(exporters) heeds it. By these pods it tells which exporters wait for a driver that does not work.
+      - Namespace of driver, toolkit and validator, if it differs from O(namespace).
+      - Only used by gate V(exporters), to determine which exporters wait for a driver that does not work.
     version_added: 0.2.0
     type: str
   pod_selector:
     description:
       - Label selector of the gate's own pods (the NFD workers, the validators, the device plugins, the exporters).
-      - By default they are recognised by their containers, also those that another deployer made.
+      - By default they are recognized by their containers, including those that another deployment created.
     type: str
   daemon_sets:
     description:
-      - The DaemonSets that are to be in the cluster, as O(patches) leaves them. The roles give those that they have applied.
-      - A node that one of them takes by its node selector and affinity has to have its pod, whatever became of the DaemonSet in the cluster. Where the pod
-        is missing the node does not pass, and the cause is reported with the DaemonSet, its field and the field manager that wrote it, as far as known.
-      - A component that somebody keeps from a node by its label C(nvidia.com/gpu.deploy.COMPONENT=false) is not missing. One that such a label pauses
+      - The desired DaemonSets, before O(patches). The roles pass those that they have applied.
+      - Each node that matches the node selector and affinity of one of them must have its pod, regardless of the DaemonSet's state in the cluster. If the
+        pod is missing, the node does not pass. The cause is reported with the DaemonSet, its field and the field manager that wrote it, as far as known.
+      - A component that is disabled on a node by the label C(nvidia.com/gpu.deploy.COMPONENT=false) is not missing. One that such a label pauses
         (C(paused-for-driver-upgrade), C(paused-for-mig-change)) is waited for.
-      - An empty list means that another deployment brings them. By default every node with a GPU that DCGM knows has to have an exporter at gate
-        V(exporters), and the other gates judge by the pods that they need.
+      - An empty list means that another deployment provides them. If the option is not set, every node with a GPU that DCGM supports must have an exporter
+        at gate V(exporters), and the other gates judge by the pods that they need.
     version_added: 0.2.0
     type: list
     elements: dict
   patches:
-    description: Patches of O(daemon_sets), as M(hwaccel.gpu.manifest_set) has them. Those that match no DaemonSet are left out.
+    description: Patches of O(daemon_sets), as in M(hwaccel.gpu.manifest_set). Those that match no DaemonSet are ignored.
     version_added: 0.2.0
     type: list
     elements: dict
     default: []
   max_failed:
     description:
-      - So many failed nodes are borne, as a number or as a percentage of the nodes judged.
-      - A percentage is rounded up, but one below 100 never covers all nodes.
+      - Maximum number of failed nodes, as a number or as a percentage of the nodes judged.
+      - A percentage is rounded up, but a percentage below 100 never allows all nodes to fail.
     type: str
     default: "0"
   quarantine:
-    description: Whether failed nodes are kept from new pods, and passed ones given back.
+    description: Whether to quarantine failed nodes, and to release nodes that passed.
     type: bool
     default: true
   exclude:
-    description: Names of nodes to leave out, such as those that failed at an earlier gate.
+    description: Names of nodes to exclude, such as those that failed at an earlier gate.
     type: list
     elements: str
     default: []
   wait_timeout:
     description:
-      - Seconds after which a node that still waits has failed.
-      - The default grows with the fleet. It is 300, at gate V(driver) 1800, and 0.3 more for each node.
+      - Seconds after which a node that is still waiting has failed.
+      - The default grows with the fleet. It is 300, or 1800 at gate V(driver), plus 0.3 for each node.
     type: float
   sample:
-    description: At most so many nodes are reported in RV(faults) with reason and log. Only they cost further requests.
+    description: Maximum number of nodes reported in RV(faults) with reason and log. Each of them needs additional requests.
     type: int
     default: 20
 extends_documentation_fragment:
@@ -151,14 +152,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Wait until the driver works on every GPU node, and go on if at most every tenth failed
+- name: Wait until the driver works on every GPU node, and continue if at most 10% failed
   hwaccel.gpu.node_gate:
     kubeconfig: /etc/kubernetes/admin.conf
     gate: driver
     max_failed: 10%
   register: driver_gate
 
-- name: Wait until the GPUs of the others can be scheduled
+- name: Wait until the GPUs of the other nodes can be allocated
   hwaccel.gpu.node_gate:
     kubeconfig: /etc/kubernetes/admin.conf
     gate: devices
@@ -171,7 +172,7 @@ EXAMPLES = r"""
     max_failed: 10%
     exclude: "{{ driver_gate.failed_nodes }}"
 
-- name: Give back all nodes that the driver gate keeps apart
+- name: Release all nodes that the driver gate has quarantined
   hwaccel.gpu.node_gate:
     kubeconfig: /etc/kubernetes/admin.conf
     gate: driver
@@ -201,7 +202,7 @@ within_limit:
   type: bool
   sample: true
 max_failed_nodes:
-  description: What O(max_failed) is as a number of nodes.
+  description: O(max_failed) as a number of nodes.
   returned: when the gate has ended
   type: int
   sample: 2
@@ -221,11 +222,11 @@ faults:
       type: str
       sample: training
     state:
-      description: What is known of it, V(failed), V(unknown), or in check mode V(waiting).
+      description: Its state, V(failed), V(unknown), or in check mode V(waiting).
       type: str
       sample: failed
     link:
-      description: The link of the chain that holds it, one of V(hardware seen), V(driver), V(toolkit), V(cuda), V(plugin), V(schedulable).
+      description: The link of the chain that failed, one of V(hardware seen), V(driver), V(toolkit), V(cuda), V(plugin), V(schedulable).
         At gate V(exporters) it is V(exporter).
       type: str
       sample: driver
@@ -234,32 +235,32 @@ faults:
       type: str
       sample: container nvidia-driver-ctr of pod driver-x7k2p crashed 3 times, last with exit code 1
     pod:
-      description: The pod that tells why.
+      description: The pod that shows the cause.
       type: str
       sample: driver-x7k2p
     container:
-      description: The container of RV(faults[].pod) that tells why.
+      description: The container of RV(faults[].pod) that shows the cause.
       type: str
       sample: nvidia-driver-ctr
     log_tail:
-      description: The last lines of its log, and of its run before, where it was restarted.
+      description: The last lines of its log, and of its previous run if it was restarted.
       type: str
       sample: "modprobe: ERROR: could not insert 'nvidia': No such device"
     next_step:
-      description: What to do now.
+      description: What to do next.
       type: str
       sample: read its log
 held:
   description:
-    - Nodes that were not judged, at most O(sample). Somebody has switched off what would be judged, by a label C(nvidia.com/gpu.deploy.COMPONENT=false).
-      At gate V(exporters) also those whose exporter waits for a driver that gate V(driver) has not passed there.
+    - Nodes that were not judged, at most O(sample), because a label C(nvidia.com/gpu.deploy.COMPONENT=false) disables the component.
+      At gate V(exporters) also those whose exporter waits for a driver that has not passed gate V(driver) there.
     - Each with C(node), C(pool), C(link), C(reason) and C(next_step) as in RV(faults), in the latter case of gate V(driver).
   returned: when the gate has ended
   type: list
   elements: dict
   sample: []
 pools:
-  description: One row for each pool with nodes in this gate.
+  description: One row for each pool with nodes at this gate.
   returned: when the gate has ended
   type: list
   elements: dict
@@ -277,11 +278,11 @@ pools:
       type: int
       sample: 64
     seen:
-      description: Number of GPU devices that can be scheduled.
+      description: Number of GPU devices that are allocatable.
       type: int
       sample: 56
     resources:
-      description: The same by name of the resource.
+      description: The same numbers by name of the resource.
       type: dict
       sample: {"nvidia.com/gpu": {"expected": 64, "seen": 56}}
     passed:
@@ -289,7 +290,7 @@ pools:
       type: int
       sample: 7
     waiting:
-      description: Number of nodes that wait, in check mode.
+      description: Number of nodes that are waiting, in check mode.
       type: int
       sample: 0
     failed:
@@ -297,15 +298,15 @@ pools:
       type: int
       sample: 1
     unknown:
-      description: Number of nodes of which nothing is known.
+      description: Number of nodes whose state is unknown.
       type: int
       sample: 0
     settled:
-      description: When the last of them no longer waited, in seconds since 1970; the gate's begin where none did.
+      description: When the last of them stopped waiting, in seconds since 1970, or the start of the gate if none waited.
       type: float
       sample: 1780000000.0
     simulated:
-      description: Number of nodes behind which no machine stands.
+      description: Number of simulated nodes, which have no machine.
       type: int
       sample: 0
     kernels:
@@ -314,40 +315,40 @@ pools:
       elements: str
       sample: ["6.8.0-111-generic"]
     drivers:
-      description: Versions of the driver, as far as GPU Feature Discovery, the host or the driver's image tell them.
+      description: Versions of the driver, as far as known from GPU Feature Discovery, the host or the driver's image.
       type: list
       elements: str
       sample: ["580.178.04"]
 quarantined:
   description:
-    - Nodes that this run quarantined, or in check mode would. Those that were so before are not named again, unless the effect of their taint changed.
+    - Nodes that this run quarantined, or in check mode would. Nodes that were quarantined before are only listed if the effect of their taint changed.
   returned: when the gate has ended
   type: list
   elements: str
   sample: ["training-3"]
 released:
-  description: Nodes that this run gave back, or in check mode would.
+  description: Nodes that this run released, or would release in check mode.
   returned: when the gate has ended
   type: list
   elements: str
   sample: []
 switched:
   description:
-    - Nodes to which this run gave the labels C(nvidia.com/gpu.deploy.COMPONENT=true) that they lacked, or in check mode would.
-    - By them NVIDIA's driver manager makes the pods that use a driver leave the node, before it loads another one. Only at gate V(driver).
-    - In check mode nodes that wait are among them, as far as a driver of this collection is there or nothing says that another will come. Where only the
-      declaration of their pool says that they have GPUs, this is an assumption. GPU nodes that nothing shows yet are not among them.
+    - Nodes to which this run added missing labels C(nvidia.com/gpu.deploy.COMPONENT=true), or would add them in check mode.
+    - With these labels, NVIDIA's driver manager evicts the pods that use a driver before it loads another one. Only at gate V(driver).
+    - In check mode, nodes that are waiting are included if a driver of this collection exists or nothing indicates that another one will be installed. If
+      only the declaration of their pool says that they have GPUs, this is an assumption. Nodes that do not yet report a GPU are not included.
   returned: when the gate has ended
   type: list
   elements: str
   sample: ["training-0"]
 missing_rights:
   description:
-    - In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
-    - Only those are asked for that this gate would use, by what it has seen and by its options. Nodes are patched only where one is to be marked, freed or
-      labelled, or one waits and may fail. Without O(quarantine) that is at gate V(driver) alone.
-    - Logs of pods and events are read to tell why a node failed, and DaemonSets of all namespaces to choose the effect of a taint. A run goes on without
-      these rights, so their lack is a warning.
+    - In check mode, permissions that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+    - Only permissions that this gate would use are checked, according to its options and the observed state. Permission to patch nodes is needed only if a
+      node is to be quarantined, released or labeled, or is waiting and may fail. Without O(quarantine) that is only at gate V(driver).
+    - Logs of pods and events are read to report why a node failed, and DaemonSets of all namespaces to choose the effect of a taint. A run continues without
+      these permissions, so their lack is a warning.
   returned: when the gate has ended
   type: list
   elements: dict

@@ -8,18 +8,18 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_info
 version_added: 0.1.0
-short_description: Summarise the nodes of a cluster for GPU work
+short_description: Summarize the nodes of a cluster for GPU workloads
 description:
-  - Reads all nodes of a cluster and returns their distinct combinations of what drivers depend on (kernel, operating system, architecture,
-    container runtime, GPU), how many nodes each has, the pools that they are in, the platform, GPU components that somebody else has installed,
+  - Reads all nodes of a cluster and returns the distinct combinations of the properties that drivers depend on (kernel, operating system, architecture,
+    container runtime, GPU), the number of nodes of each, their pools, the platform, existing GPU components of other deployments,
     and the driver DaemonSets of this collection with the nodes on which they run.
-  - Nodes are read page by page and reduced as they arrive, so that thousands of them need little memory, and the result stays small.
+  - Nodes are read page by page and summarized at once, so that thousands of them need little memory and the result stays small.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   pools:
     description:
-      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), and C(selector) or C(nodes), and what is to be expected of its nodes.
+      - Declared pools, as in the inventory variable C(hwaccel_pools). Each has C(name), C(selector) or C(nodes), and the expected properties of its nodes.
       - GPU nodes outside of every declared pool belong to pool C(default), nodes without GPUs to pool C(cpu).
       - Pools that overlap are an error. A node that is named but is not in the cluster is a warning.
     type: list
@@ -27,7 +27,7 @@ options:
     default: []
   gather_subset:
     description:
-      - V(all), or V(platform) for RV(platform) alone. That reads no object and needs no right beyond those of every authenticated user.
+      - V(all), or V(platform) for RV(platform) alone. V(platform) reads no object and needs no permission beyond those of every authenticated user.
     version_added: 0.2.0
     type: str
     default: all
@@ -41,24 +41,24 @@ options:
     type: bool
     default: false
   namespaces:
-    description: Names of namespaces that GPU components are to be in. RV(namespaces) says of each who made it and what it admits.
+    description: Names of the namespaces for GPU components. RV(namespaces) reports who created each of them and what it admits.
     version_added: 0.2.0
     type: list
     elements: str
     default: []
   cluster_uid:
-    description: The uid of the namespace C(kube-system) of the cluster that is meant. Any other cluster is refused, and one whose uid cannot be read.
+    description: The uid of the namespace C(kube-system) of the intended cluster. Any other cluster is refused, and so is one whose uid cannot be read.
     version_added: 0.2.0
     type: str
   named_nodes:
-    description: Names of nodes that somebody has written down. RV(unknown_nodes) says which of them the cluster does not have.
+    description: Names of nodes to check. RV(unknown_nodes) reports which of them the cluster does not have.
     version_added: 0.2.0
     type: list
     elements: str
     default: []
   query:
     description:
-      - JMESPath expression. Its value for everything that the module returns, RV(nodes) included, is returned as RV(result).
+      - JMESPath expression on everything that the module returns, including RV(nodes). Its value is returned as RV(result).
       - Needs the Python package C(jmespath).
     type: str
 extends_documentation_fragment:
@@ -70,12 +70,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read which kernels and GPUs the cluster has
+- name: Get the kernels and GPUs of the cluster
   hwaccel.gpu.node_info:
     kubeconfig: /etc/kubernetes/admin.conf
   register: fleet
 
-- name: Read it by declared pool
+- name: Get them by declared pool
   hwaccel.gpu.node_info:
     kubeconfig: /etc/kubernetes/admin.conf
     pools:
@@ -95,12 +95,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 cluster_uid:
-  description: Uid of the namespace C(kube-system), by which a cluster can be told from all others. Empty where it cannot be read.
+  description: Uid of the namespace C(kube-system), which identifies the cluster. Empty if it cannot be read.
   returned: when O(gather_subset) is V(all)
   type: str
   sample: 2a62dddd-a928-4c56-bbe1-dfc0e441394a
 platform:
-  description: What kind of Kubernetes this is.
+  description: The Kubernetes distribution and version.
   returned: success
   type: dict
   contains:
@@ -141,7 +141,7 @@ pools:
       type: dict
       returned: success
 classes:
-  description: Distinct combinations of what drivers depend on.
+  description: Distinct combinations of the properties that drivers depend on.
   returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
@@ -155,7 +155,7 @@ classes:
       type: str
       returned: success
     nfd_kernel:
-      description: Kernel version as Node Feature Discovery has labelled it, which lags after a reboot. Empty without that label.
+      description: Kernel version from the label of Node Feature Discovery, which lags behind after a reboot. Empty without that label.
       type: str
       returned: success
     os_id:
@@ -183,11 +183,11 @@ classes:
       type: str
       returned: success
     gpu_present:
-      description: Whether the nodes show a GPU.
+      description: Whether the nodes report a GPU.
       type: bool
       returned: success
     gpu_assumed:
-      description: Whether a GPU is declared for the pool that the nodes do not show yet.
+      description: Whether a GPU is declared for the pool that the nodes do not report yet.
       type: bool
       returned: success
     gpu_product:
@@ -197,7 +197,7 @@ classes:
     host_driver:
       description:
         - Version of a driver that is installed on the host.
-        - V(unknown) where only its presence is known, V(pre-installed) where a driver manager has met it and marked the node.
+        - V(unknown) if only its presence is known, V(pre-installed) if a driver manager detected it and labeled the node.
       type: str
       returned: success
     driver_version:
@@ -219,7 +219,7 @@ classes:
 existing:
   description:
     - GPU components that are not from this collection, each with C(kind), C(namespace), C(name) and C(image).
-    - They are recognised by their images, and the GPU Operator by its C(ClusterPolicy).
+    - They are recognized by their images, and the GPU Operator by its C(ClusterPolicy).
   returned: when O(gather_subset) is V(all)
   type: dict
   contains:
@@ -244,7 +244,7 @@ existing:
       elements: dict
       returned: success
     runtime_class:
-      description: Objects of kind C(RuntimeClass) with the handler V(nvidia), which K3s, RKE2 and the GPU Operator bring.
+      description: Objects of kind C(RuntimeClass) with the handler V(nvidia), which K3s, RKE2 and the GPU Operator create.
       type: list
       elements: dict
       returned: success
@@ -254,7 +254,7 @@ existing:
       elements: dict
       returned: success
     prometheus_operator:
-      description: Kinds of the Prometheus Operator, where the cluster serves C(ServiceMonitor) and C(PrometheusRule).
+      description: Kinds of the Prometheus Operator, if the cluster serves C(ServiceMonitor) and C(PrometheusRule).
       type: list
       elements: dict
       returned: success
@@ -265,17 +265,17 @@ unknown_nodes:
   elements: dict
   contains:
     name:
-      description: Name that was given.
+      description: The name in O(named_nodes).
       type: str
       returned: success
     near:
-      description: Name of a node that is spelt much like it. Empty where there is none.
+      description: Name of a node with a similar spelling. Empty if there is none.
       type: str
       returned: success
 driver_daemon_sets:
   description:
-    - Driver DaemonSets that this collection has made, so that a running driver is not forgotten when what is declared changes.
-    - Those that only say that there is no driver for a kernel are left out. Pods are read only where there is one.
+    - Driver DaemonSets that this collection created. They are needed so that a running driver is kept when the declaration changes.
+    - Those that only report that there is no driver for a kernel are omitted. Pods are read only if there is such a DaemonSet.
   returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
@@ -289,7 +289,7 @@ driver_daemon_sets:
       type: str
       returned: success
     pool:
-      description: Pool that it was made for, as a label value.
+      description: Pool that it was created for, as a label value.
       type: str
       returned: success
     class:
@@ -301,7 +301,7 @@ driver_daemon_sets:
       type: str
       returned: success
     kernel:
-      description: Kernel, as a label value. Empty where it takes nodes with kernels that were not known.
+      description: Kernel, as a label value. Empty if it selects nodes whose kernels were not known.
       type: str
       returned: success
     image:
@@ -309,7 +309,7 @@ driver_daemon_sets:
       type: str
       returned: success
     node_affinity:
-      description: Which nodes it takes.
+      description: Affinity of the nodes that it selects.
       type: dict
       returned: success
     running:
@@ -322,7 +322,7 @@ driver_daemon_sets:
       elements: str
       returned: success
 namespaces:
-  description: Those of O(namespaces) that are there and can be read.
+  description: Those of O(namespaces) that exist and can be read.
   returned: when O(gather_subset) is V(all)
   type: list
   elements: dict
@@ -332,7 +332,7 @@ namespaces:
       type: str
       returned: success
     set:
-      description: Name of the set of this collection that made it, empty where somebody else did.
+      description: Name of the set of this collection that created it. Empty if this collection did not create it.
       type: str
       returned: success
     pod_security:
@@ -340,12 +340,12 @@ namespaces:
       type: str
       returned: success
     config_maps:
-      description: Names of its ConfigMaps, V(null) where they may not be listed.
+      description: Names of its ConfigMaps, V(null) if the run may not list them.
       type: list
       elements: str
       returned: success
     secrets:
-      description: Names of its Secrets, V(null) where they may not be listed. What they hold is not read.
+      description: Names of its Secrets, V(null) if the run may not list them. Their data is not read.
       type: list
       elements: str
       returned: success

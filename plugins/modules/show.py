@@ -8,16 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: show
 version_added: 0.1.0
-short_description: Show lines to people
+short_description: Show lines to the user
 description:
-  - Shows lines as they are, below the name of the host, so that a table stays a table and what is to be copied can be copied.
+  - Shows lines unchanged below the name of the host, so that tables stay aligned and commands can be copied.
     M(ansible.builtin.debug) shows a list as JSON.
-  - It runs on the controller alone. Nothing is shown where there is no line, and under C(no_log).
+  - It runs on the controller only. It shows nothing if there is no line, or with C(no_log).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   lines:
-    description: What is to be shown.
+    description: The lines to show.
     type: list
     elements: str
     required: true
@@ -37,7 +37,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lines:
-  description: What was shown.
+  description: The lines that were shown.
   returned: success
   type: list
   elements: str

@@ -8,27 +8,27 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: variables
 version_added: 0.2.0
-short_description: Refuse variables in which something is undefined
+short_description: Refuse variables that contain undefined values
 description:
-  - Evaluates all variables of this collection's playbooks and roles that are set for the host, down to each text in dictionaries and lists, and fails with
-    all of those in which something is undefined, or which cannot be evaluated. Where a playbook or role has a default for a variable, Ansible takes an
-    undefined one for one that is not set, so another cluster than the one that is meant could be worked on.
-  - Variables that are not set, or empty, are no faults.
-  - Of a machine the variables of its cluster's host are looked at too, as roles on machines read them.
-  - Where a role on machines begins, the values of its variables are judged as well, all at once, before they are held against its argument specification
-    and before a machine is reached. How many machines are taken together (C(hwaccel_machines_at_a_time), C(hwaccel_boots_at_a_time)) is judged wherever
-    it is set.
-  - It runs on the controller alone, reaches no host, and is the first task of each role and of each playbook.
+  - Evaluates all variables of this collection's playbooks and roles that are set for the host, including each string in dictionaries and lists. It fails with
+    a list of all variables that contain something undefined or cannot be evaluated. If a playbook or role has a default for a variable, Ansible treats an
+    undefined value like a variable that is not set, so that a run could change another cluster than the intended one.
+  - Variables that are not set, or empty, are not errors.
+  - For a machine, the variables of its cluster's host are checked as well, because roles on machines read them.
+  - At the start of a role on machines, the values of its variables are validated as well, all at once, before Ansible validates them against the argument
+    specification and before a connection to the machine is made. The batch sizes (C(hwaccel_machines_at_a_time), C(hwaccel_boots_at_a_time)) are
+    validated wherever they are set.
+  - It runs on the controller only, connects to no host, and is the first task of each role and of each playbook.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   hosts:
-    description: Names of further hosts whose variables are read. A host that the inventory does not have is passed over.
+    description: Names of additional hosts whose variables are checked. A host that is not in the inventory is skipped.
     type: list
     elements: str
     default: []
   machines:
-    description: Names of further hosts of which C(hwaccel_cluster) alone is looked at, by which their cluster is known.
+    description: Names of additional hosts of which only C(hwaccel_cluster) is checked, which determines their cluster.
     type: list
     elements: str
     default: []
@@ -39,13 +39,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Refuse variables in which something is undefined
+- name: Refuse variables that contain undefined values
   hwaccel.gpu.variables:
 """
 
 RETURN = r"""
 msg:
-  description: What is wrong with each variable, with the host and the next step.
+  description: The error of each variable, with the host and the next step.
   returned: failure
   type: list
   elements: str

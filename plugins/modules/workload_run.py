@@ -8,19 +8,19 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: workload_run
 version_added: 0.2.0
-short_description: Run pods or jobs once, judge their logs, and take them away
+short_description: Run pods or jobs once, judge their logs, and delete them
 description:
-  - Runs each workload as a Job, waits until it has ended, takes its log, judges it by regular expressions and JMESPath, and deletes the Job and its pods.
-  - A Pod becomes the template of a Job that tries once. So the cluster itself ends and removes it where the run is killed. The Job has
-    C(activeDeadlineSeconds) of one minute more than all time limits together, and C(ttlSecondsAfterFinished) of five minutes, unless its
-    manifest says otherwise.
-  - Each run gives its Jobs names of their own, so two runs of the same workload do not meet.
-  - In check mode each Job is shown to the server in a dry run, and nothing is made. The check fails where the run would lack a right.
+  - Runs each workload as a Job, waits until it has ended, reads its log, judges it by regular expressions and JMESPath, and deletes the Job and its pods.
+  - A Pod becomes the template of a Job without retries, so that the cluster itself ends and deletes it if the run is killed. The Job has
+    C(activeDeadlineSeconds) of all timeouts together plus one minute, and C(ttlSecondsAfterFinished) of five minutes, unless its
+    manifest sets other values.
+  - Each run gives its Jobs unique names, so that two runs of the same workload do not conflict.
+  - In check mode each Job is validated by a server-side dry run, and nothing is created. The check fails if the run would lack a permission.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   workloads:
-    description: What to run.
+    description: The workloads to run.
     type: list
     elements: dict
     required: true
@@ -40,19 +40,20 @@ options:
         type: str
       patterns:
         description:
-          - Regular expressions in the syntax of Python's module C(re), each of which must match somewhere in the log. V(^) and V($) match at lines.
+          - Regular expressions in the syntax of Python's module C(re), each of which must match somewhere in the log. V(^) and V($) match
+            the start and end of each line.
           - Named groups are returned as RV(workloads[].captured).
         type: list
         elements: str
         default: []
       forbidden_patterns:
-        description: Regular expressions that must match nowhere in the log.
+        description: Regular expressions that must not match anywhere in the log.
         type: list
         elements: str
         default: []
       queries:
         description:
-          - JMESPath expressions that must yield something true. They are asked about a dictionary of C(log), C(lines), C(json) (each line of the log that
+          - JMESPath expressions that must yield something true. They are evaluated on a dictionary of C(log), C(lines), C(json) (each line of the log that
             is a JSON object or array, in order), C(node) and C(exit_code).
           - Needs the Python package C(jmespath).
         type: list
@@ -63,25 +64,25 @@ options:
     type: str
     default: default
   parallel:
-    description: At most so many workloads run at the same time.
+    description: Maximum number of workloads that run at the same time.
     type: int
     default: 10
   schedule_timeout:
-    description: Seconds after which a workload that no node takes ends as V(unschedulable).
+    description: Seconds after which a workload that is not scheduled ends as V(unschedulable).
     type: float
     default: 60
   start_timeout:
     description:
-      - Seconds from the time that a node has taken it, after which a workload that has not started ends as V(timeout).
-      - Its image is pulled in this time.
+      - Seconds after scheduling, after which a workload that has not started ends as V(timeout).
+      - This includes the time to pull its image.
     type: float
     default: 300
   timeout:
-    description: Seconds from its start after which a workload that has not ended is ended as V(timeout).
+    description: Seconds from its start, after which a workload that is still running ends as V(timeout).
     type: float
     default: 600
   fail_on:
-    description: States of workloads that make the task fail, after all have ended and are taken away.
+    description: States of workloads that make the task fail, after all have ended and are deleted.
     type: list
     elements: str
     choices: [failed, unschedulable, timeout]
@@ -105,7 +106,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Let a pod add two vectors on one GPU
+- name: Run a pod that adds two vectors on one GPU
   hwaccel.gpu.workload_run:
     kubeconfig: /etc/kubernetes/admin.conf
     workloads:
@@ -124,7 +125,7 @@ EXAMPLES = r"""
         patterns:
           - Test PASSED
 
-- name: Ask a program that prints JSON, and bear that no node has room for it now
+- name: Query a program that prints JSON, and accept that no node has room for it
   hwaccel.gpu.workload_run:
     kubeconfig: /etc/kubernetes/admin.conf
     namespace: benchmarks
@@ -177,7 +178,7 @@ workloads:
       elements: raw
       sample: []
     captured:
-      description: What the named groups of the patterns have matched.
+      description: The matches of the patterns' named groups.
       type: dict
       sample: {}
 states:
@@ -186,7 +187,7 @@ states:
   type: dict
   sample: {"succeeded": 1, "failed": 0, "unschedulable": 0, "timeout": 0}
 missing_rights:
-  description: In check mode, rights that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
+  description: In check mode, permissions that the run would lack, by C(verb), C(resource), C(group) and C(namespace). Otherwise empty.
   returned: when all have ended
   type: list
   elements: dict
